@@ -127,7 +127,7 @@ async def _asked(
     refused = zip(_names("r", len(verdict.refused)), verdict.refused, strict=True)
     request = prompt.render(
         actions=wording.json([{"id": name, **action.payload()} for name, action in actions]),
-        refused=wording.json([{"id": name, **one.payload()} for name, one in refused]),
+        refused=wording.json([{"id": name, **refusal.payload()} for name, refusal in refused]),
         report=wording.json(report.payload()),
     )
     return await ask(

@@ -24,8 +24,7 @@ from services.high_level.recommendations import (
     losing,
 )
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
-from services.statistics.multiplicity import Family, register_family
-from services.statistics.online_levels import online_level
+from services.statistics.multiplicity import Family, online_level, register_family
 
 KINDS = {
     RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),
@@ -62,11 +61,7 @@ def replan(
             unreadable.append(f"{item.action} with change {item.change!r}")
             continue
         action = _with_exposure(action, in_force)
-        on_paper = _paper_trial(action, report, settings)
-        if action.eligible or on_paper is not None:
-            refusal = _paper_refusal(action, item, on_paper, report, settings)
-        else:
-            refusal = _evidence_refusal(action, item, report, in_force, gate, settings)
+        refusal = _proof_refusal(action, item, report, in_force, gate, settings)
         state = ContractState(in_force, settings, open_experiments, tuple(accepted))
         refusal = refusal or check_action(action, state)
         if refusal is not None:
@@ -115,6 +110,21 @@ def _cluster_behind(item: Recommendation, report: HighLevelReflectionReport) -> 
         if (finding.playbook_id, finding.regime, finding.timeframe) == (item.playbook_id, item.regime, None):
             return finding
     return None
+
+
+def _proof_refusal(
+    action: JudgeAction,
+    item: Recommendation,
+    report: HighLevelReflectionReport,
+    definitions: dict[str, PlaybookDefinition],
+    gate: GateSettings,
+    settings: JudgeSettings,
+) -> RefusedAction | None:
+    """Refuse what neither a trial on paper nor the evidence of the report proves."""
+    on_paper = _paper_trial(action, report, settings)
+    if action.eligible or on_paper is not None:
+        return _paper_refusal(action, item, on_paper, report, settings)
+    return _evidence_refusal(action, item, report, definitions, gate, settings)
 
 
 def _evidence_refusal(

@@ -21,8 +21,8 @@ from services.statistics.paired import ALPHA
 from services.store import NewRun, open_store
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
+from worker.studies.ablation.refused_plans import shadow_ledger
 from worker.studies.ablation.runner import MODE, AblationRunner
-from worker.studies.ablation.shadow_ledger import shadow_ledger
 from worker.studies.ablation.worth import worth_document
 
 COSTS = {"no costs": ExecutionSettings(fee_bps=0.0, slippage_bps=0.0), "usual costs": ExecutionSettings()}
@@ -59,9 +59,9 @@ def counted(execution: ExecutionSettings, runs: int, first: int) -> tuple[Counte
         with tempfile.TemporaryDirectory() as folder:
             url = f"sqlite:///{Path(folder) / 'a.db'}"
             document = asyncio.run(ablated(world, Settings(execution=execution), url))
-        found = {one["tier"]: one["answer"] for one in document["tiers"] if one["answer"] is not None}
+        found = {tier["tier"]: tier["answer"] for tier in document["tiers"] if tier["answer"] is not None}
         answers.update(f"{tier}: {answer}" for tier, answer in found.items())
-        papers.update(one["answer"] for one in document["shadow_ledger"])
+        papers.update(row["answer"] for row in document["shadow_ledger"])
         told += any(answer in ("helped", "hurt") for answer in found.values())
     return answers, papers, told
 

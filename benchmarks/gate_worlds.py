@@ -105,9 +105,9 @@ def section(documents: Sequence[dict[str, Any]]) -> str:
     for group in dict.fromkeys(row["group"] for row in first["rows"]):
         found = [[row for row in document["rows"] if row["group"] == group] for document in documents]
         lines = [
-            (*cells_of(row, one)[:1], str(document["seed"]), *cells_of(row, one)[1:])
+            (*cells_of(row, outcome)[:1], str(document["seed"]), *cells_of(row, outcome)[1:])
             for same in zip(*found, strict=True)
-            for document, one, row in zip(documents, found, same, strict=True)
+            for document, outcome, row in zip(documents, found, same, strict=True)
         ]
         parts.append(f"### {group.capitalize()}\n\n{MEANING[group]}\n\n")
         parts[-1] += table(("world", "seed", *columns(found[0])), lines)

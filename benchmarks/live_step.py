@@ -16,10 +16,11 @@ from trading_core.kernel.fresh import event_flags, parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.market import Market
+from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import SharedColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import TriggerEngine
 
 STEPS = 10_000
 WORLDS = ((1_000, 1), (300_000, 1), (1_000, 5))  # bars of history, symbols
@@ -102,7 +103,7 @@ def _orders(setup: int) -> PolicyOrders:
 
 
 def _first(full: BarSeries, rows: int) -> BarSeries:
-    kept = {one.name: getattr(full, one.name) for one in fields(full)}
+    kept = {field.name: getattr(full, field.name) for field in fields(full)}
     cut = {name: value[:rows].copy() for name, value in kept.items() if isinstance(value, np.ndarray)}
     return BarSeries(**{**kept, **cut})
 
@@ -115,5 +116,8 @@ def _row(full: BarSeries, t: int) -> tuple[int, dict[str, Bar]]:
 
 def steps_table(found: Sequence[Steps]) -> str:
     """One line a world."""
-    rows = [(f"{one.history:,}", str(one.symbols), f"{one.p50:.0f}", f"{one.p99:.0f}") for one in found]
+    rows = [
+        (f"{timing.history:,}", str(timing.symbols), f"{timing.p50:.0f}", f"{timing.p99:.0f}")
+        for timing in found
+    ]
     return table(("bars of history", "symbols", "p50, µs per symbol", "p99, µs per symbol"), rows)

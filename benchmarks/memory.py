@@ -16,9 +16,9 @@ from schemas.episode import Episode
 from schemas.settings import MemorySettings
 from schemas.vocabulary import ExitReason
 from services.memory.episode_memory import MemoryView
+from services.memory.reuse import MemoryTelemetry
 from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases
 from services.memory.store import ID_BYTES, Population, Populations
-from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
 from tools.docs_pages import table
 from trading_core.clock import SimulatedClock
@@ -111,7 +111,9 @@ def one_episode() -> Episode:
 
 def memory_table(found: Sequence[Retrievals]) -> str:
     """One line a world."""
-    rows = [(one.world, f"{one.p50:.2f}", f"{one.p95:.2f}", f"{one.slowest:.2f}") for one in found]
+    rows = [
+        (timing.world, f"{timing.p50:.2f}", f"{timing.p95:.2f}", f"{timing.slowest:.2f}") for timing in found
+    ]
     return table(("episodes of one playbook and direction", "p50, CPU ms", "p95, CPU ms", "slowest"), rows)
 
 

@@ -43,11 +43,11 @@ def engine_section(timings: list[EngineTiming]) -> str:
     """The engine against its limit."""
     rows = [
         (
-            f"{one.bars:,}", f"{one.trades:,}", f"{one.scan_s * 1e3:.2f}", f"{one.kernel_s * 1e3:.2f}",
-            f"{one.kernel_s / one.scan_s:.1f}", f"{one.numpy_s * 1e3:.2f}", f"{one.simulate_s * 1e3:.2f}",
-            f"{one.simulate_s / one.numpy_s:.1f}", f"{one.bars / one.simulate_s / 1e6:.1f} M",
+            f"{row.bars:,}", f"{row.trades:,}", f"{row.scan_s * 1e3:.2f}", f"{row.kernel_s * 1e3:.2f}",
+            f"{row.kernel_s / row.scan_s:.1f}", f"{row.numpy_s * 1e3:.2f}", f"{row.simulate_s * 1e3:.2f}",
+            f"{row.simulate_s / row.numpy_s:.1f}", f"{row.bars / row.simulate_s / 1e6:.1f} M",
         )
-        for one in timings
+        for row in timings
     ]  # fmt: skip
     names = (
         "bars", "trades", "scan, ms", "kernel, ms", "kernel / scan", "averages and scan, ms",
@@ -197,7 +197,7 @@ report (`python -m benchmarks.fact_check_speed`).
 
 def start_section(starts: Mapping[str, Start]) -> str:
     """Compilation."""
-    rows = [(name, f"{one.wall_s:.1f}", f"{one.cpu_s:.1f}") for name, one in starts.items()]
+    rows = [(name, f"{timing.wall_s:.1f}", f"{timing.cpu_s:.1f}") for name, timing in starts.items()]
     return f"""## Starting
 
 A process of its own, from nothing to its end. Compiled code is kept in a folder named by the sources of the
@@ -210,9 +210,9 @@ def backtest_section(first: BacktestTiming, second: BacktestTiming) -> str:
     """The embedded backtest."""
     rows = []
     for part in PARTS:
-        values = (f"{one.document['timing'][part]:.2f} s" for one in (first, second))
+        values = (f"{run.document['timing'][part]:.2f} s" for run in (first, second))
         rows.append((f"`timing.{part}` (wall)", *values))
-    speeds = (f"{one.document['timing']['bars_per_s']:,.0f}" for one in (first, second))
+    speeds = (f"{run.document['timing']['bars_per_s']:,.0f}" for run in (first, second))
     rows.append(("`timing.bars_per_s`", *speeds))
     rows.append(("CPU seconds of the process", f"{first.cpu_s:.2f} s", f"{second.cpu_s:.2f} s"))
     return f"""## The embedded backtest

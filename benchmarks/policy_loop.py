@@ -67,15 +67,15 @@ def run(bars: BarSeries) -> dict[str, Any]:
 def loop_table(timings: Sequence[LoopTiming]) -> str:
     """One line a run."""
     rows = []
-    for one in timings:
-        loop, timing = one.document["policy_loop"], one.document["timing"]
+    for run in timings:
+        loop, timing = run.document["policy_loop"], run.document["timing"]
         reflected = loop["reflection_latency_ms"]
         rows.append(
             (
-                one.name, f"{one.document['data']['bars']:,}", f"{loop['evaluations']:,}",
+                run.name, f"{run.document['data']['bars']:,}", f"{loop['evaluations']:,}",
                 f"{loop['evaluations'] / timing['policy_s']:,.0f}",
                 *(f"{reflected[name]:.2f}" for name in ("p50", "p95", "p99")),
-                f"{timing['policy_s'] / timing['total_s']:.0%}", f"{one.wall_s:.1f}", f"{one.cpu_s:.1f}",
+                f"{timing['policy_s'] / timing['total_s']:.0%}", f"{run.wall_s:.1f}", f"{run.cpu_s:.1f}",
             )
         )  # fmt: skip
     names = (

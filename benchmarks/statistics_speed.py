@@ -122,12 +122,12 @@ def speed_table(found: list[Timed]) -> str:
     """The measurements as a table."""
     rows = [
         (
-            one.name,
-            f"{one.cpu_s:.3f}",
-            "-" if one.limit_s is None else f"{one.limit_s:g}",
-            f"{one.peak_mb:,.0f}",
+            timing.name,
+            f"{timing.cpu_s:.3f}",
+            "-" if timing.limit_s is None else f"{timing.limit_s:g}",
+            f"{timing.peak_mb:,.0f}",
         )
-        for one in found
+        for timing in found
     ]
     return table(("work", "CPU, s", "limit, s", "peak memory, MB"), rows)
 

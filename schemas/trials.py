@@ -65,9 +65,9 @@ class TrialLedger(TrialCounts):
         """One line for people; None where nothing was tried before."""
         if not self.configurations:
             return None
-        one = self.configurations == 1
-        tried = f"{self.configurations:,} earlier configuration{'' if one else 's'}"
-        held = f"{tried} on these bars {'is' if one else 'are'}"
+        single = self.configurations == 1
+        tried = f"{self.configurations:,} earlier configuration{'' if single else 's'}"
+        held = f"{tried} on these bars {'is' if single else 'are'}"
         if self.fresh:
             return f"fresh ledger: {held} not counted"
         return f"ledger of trials: {held} counted ({self.sums})"

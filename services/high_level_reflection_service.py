@@ -51,7 +51,6 @@ from services.high_level.expectation_checks import check_expectations, miss_text
 from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
-from services.high_level.narrative import write_narrative
 from services.high_level.narrator import Narrator, Prompt
 from services.high_level.recommendations import (
     Context,
@@ -60,6 +59,7 @@ from services.high_level.recommendations import (
     strongest,
 )
 from services.high_level.report_facts import report_facts
+from services.high_level.report_lines import write_narrative
 from services.model_calls.wording import Wordings
 from services.ports import LanguageModel
 from services.statistics.multiplicity import Family, register_family

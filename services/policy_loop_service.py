@@ -169,10 +169,7 @@ class PolicyLoopService(Stateful):
         for skip in decision.skips:
             record.skip(boundary, skip)
         if not decision.evaluate:
-            if facts.in_flight:
-                self._missed.setdefault(boundary.s, []).append(boundary)
-            elif draining and not facts.warming_up:
-                self._engine.reopen(boundary)
+            self._passed_over(boundary, facts)
             return None
         self._in_flight.add(boundary.s)
         self._last_evaluation[boundary.s] = own
@@ -183,6 +180,12 @@ class PolicyLoopService(Stateful):
         )
         self._look(evaluation)
         return evaluation
+
+    def _passed_over(self, boundary: Boundary, facts: BoundaryFacts) -> None:
+        if facts.in_flight:
+            self._missed.setdefault(boundary.s, []).append(boundary)
+        elif facts.draining and not facts.warming_up:
+            self._engine.reopen(boundary)
 
     @property
     def in_flight(self) -> int:
@@ -216,11 +219,8 @@ class PolicyLoopService(Stateful):
                 if evaluation.background is not None:
                     evaluation.record.background(evaluation.background)
                 evaluation.conclusion = await self._evaluator.conclude(evaluation, snapshot)
-            except (
-                CassetteMiss,
-                ModelRefused,
-            ):  # not this run any more: deciding without the reply would pass for a replay
-                raise
+            except (CassetteMiss, ModelRefused):
+                raise  # not this run any more: deciding without the reply would pass for a replay
             except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
                 self._failed(evaluation, error)
         evaluation.latency_ms += (time.perf_counter() - started) * 1e3

@@ -28,9 +28,8 @@ from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
 from trading_core.live.growing_bars import Bar
-from worker.slow_worker.bars_of_run import reflection_on_bars
 from worker.slow_worker.slot_runner import RunOfSlots
-from worker.slow_worker.wiring import threaded_reflection
+from worker.slow_worker.wiring import reflection_on_bars, threaded_reflection
 
 PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")
 BOOKS = (PULLBACK, BREAKOUT, SQUEEZE)

@@ -23,8 +23,8 @@ from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
 from trading_core.bars import BarSeries
 from trading_core.features import FEATURES, compute, resolve
-from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES
 from trading_core.features.nodes import RANK_MINIMUM, RANK_WINDOW
+from trading_core.features.registry import HIGHER_TIMEFRAMES
 from trading_core.kernel.records import CLAMPS, REFUSALS
 from trading_core.kernel.state_machine import TRANSITIONS
 from trading_core.regime import RegimeSettings

@@ -27,8 +27,7 @@ from trading_core.bars import BarSeries
 from worker.feeds.selected_bars import load_bars
 from worker.pages import shapes
 from worker.pages.markup import Child, tag
-from worker.pages.scale import Scale
-from worker.pages.shapes import line, path, text
+from worker.pages.shapes import Scale, line, path, text
 from worker.runs.replay import stored_settings
 
 ACCOUNT, HOLD, GAIN, LOSS, FROZEN, REPORT = "#1f5fa8", "#8a8f98", "#2e8b57", "#c0392b", "#7d8fb3", "#b8860b"

@@ -72,7 +72,7 @@ class Image:
             ConfigError: it ended with an error; its output is in the message.
         """
         uid = self.uids.get(self.user) if os.geteuid() == 0 else None
-        who = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+        account = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         home = "/root" if self.user == "root" else f"/home/{self.user}"
         environment = {**self.environment, "HOME": str(self.path(home)), **(extra or {})}
         program = shutil.which(words[0], path=environment["PATH"])
@@ -88,7 +88,7 @@ class Image:
             text=True,
             check=False,
             umask=0o022,
-            **who,  # type: ignore[call-overload]  # none of the three, or all
+            **account,  # type: ignore[call-overload]  # none of the three, or all
         )
         if done.returncode:
             raise ConfigError(f"ended with {done.returncode}:\n{done.stdout[-4_000:]}")

@@ -8,12 +8,14 @@ history is an extension of nothing, and any split of its rows gives the same bit
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from schemas.regime import FINGERPRINT
+from schemas.regime import FINGERPRINT, RegimeLabels, RegimeView
 from schemas.settings import RegimeSettings
+from schemas.vocabulary import Structure, Trend, VolatilityBand
 from trading_core.bars import BarSeries, FloatArray
 from trading_core.features.columns import FeatureColumns
 
@@ -38,6 +40,9 @@ FEATURES_READ = (
     "highest_20",
     "lowest_20",
 )
+TRENDS: Final = tuple(Trend)
+BANDS: Final = tuple(VolatilityBand)
+STRUCTURES: Final = tuple(Structure)
 
 
 class RegimeReason(StrEnum):
@@ -167,3 +172,13 @@ def _grown(tables: RegimeColumns, used: int, rows: int) -> RegimeColumns:
     for name, table in vars(grown).items():
         table[:used] = getattr(tables, name)[:used]
     return grown
+
+
+def regime_view(regimes: RegimeColumns, t: int, s: int) -> RegimeView | None:
+    """Labels and fingerprint of symbol `s` at row `t`; None while warming up."""
+    codes = (int(regimes.trend[t, s]), int(regimes.volatility[t, s]), int(regimes.structure[t, s]))
+    ranks = regimes.fingerprint[t, s]
+    if min(codes) < 0 or not np.isfinite(ranks).all():
+        return None
+    labels = RegimeLabels(trend=TRENDS[codes[0]], volatility=BANDS[codes[1]], structure=STRUCTURES[codes[2]])
+    return RegimeView(labels=labels, fingerprint=tuple(float(rank) for rank in ranks))

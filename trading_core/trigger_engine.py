@@ -9,7 +9,7 @@ retire a policy, tighten a stop and mark an evaluation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,11 @@ from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fresh import fresh_state
 from trading_core.kernel.records import REFUSALS
 from trading_core.kernel.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
+from trading_core.policy_orders import PolicyOrders, check_orders
 from trading_core.rule_bank import EngineColumns, RuleBank
 from trading_core.tick_events import EventRow, PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 
-EntryKind = Literal["market", "limit", "stop"]
 EVENTS = {
     rec.BIT_REGIME: PolicyEventKind.REGIME_CHANGE,
     rec.BIT_OPENED: PolicyEventKind.POSITION_OPENED,
@@ -45,8 +45,6 @@ OVERRIDES = {
     rec.BIT_CONFLICT: OverrideReason.CONFLICTING_DATA,
     rec.BIT_SHOCK: OverrideReason.VOLATILITY_SHOCK,
 }
-
-
 REFERENCES = ("policy", "position_policy")  # fields of the state that say whose something is
 
 
@@ -70,75 +68,6 @@ class Advance:
     trades: npt.NDArray[Any]
     boundaries: tuple[Boundary, ...]
     bars_validated: int
-
-
-@dataclass(frozen=True)
-class PolicyOrders:
-    """A policy in the engine's terms.
-
-    Rule columns by index, -1 where there is none (see `TriggerEngine.columns`).
-
-    Attributes:
-        tag: the owner.
-        direction: +1 long, -1 short.
-        setup, activation, invalidation: conditions.
-        stop, target: price columns.
-        refinement: price column; a tighter stop while armed, or a better limit when `refines_entry`.
-        window: own bars that the thesis stays armed, and that an order rests.
-        horizon: own bars of the time stop, and until the policy expires.
-        risk_fraction: of equity at the stop.
-        immediate: the setup itself orders.
-        never_ends: never spent and never expires.
-        stop_pct, target_pct: levels as fractions, where there is no column.
-        entry_kind: market, or a limit or stop order at the price column `entry`.
-        trail: price column of a trailing stop.
-        break_even_r: favourable move in R at which the stop goes to the entry price; NaN never.
-        scale_out_r, scale_out_share: at that many R the share of the position is closed; NaN never.
-        volatility: price column that sizing by volatility divides by.
-    """
-
-    tag: PolicyTag
-    direction: int
-    setup: int
-    activation: int
-    invalidation: int
-    stop: int
-    target: int
-    refinement: int
-    window: int
-    horizon: int
-    risk_fraction: float
-    immediate: bool = False
-    never_ends: bool = False
-    stop_pct: float = float("nan")
-    target_pct: float = float("nan")
-    entry_kind: EntryKind = "market"
-    entry: int = -1
-    refines_entry: bool = False
-    trail: int = -1
-    break_even_r: float = float("nan")
-    scale_out_r: float = float("nan")
-    scale_out_share: float = float("nan")
-    volatility: int = -1
-
-
-def _check_orders(orders: PolicyOrders) -> None:
-    """The kernel reads columns by index and shares as they are.
-
-    Raises:
-        InvariantViolation: a column that the policy needs is missing, or a scale-out closes all or nothing.
-    """
-    if orders.setup < 0:
-        raise InvariantViolation(f"policy {orders.tag.policy_id!r} has no setup column")
-    if orders.entry_kind != "market" and orders.entry < 0:
-        raise InvariantViolation(
-            f"policy {orders.tag.policy_id!r} enters by {orders.entry_kind} and has no price column for it"
-        )
-    if not np.isnan(orders.scale_out_r) and not 0.0 < orders.scale_out_share < 1.0:
-        raise InvariantViolation(
-            f"policy {orders.tag.policy_id!r} scales out {orders.scale_out_share!r} of the position: the "
-            "share must lie between 0 and 1"
-        )
 
 
 class TriggerEngine:
@@ -313,7 +242,7 @@ class TriggerEngine:
         Raises:
             InvariantViolation: the symbol holds a position, or the orders cannot be.
         """
-        _check_orders(orders)
+        check_orders(orders)
         st = self.state[s]
         if st["direction"] != 0 and not orders.never_ends:
             raise InvariantViolation(

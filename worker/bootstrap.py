@@ -18,10 +18,9 @@ from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import PLAIN_RUN, Wordings
-from services.playbooks.columns import load_columns
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.registry import PlaybookRegistry, load_playbooks
+from services.playbooks.registry import PlaybookRegistry, load_columns, load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder

@@ -103,14 +103,15 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     variable = PROVIDERS[settings.provider].key_variable
     key = secret(variable, environment)
     if key is None:
-        who, instead = ("reflection mode 'full'", "deterministic")
+        asker, instead = ("reflection mode 'full'", "deterministic")
         if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
-            who, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
+            asker, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
         elif settings.reflection.mode != "full":
-            who, instead = f"judge.replan {settings.judge.replan!r}", "rules"
+            asker, instead = f"judge.replan {settings.judge.replan!r}", "rules"
         local = " (any word, for a server that wants none)" if settings.llm.base_url else ""
         raise ConfigError(
-            f"{who} needs a key: set {variable}{local}, play a cassette with --llm replay, or use {instead!r}"
+            f"{asker} needs a key: set {variable}{local}, play a cassette with --llm replay, or use "
+            f"{instead!r}"
         )
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{variable} holds a blank, a line end or another character that no key has")

@@ -2,8 +2,11 @@
 
 A backtest over bars that a model may have read about measures its memory as much as its judgement. What no
 source tells is unknown, and unknown counts as contaminated. Read by the result of a run; no decision is.
+
+APIs answer an alias of a model with the dated version that it stands for (`answers_for`).
 """
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +14,21 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from agents.language_models.model_names import is_version_of
-
 TABLE = Path(__file__).with_name("knowledge_cutoffs.toml")
+# What an id may have after its name: the day of its snapshot, as the providers write it.
+DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{4})")
+ALIAS = "-latest"
+
+
+def is_version_of(model: str, name: str) -> bool:
+    """Whether a model's id is this name, with or without the date of a snapshot."""
+    rest = model.removeprefix(name)
+    return model.startswith(name) and (not rest or DATED.fullmatch(rest) is not None)
+
+
+def answers_for(answered: str, asked: str) -> bool:
+    """Whether an answer of `answered` is one of the model asked for."""
+    return is_version_of(answered, asked.removesuffix(ALIAS)) or answered == asked
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from agents.language_models.model_names import answers_for
+from agents.language_models.knowledge_cutoffs import answers_for
 from schemas.errors import ConfigError, ModelError
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_format import ReplyFormat

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from agents.strategies.model_strategist import ModelStrategist
-from agents.strategies.plan_bases import FrozenPlan
+from agents.strategies.plan_changes import FrozenPlan
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
 from schemas.background import DecisionBackground

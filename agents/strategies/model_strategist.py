@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from agents.strategies.plan_bases import ID_DIGITS, FrozenPlan, PlanBase, plan_bases
-from agents.strategies.plan_changes import answer_of
+from agents.strategies.plan_changes import ID_DIGITS, FrozenPlan, PlanBase, answer_of, plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_strategist_reply
 from prompts import PromptTemplate, load_prompt
@@ -192,11 +191,11 @@ class ModelStrategist:
 
     def _static_part(self) -> str:
         """Instructions and playbooks: the same bytes until a playbook has another version."""
-        active = [one.definition for one in self._playbooks.active() if one.definition.enabled]
-        versions = tuple(one.content_hash for one in active)
+        active = [playbook.definition for playbook in self._playbooks.active() if playbook.definition.enabled]
+        versions = tuple(playbook.content_hash for playbook in active)
         if self._static[0] != versions:
             # Numbers as they are: a parameter is named by the very value on its grid.
-            shown = quoted_json([self._shown(one) for one in active])
+            shown = quoted_json([self._shown(playbook) for playbook in active])
             measures = quoted_json(self._tolerances)
             told = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
             self._static = (versions, f"{self._prompt.system}\n\n{told}")

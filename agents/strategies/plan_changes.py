@@ -3,14 +3,21 @@
 The contract of a proposal has the last word on every value, and a reply that breaks anything is a typed
 fault: it is never applied in part. Nothing here can loosen a stop, open a position or choose a size. Pure
 functions; whether the plan is any good is for the reflection to say.
+
+The plans from which a model may start: it picks one by its id and says what it would change.
+
+An id is the start of the plan's own content hash, so the same plan has the same id in every run and an
+unchanged base is the base itself. Only playbooks that the regime and the envelope allow are offered. Pure
+functions of the snapshot, the revision and what was frozen before.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from agents.strategies.plan_bases import PlanBase
+from agents.strategies.rule_strategist import RuleStrategist, proposal_of
 from agents.strategies.strategist_reply import (
     Change,
     FaultKind,
@@ -30,8 +37,60 @@ from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import PlanKind
 from services.model_calls.reply_text import SHOWN, first_problem
 from services.playbooks.rendering import render_rules
-from services.ports import PlaybookReader
+from services.ports import PlaybookReader, Revision
 from trading_core.kernel.execution import on_tick
+
+Origin = Literal["refused", "in_force", "playbook"]
+FrozenPlan = Callable[[str], PolicyProposal | None]
+ID_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class PlanBase:
+    """One plan to start from, and where it comes from."""
+
+    proposal: PolicyProposal
+    origin: Origin
+
+    @property
+    def id(self) -> str:
+        """First digits of the plan's content hash."""
+        return self.proposal.content_hash[:ID_DIGITS]
+
+    def shown(self) -> dict[str, Any]:
+        """The base as the prompt carries it."""
+        return {"id": self.id, "origin": self.origin, "plan": self.proposal.payload()}
+
+
+def plan_bases(
+    rules: RuleStrategist, snapshot: PolicySnapshot, revision: Revision | None, frozen: FrozenPlan
+) -> tuple[PlanBase, ...]:
+    """Bases on offer, each plan once: the refused one, the one in force, then playbooks by rank.
+
+    None at all while a position is open or the regime is unknown.
+
+    Args:
+        rules: ranks the playbooks that regime and envelope allow.
+        snapshot: what is known.
+        revision: with the plan that was refused.
+        frozen: the plan of a policy frozen earlier in the run, by policy id.
+    """
+    if snapshot.position is not None or snapshot.regime is None:
+        return ()
+    regime = snapshot.regime
+    ranked = rules.ranked(snapshot, regime)
+    eligible = {(candidate.playbook.id, candidate.direction) for candidate in ranked}
+    found: list[PlanBase] = []
+    if revision is not None:
+        found.append(PlanBase(revision.proposal, "refused"))
+    in_force = None if snapshot.active_policy_id is None else frozen(snapshot.active_policy_id)
+    if in_force is not None and (in_force.playbook_id, in_force.direction) in eligible:
+        found.append(PlanBase(in_force, "in_force"))
+    found += [PlanBase(proposal_of(candidate, regime), "playbook") for candidate in ranked]
+    first: dict[str, PlanBase] = {}
+    for base in found:
+        first.setdefault(base.id, base)
+    return tuple(first.values())
 
 
 def answer_of(

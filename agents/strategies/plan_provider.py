@@ -86,18 +86,18 @@ class ReflectingPlanProvider(Stateful):
             if revision is not None and proposal.content_hash == revision.proposal.content_hash:
                 rounds.append(PlanRound(answer))
                 return Plan(PlanEnd.STAND_DOWN, tuple(rounds), "identical resubmission")
-            one = await self._reflected(snapshot, invariants, answer, proposal)
-            rounds.append(one)
-            if not isinstance(one.reflection, PolicyLevelReflectionResult):
+            reflected = await self._reflected(snapshot, invariants, answer, proposal)
+            rounds.append(reflected)
+            if not isinstance(reflected.reflection, PolicyLevelReflectionResult):
                 return Plan(PlanEnd.PASSED, tuple(rounds), "reflection is switched off")
-            if one.reflection.status is ReflectionStatus.PASS:
+            if reflected.reflection.status is ReflectionStatus.PASS:
                 return Plan(PlanEnd.PASSED, tuple(rounds), "passed")
-            reason = "; ".join(finding.code for finding in one.reflection.findings)
-            if one.reflection.status is ReflectionStatus.BLOCK:
+            reason = "; ".join(finding.code for finding in reflected.reflection.findings)
+            if reflected.reflection.status is ReflectionStatus.BLOCK:
                 return Plan(PlanEnd.BLOCKED, tuple(rounds), reason)
             if not budget.take():
                 return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"no revision left: {reason}")
-            revision = Revision(proposal, one.reflection.findings, reason, budget.used)
+            revision = Revision(proposal, reflected.reflection.findings, reason, budget.used)
 
     def reflect_amendment(
         self, request: PolicyAmendmentRequest

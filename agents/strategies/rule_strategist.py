@@ -78,7 +78,7 @@ class RuleStrategist:
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         ]
         return sorted(
-            candidates, key=lambda one: (-one.expectancy_r, one.episodes, one.playbook.id, one.direction)
+            candidates, key=lambda plan: (-plan.expectancy_r, plan.episodes, plan.playbook.id, plan.direction)
         )
 
     def _propose(
@@ -87,10 +87,10 @@ class RuleStrategist:
         if place >= len(ranked):
             reason = "no playbook is eligible in this regime" if not ranked else "no other eligible playbook"
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")
-        one = ranked[place]
-        measured = f"expectancy {one.expectancy_r:.3f}R over {one.episodes} episodes"
+        chosen = ranked[place]
+        measured = f"expectancy {chosen.expectancy_r:.3f}R over {chosen.episodes} episodes"
         reason = f"rank {place + 1} of {len(ranked)}: {measured}"
-        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal_of(one, regime))
+        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal_of(chosen, regime))
 
 
 def candidate(playbook: PlaybookDefinition, direction: Direction, known: ExpectationSummary) -> Candidate:

@@ -59,9 +59,9 @@ def trade(job, frames):
 def read(job, found):
     """Rows of the trade list."""
     return [
-        (s, one.EntryBar, one.ExitBar, one.EntryPrice, one.ExitPrice, one.Commission, one.PnL)
+        (s, trade.EntryBar, trade.ExitBar, trade.EntryPrice, trade.ExitPrice, trade.Commission, trade.PnL)
         for s, trades in enumerate(found)
-        for one in trades.itertuples()
+        for trade in trades.itertuples()
     ]
 
 

@@ -82,9 +82,9 @@ def read(job, records):
     """Rows of the trade list; a position open at the end is no trade."""
     closed = records[records["status"] == 1]
     return [
-        (one["col"], one["entry_idx"], one["exit_idx"], one["entry_price"], one["exit_price"],
-         one["entry_fees"] + one["exit_fees"], one["pnl"])
-        for one in closed
+        (trade["col"], trade["entry_idx"], trade["exit_idx"], trade["entry_price"], trade["exit_price"],
+         trade["entry_fees"] + trade["exit_fees"], trade["pnl"])
+        for trade in closed
     ]  # fmt: skip
 
 

@@ -10,11 +10,10 @@ from pydantic import Field, model_validator
 
 from schemas.canonical import content_hash
 from schemas.contract import Contract
-from schemas.settings.account import AccountSettings
 from schemas.settings.bounds import MAX_COUNT
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings, NoTradeWindow
-from schemas.settings.execution import ExecutionSettings
+from schemas.settings.execution import AccountSettings, ExecutionSettings
 from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
 from schemas.settings.live import ExchangeSettings, FeedSettings, OperationsSettings

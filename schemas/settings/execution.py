@@ -1,4 +1,4 @@
-"""How orders are sized and fill, and what they cost."""
+"""What an account holds, how orders are sized and fill, and what they cost."""
 
 from typing import Annotated, Literal
 
@@ -7,6 +7,13 @@ from pydantic import AfterValidator, Field
 from schemas.contract import Contract
 
 SMALLEST_GRID = 1e-9
+
+
+class AccountSettings(Contract):
+    """The simulated account, in quote currency."""
+
+    name: str = Field(default="paper", description="part of every order id")
+    cash: float = Field(default=100_000.0, gt=0, le=1e15, description="starting cash, in quote currency")
 
 
 def _usable_grid(step: float) -> float:

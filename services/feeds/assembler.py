@@ -2,19 +2,19 @@
 
 Pure: no clock and no I/O. A feed gives it every bar with `take`, then asks with `rows` what is due; the same
 bars with the same times give the same items. What it keeps is bounded, whatever a source sends.
+
+What has been told already is kept in a register of bounded size (`SeenOnce`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.settings.live import FeedSettings
-from services.feeds.block_reasons import BlockReason
 from services.feeds.label_grid import NS, LabelGrid
-from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
-from services.feeds.seen_once import SeenOnce
-from services.feeds.symbol_watch import SymbolWatch
 from trading_core.live.growing_bars import Bar
 
 Item = BarRow | FeedAnomaly
@@ -24,6 +24,63 @@ MOST_WAITING = 250_000  # bars that wait for their row
 MOST_LABELS = 512  # rows that are remembered, so that a repetition is told from a late bar
 MOST_STRANGERS = 32  # unknown symbols that are named
 _LONGEST_NAME = 64
+MOST_KEYS = 8_192
+
+
+class SeenOnce:
+    """A register of keys that forgets the oldest when it is full."""
+
+    def __init__(self, most: int = MOST_KEYS) -> None:
+        self._keys: dict[Hashable, None] = {}
+        self._most = most
+
+    def first(self, key: Hashable) -> bool:
+        """Whether this key comes for the first time; it is remembered."""
+        if key in self._keys:
+            return False
+        if len(self._keys) == self._most:
+            del self._keys[next(iter(self._keys))]
+        self._keys[key] = None
+        return True
+
+
+@dataclass
+class SymbolWatch:
+    """One symbol.
+
+    Attributes:
+        last: label of its last bar that was handed over.
+        missed: bars that did not come since then.
+        unsaid: bars that did not come while it was stale; its return tells their number.
+        stale: it has been told so.
+        quarantine: clean bars without entries that are left.
+        doubtful: labels of bars that wait to be handed over and had a conflict.
+    """
+
+    last: int | None = None
+    missed: int = 0
+    unsaid: int = 0
+    stale: bool = False
+    quarantine: int = 0
+    doubtful: set[int] = field(default_factory=set)
+
+    def arrived(self, label: int, quarantine_bars: int) -> BlockReason | None:
+        """Note the bar of a row; why the symbol may not enter on it, as far as its own bars tell."""
+        self.last, self.missed = label, 0
+        reason = BlockReason.CONFLICT if self.quarantine or label in self.doubtful else None
+        if label in self.doubtful:
+            self.doubtful.remove(label)
+            self.quarantine = quarantine_bars
+        elif self.quarantine:
+            self.quarantine -= 1
+        return BlockReason.STALE if self.stale else reason
+
+    def conflicted(self, label: int, waiting: bool, quarantine_bars: int) -> None:
+        """Note a second bar of a label with other values; `waiting`: the first was not handed over yet."""
+        if waiting:
+            self.doubtful.add(label)
+        else:
+            self.quarantine = quarantine_bars
 
 
 class RowAssembler:

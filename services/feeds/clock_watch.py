@@ -7,8 +7,7 @@ wrong clock can neither open a position nor keep a stop from being seen.
 
 from typing import NamedTuple
 
-from services.feeds.block_reasons import BlockReason
-from services.feeds.port import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BlockReason, FeedAnomaly, FeedAnomalyKind
 
 NS = 1_000_000_000
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from schemas.settings import DataSettings
-from services.feeds.block_reasons import BlockReason
-from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 

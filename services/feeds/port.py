@@ -5,12 +5,29 @@ A feed hands over closed bars only, in order of their labels, each label once. W
 before the row that it concerns. Declared here for the trading loop, implemented in `worker.feeds`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
+from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
+
+
+class BlockReason(StrEnum):
+    """Why a symbol may not enter on a row: the first that holds, in this order. Exits always run on."""
+
+    TOO_LATE = "known too late"  # the close of the row lies too far back to trade on it
+    CLOCK = "clock in doubt"  # our clock jumped, or the source's does not agree with it
+    STALE = "stale"  # no bar of the symbol for too long, until it has bars again
+    MISSING = "missing bar"  # the row has no bar of the symbol
+    CONFLICT = "conflicting bars"  # two bars of one label disagreed; some clean bars must follow first
+    IMPLAUSIBLE = "implausible bar"  # the bar of the row is in doubt; the symbol has none in it
+    UNSETTLED = (
+        "unsettled price"  # the bars in doubt agreed on no level; some bars within the band must follow
+    )
 
 
 class FeedAnomalyKind(StrEnum):
@@ -132,3 +149,24 @@ class MarketFeed(Protocol):
     async def close(self) -> None:
         """Give back connections and files; a running `items` ends."""
         ...
+
+
+def series_of(
+    symbols: tuple[str, ...], timeframe: str, label: Literal["open", "close"], rows: Sequence[BarRow]
+) -> BarSeries:
+    """The rows as a series; a symbol without a bar is absent.
+
+    Raises:
+        DataError: there is no row, or a bar cannot be.
+    """
+    shape = (len(rows), len(symbols))
+    columns = {name: np.full(shape, np.nan) for name in COLUMNS}
+    present = np.zeros(shape, dtype=np.bool_)
+    for t, row in enumerate(rows):
+        for s, symbol in enumerate(symbols):
+            if symbol in row.bars:
+                present[t, s] = True
+                for name, value in zip(COLUMNS, row.bars[symbol], strict=True):
+                    columns[name][t, s] = value
+    times = np.array([row.label for row in rows], dtype=np.int64)
+    return BarSeries(times, symbols, timeframe, label, **columns, present=present)

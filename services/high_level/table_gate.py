@@ -105,18 +105,20 @@ def grade_table(
         samples = [item.track.at(look) for item in clusters]
         cases = [_case(*row) for row in zip(clusters, samples, minima, strict=True)]
         verdicts = decide_cases(cases, family, gate)
-        for index, verdict in enumerate(verdicts):
-            if verdict.decision.grade is EvidenceGrade.SIGNIFICANT:
-                first.setdefault(index, look)
+        for index in _significant(verdicts):
+            first.setdefault(index, look)
     shown = ranges(
         [(item.track, seen) for item, seen in zip(clusters, samples, strict=True)],
         [verdict.alpha or gate.q for verdict in verdicts],
     )
-    graded = [
-        GradedCluster(*row, first.get(index))
-        for index, row in enumerate(zip(clusters, samples, verdicts, shown, strict=True))
-    ]
-    return GradedTable(family, tuple(graded), tuple(looks))
+    rows = enumerate(zip(clusters, samples, verdicts, shown, strict=True))
+    graded = tuple(GradedCluster(*row, first.get(index)) for index, row in rows)
+    return GradedTable(family, graded, tuple(looks))
+
+
+def _significant(verdicts: Sequence[Verdict]) -> list[int]:
+    grades = [verdict.decision.grade for verdict in verdicts]
+    return [index for index, grade in enumerate(grades) if grade is EvidenceGrade.SIGNIFICANT]
 
 
 @dataclass(frozen=True)

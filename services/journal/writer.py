@@ -81,10 +81,7 @@ class JournalWriter(Stateful):
             InvariantViolation: an unknown kind, or something known before it happened.
             ValueError: the payload has no canonical form (a number that is not finite, a naive time).
         """
-        if kind not in JOURNAL_KINDS:
-            raise InvariantViolation(f"journal kind {kind!r} is not declared.{nearest(kind, JOURNAL_KINDS)}")
-        if known_at < ts_event:
-            raise InvariantViolation(f"{kind} is known at {known_at}, before it happened at {ts_event}")
+        _demand_order(kind, ts_event, known_at)
         text = canonical_json(payload)
         before, seq = self.head_hash, self._events
         digest = link(
@@ -116,3 +113,10 @@ class JournalWriter(Stateful):
         rows = list(self._buffer)
         await self._sink.write(rows)
         del self._buffer[: len(rows)]
+
+
+def _demand_order(kind: str, ts_event: int, known_at: int) -> None:
+    if kind not in JOURNAL_KINDS:
+        raise InvariantViolation(f"journal kind {kind!r} is not declared.{nearest(kind, JOURNAL_KINDS)}")
+    if known_at < ts_event:
+        raise InvariantViolation(f"{kind} is known at {known_at}, before it happened at {ts_event}")

@@ -17,10 +17,9 @@ from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
 from schemas.vocabulary import Direction
 from services.memory.deadline import present_retrievals
-from services.memory.reuse import Answers
+from services.memory.reuse import Answers, MemoryTelemetry
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
 from services.memory.store import Population, Populations, counts_of
-from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard

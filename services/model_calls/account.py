@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Protocol
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Stateful, demand_fields, read_as
-from services.model_calls.breaker import UNUSABLE, Breaker, BreakerChange
-from services.model_calls.budget import Ledger, Refusal, used_by
+from services.model_calls.budget import UNUSABLE, Breaker, BreakerChange, Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
@@ -38,7 +37,7 @@ def price_for(settings: LlmSettings, model: str) -> ModelPrice:
     """
     price = settings.price(model)
     if price is None:
-        known = ", ".join(one.model for one in settings.prices) or "none"
+        known = ", ".join(price.model for price in settings.prices) or "none"
         raise ConfigError(f"llm.prices has no price for model {model!r} (it has {known}): add one")
     return price
 
@@ -135,7 +134,7 @@ class ModelAccount(Stateful):
 
     def state(self) -> dict[str, Any]:
         """Every field of the state, and each breaker with its model and prompt."""
-        breakers = [[*key, one.state()] for key, one in self._breakers.items()]
+        breakers = [[*key, breaker.state()] for key, breaker in self._breakers.items()]
         return super().state() | {"_breakers": breakers}
 
     def restore(self, state: Mapping[str, Any]) -> None:

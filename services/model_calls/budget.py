@@ -3,9 +3,15 @@
 A call that might break a limit is not made. Before a call its use is estimated from above; afterwards the
 provider's count is charged, or the estimate where the provider told none, because a call that timed out may
 be billed. Pure: time is given, nothing is read or written.
+
+Circuit breaker of one model at one prompt: after failures in a row it is left alone for a number of calls.
+
+Counted in calls, not in seconds, so that a replay opens and closes it at the same places. A pure state; the
+account journals what it says.
 """
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import ClassVar, Literal
 
 from schemas.settings.llm import LlmSettings, ModelLimits, ModelPrice
@@ -18,6 +24,15 @@ MILLION = 1_000_000
 BYTES_PER_TOKEN = 2
 
 Scope = Literal["event", "day", "run"]
+# A reply came that its caller could not read.
+UNUSABLE = "unusable"
+# The machine failed. A refusal or a cut reply is an answer, and a call that was not made shows nothing.
+FAILURES = frozenset(
+    {
+        "timeout", "network", "throttled", "overloaded", "conflict", "server", "rejected", "malformed",
+        "wrong_model", UNUSABLE,
+    }
+)  # fmt: skip
 
 
 @dataclass
@@ -130,3 +145,47 @@ def _broken(scope: Scope, spent: Spent, needed: Spent, limits: ModelLimits) -> R
     if limits.seconds is not None and spent.seconds >= limits.seconds:
         return Refusal(scope, "seconds", limits.seconds, spent.seconds, needed.seconds)
     return None
+
+
+class BreakerChange(StrEnum):
+    """What an outcome did to the breaker."""
+
+    OPENED = "opened"
+    CLOSED = "closed"
+
+
+@dataclass
+class Breaker(Stateful):
+    """`limit` failures in a row open it for `pause` calls; then one call tries, and decides.
+
+    Attributes:
+        failures: in a row.
+        waiting: calls still to be refused; 0 while closed or trying.
+        open: whether the last word was a failure at the limit.
+    """
+
+    REBUILT = frozenset({"limit", "pause"})
+
+    limit: int
+    pause: int
+    failures: int = 0
+    waiting: int = 0
+    open: bool = False
+
+    def admit(self) -> bool:
+        """Whether the next call may be made; a refused one counts towards the pause."""
+        if self.waiting == 0:
+            return True
+        self.waiting -= 1
+        return False
+
+    def note(self, outcome: str) -> BreakerChange | None:
+        """Take in the outcome of a call that was made."""
+        if outcome not in FAILURES:
+            was_open, self.open, self.failures = self.open, False, 0
+            return BreakerChange.CLOSED if was_open else None
+        self.failures += 1
+        if self.failures < self.limit:
+            return None
+        first, self.open, self.waiting = not self.open, True, self.pause
+        return BreakerChange.OPENED if first else None

@@ -2,6 +2,9 @@
 
 Every rule must parse for every value of every parameter's grid, so that no lesson can later move a playbook
 to a value that does not work. Any bytes give definitions or a `ConfigError`; nothing else is raised.
+
+Pydantic's errors become words: unknown and missing keys get the nearest name that the contract has at
+that place.
 """
 
 import json
@@ -13,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
+from schemas.contract_keys import Steps, choices, known_keys
 from schemas.errors import ConfigError, RuleError, nearest
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
-from services.playbooks.diagnosis import explain
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text, rule_texts
 from trading_core.rules.grammar import parse
 
@@ -186,3 +190,45 @@ def _check_rule(role: str, text: str, parameters: Mapping[str, Parameter]) -> No
         kind = parse(rendered).kind
         if kind != KIND_OF_ROLE[role]:
             raise ConfigError(f"must be a {KIND_OF_ROLE[role]} rule, but {rendered!r} is a {kind} rule")
+
+
+def explain(document: dict[str, Any], error: ValidationError) -> tuple[str, str]:
+    """Dotted field and reason of the first problem of `document`; the reason says how many more there are."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    steps = tuple(step for step in first["loc"] if step != "[key]")
+    more = f" ({len(problems) - 1} more problem(s) in this file)" if len(problems) > 1 else ""
+    return ".".join(map(str, steps)) or "the file", _reason(document, steps, first) + more
+
+
+def _reason(document: dict[str, Any], steps: Steps, problem: ErrorDetails) -> str:
+    if problem["type"] == "extra_forbidden":
+        known = _known(steps[:-1])
+        return "unknown key." + (nearest(str(steps[-1]), known) or f" Known here: {', '.join(known)}.")
+    if problem["type"] == "missing":
+        return "missing: every playbook needs it." + _misspelt(document, steps)
+    reason, given = problem["msg"].removeprefix("Value error, "), problem["input"]
+    if problem["type"] == "value_error" or isinstance(given, dict):
+        return reason
+    return f"{reason}, not {_short(given)}.{nearest(str(given), choices(problem))}"
+
+
+def _short(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _misspelt(document: dict[str, Any], steps: Steps) -> str:
+    """A hint when a key beside the missing one looks like it."""
+    inside: Any = document
+    for step in steps[:-1]:
+        inside = inside[step]
+    known = _known(steps[:-1])
+    return nearest(str(steps[-1]), [key for key in inside if key not in known]).replace(
+        "Did you mean", "Is it"
+    )
+
+
+def _known(steps: Steps) -> tuple[str, ...]:
+    """Keys of a playbook file; what its loader sets is none."""
+    return tuple(name for name in known_keys(PlaybookDefinition, steps) if name != "known_at")

@@ -1,9 +1,17 @@
-"""What the checks share: running critics in order, and turning findings into a status and readable lists."""
+"""What the checks share: running critics in order, and turning findings into a status and readable lists.
+
+What would satisfy a finding about a rule or a term: the playbook's own one, where it is another one.
+
+A plan that already says what its playbook says gets no remedy, because the same again would be found again.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 
+from schemas.errors import RuleError
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from services.playbooks.rendering import render_rules
+from trading_core.rules.grammar import parse
 
 Critic = Callable[[PolicyLevelReflectionRequest], Finding | None]
 
@@ -39,3 +47,52 @@ def requested_revisions(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 def _wish(remedy: Remedy) -> str:
     return f"set {remedy.field} to {OP_WORDS[remedy.op]} {remedy.value!r}"
+
+
+def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:
+    """Set the rule of a role to the playbook's; None where it has none, or the plan says it already."""
+    proposal, playbook = request.proposal, request.playbook
+    if proposal.direction not in playbook.rules:
+        return None
+    wanted = getattr(render_rules(playbook, proposal.direction), role)
+    if wanted is None or _says_the_same(getattr(proposal, role), wanted):
+        return None
+    return Remedy(field=role, op="equals", value=wanted)
+
+
+def own_rule_that(
+    request: PolicyLevelReflectionRequest,
+    roles: tuple[str, ...],
+    satisfies: Callable[[PolicyLevelReflectionRequest], bool],
+) -> Remedy | None:
+    """The first role whose own rule satisfies on this snapshot, tried with the rest of the plan as it is."""
+    for role in roles:
+        remedy = own_rule(request, role)
+        if remedy is None:
+            continue
+        proposal = request.proposal.model_copy(update={role: remedy.value})
+        if satisfies(request.model_copy(update={"proposal": proposal})):
+            return remedy
+    return None
+
+
+def own_term(request: PolicyLevelReflectionRequest, name: str) -> Remedy | None:
+    """Set a term of the orders to the playbook's; None where it has none, or the plan says it already."""
+    wanted = request.playbook.terms()[name]
+    if wanted is None or wanted == getattr(request.proposal, name):
+        return None
+    return Remedy(field=name, op="equals", value=wanted)
+
+
+def own_entry(request: PolicyLevelReflectionRequest) -> Remedy | None:
+    """Enter where the playbook does: its kind of order first, then its price."""
+    return own_term(request, "entry_kind") or own_rule(request, "entry")
+
+
+def _says_the_same(text: str | None, wanted: str) -> bool:
+    if text is None or text == wanted:
+        return text == wanted
+    try:
+        return parse(text).text == parse(wanted).text
+    except RuleError:
+        return False

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
+from services.policy_checks.findings import own_entry, own_rule_that, own_term
 from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
-from services.policy_checks.remedies import own_entry, own_rule_that, own_term
 
 BASIS_POINTS = 10_000
 BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}

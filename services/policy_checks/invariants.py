@@ -6,8 +6,7 @@ allows all of them. Which part of a plan is missing is asked here too: a plan wi
 
 from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, PolicyState, Severity
-from services.policy_checks.findings import Critic, run_critics
-from services.policy_checks.remedies import own_rule
+from services.policy_checks.findings import Critic, own_rule, run_critics
 from services.text.dates import days_in
 
 SHORTEST_CITED_REASON = 4

@@ -15,10 +15,10 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import ExecutionSettings
 from schemas.vocabulary import Direction
+from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import EngineColumns
 from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag
-from trading_core.trigger_engine import PolicyOrders
 
 VOLATILITY_RULE = "atr_14"  # what sizing by volatility divides by, see `ExecutionSettings.sizing`
 

@@ -145,6 +145,13 @@ class PolicyCounters(Stateful):
             "reflection_latency_ms": quantiles(self.reflection_ms),
         }
 
+    def strategist(self) -> dict[str, Any]:
+        """Who answered and why the rules stood in: in the `strategist` part of the run's JSON document."""
+        return {
+            "answers": dict(sorted(self.sources.items())),
+            "fallbacks": dict(sorted(self.fallbacks.items())),
+        }
+
     def _budget_held_share(self) -> float | None:
         """Share of the reflections that took no longer than their budget."""
         made = len(self.reflection_ms)

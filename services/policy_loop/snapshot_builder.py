@@ -14,11 +14,11 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
-from services.memory.regime_reader import regime_view
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from trading_core.kernel.state_machine import STATES
 from trading_core.market import Market
+from trading_core.regime import regime_view
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 RAW = ("open", "high", "low", "close", "volume")

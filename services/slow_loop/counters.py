@@ -6,6 +6,7 @@ from typing import Any
 
 from schemas.state import Stateful
 from services.deliberation.counters import TextCounters
+from services.statistics.quantiles import quantiles
 
 
 @dataclass
@@ -24,3 +25,14 @@ class SlowCounters(Stateful):
     run_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
     errors: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """The `high_level` part of the run's JSON document."""
+        return {
+            "runs": self.runs,
+            "skips": dict(sorted(self.skips.items())),
+            "reports": self.reports,
+            "findings": dict(sorted(self.findings.items())),
+            "recommendations": dict(sorted(self.recommendations.items())),
+            "latency_ms": quantiles(self.run_ms),
+        }

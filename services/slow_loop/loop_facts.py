@@ -261,9 +261,7 @@ class LoopFacts(Stateful):
             window_start=ns_to_datetime(window_start),
             window_end=ns_to_datetime(slot),
             timeframe=self.timeframe,
-            episode_ids=tuple(
-                episode.episode_id for episode in evidence if episode.entry_label >= window_start
-            ),
+            episode_ids=tuple(known.episode_id for known in evidence if known.entry_label >= window_start),
             new_episodes=len(evidence) - self._counted_before(slot, clock),
             judge_actions=tuple(dict.fromkeys(action.verdict_id for action in acted)),
             judge_history=acted,

@@ -45,4 +45,4 @@ class OpenPositions(Stateful):
             for position in self._seen
             if position.known_at <= clock and (position.closed_at is None or position.closed_at > clock)
         ]
-        return tuple(sorted(found, key=lambda one: (one.entry_label, one.playbook_id, one.regime)))
+        return tuple(sorted(found, key=lambda entry: (entry.entry_label, entry.playbook_id, entry.regime)))

@@ -1,6 +1,6 @@
 """Levels of what may come into force on its own trades: candidates, and measures that may be contradicted.
 
-All of them share one level (`services.statistics.online_levels`), in the order in which they began; of what
+All of them share one level (`services.statistics.multiplicity`), in the order in which they began; of what
 began together, candidates come before bans, and these before risk cuts.
 """
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from schemas.settings import JudgeSettings
 from schemas.state import Pairs, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.statistics.online_levels import online_level
+from services.statistics.multiplicity import online_level
 
 # What a candidate trades, or the hash of the version from before a measure; then the banned cell, "" for a
 # cut, None for a candidate.

@@ -19,15 +19,16 @@ from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
-from services.memory.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from services.playbooks.registry import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
 from trading_core.kernel.fresh import parameter_record
 from trading_core.market import Market
+from trading_core.policy_orders import PolicyOrders
+from trading_core.regime import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import TriggerEngine
 
 UNLIMITED_CASH = 1e9
 
@@ -231,7 +232,10 @@ class ShadowLedger(Stateful):
         for engine in self._engines:
             while engine.t < until:
                 new += [self._episode(trade) for trade in engine.advance(until).trades]
-        return sorted(new, key=lambda one: (one.exit_label, one.symbol, one.direction, one.entry_label))
+        return sorted(
+            new,
+            key=lambda episode: (episode.exit_label, episode.symbol, episode.direction, episode.entry_label),
+        )
 
     @property
     def open_since(self) -> int | None:

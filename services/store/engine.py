@@ -9,8 +9,8 @@ from sqlalchemy import Connection, ExceptionContext, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from schemas.errors import InvariantViolation
+from services.store.failures import READ_ONLY
 from services.store.file_watch import FileWatch, made_private
-from services.store.server_states import READ_ONLY
 from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"

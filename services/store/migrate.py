@@ -4,6 +4,8 @@ A store that was made before there were revisions is compared with each of them 
 whose tables it has; a store that has the tables of none is refused and left alone. Only this module loads
 the migration library. It drives the library's parts directly, since its environment files and its `op`
 module are global to a process and two upgrades in one event loop would meet there.
+
+Shapes of tables are read as the database reports them, comparable between the dialects.
 """
 
 from dataclasses import dataclass
@@ -14,15 +16,17 @@ from typing import Any
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, func, select, table
+from sqlalchemy import Connection, create_engine, func, inspect, select, table
+from sqlalchemy.types import TypeEngine
 
 from schemas.errors import InvariantViolation, StoreError
 from services.store import migrations
 from services.store.migrations import HEAD, REVISIONS
 from services.store.revision import MARK, RevisionState, ahead_error, make_tables, mark, revision_state
-from services.store.shape import Shape, first_difference, shape_of
 from services.store.tables import metadata, runs
 from services.store.urls import StoreUrl
+
+Shape = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,41 @@ def _content(connection: Connection, tables: frozenset[str]) -> dict[str, Any]:
     rows = {name: connection.scalar(select(func.count()).select_from(table(name))) for name in sorted(tables)}
     heads = select(runs.c.run_id, runs.c.events, runs.c.head_hash).order_by(runs.c.number)
     return {"rows": rows, "heads": [tuple(head) for head in connection.execute(heads)]}
+
+
+def shape_of(connection: Connection, tables: set[str]) -> Shape:
+    """Columns, keys, constraints and indexes of some tables, by name; absent tables are left out."""
+    inspector = inspect(connection)
+    return {
+        name: {
+            "columns": {c["name"]: (_generic(c["type"]), c["nullable"]) for c in inspector.get_columns(name)},
+            "primary key": inspector.get_pk_constraint(name)["constrained_columns"],
+            "foreign keys": sorted(
+                (fk["constrained_columns"], fk["referred_table"], fk["referred_columns"])
+                for fk in inspector.get_foreign_keys(name)
+            ),
+            "unique": sorted(unique["column_names"] for unique in inspector.get_unique_constraints(name)),
+            "indexes": sorted(
+                (index["column_names"], bool(index["unique"]))
+                for index in inspector.get_indexes(name)
+                if "duplicates_constraint" not in index
+            ),
+        }
+        for name in sorted(tables & set(inspector.get_table_names()))
+    }
+
+
+def _generic(kind: TypeEngine[Any]) -> str:
+    """A type by the name that it has in every dialect: bytes are BYTEA in one and BLOB in another."""
+    return str(kind.as_generic())
+
+
+def first_difference(found: Shape, wanted: Shape) -> str | None:
+    """Where two shapes part, for a message; None when they are equal."""
+    for name in sorted(found.keys() | wanted.keys()):
+        if name not in found or name not in wanted:
+            return f"table {name!r} is {'missing' if name in wanted else 'not known'}"
+        for aspect, value in wanted[name].items():
+            if found[name][aspect] != value:
+                return f"{aspect} of table {name!r}"
+    return None

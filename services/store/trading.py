@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, delete, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
@@ -108,16 +108,9 @@ class TradingRepository(Repository):
                 if closing is not None and await is_closed(connection, run_id, closing, head):
                     return  # the first answer was lost
                 if bars:
-                    values = [_columns(run_id, number, row) for number, row in bars]
-                    await connection.execute(self._insert(paper_bars, values))
-                    if self._seals:
-                        sealed = await seals_of_bars(connection, run_id, values)
-                        await connection.execute(self._insert(seals, sealed))
+                    await self._store_bars(connection, run_id, bars)
                 if rows:
-                    await append_rows(connection, run_id, rows)
-                orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
-                if orders:
-                    await connection.execute(self._insert(paper_orders, orders))
+                    await self._store_rows(connection, run_id, rows)
                 if counts is not None:
                     await advance_trial(connection, run_id, counts)
                 if closing is not None:
@@ -126,6 +119,20 @@ class TradingRepository(Repository):
                         await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
             if closing is not None:
                 await demand_readable(self._url)
+
+    async def _store_bars(
+        self, connection: AsyncConnection, run_id: str, bars: Sequence[tuple[int, "BarRow"]]
+    ) -> None:
+        values = [_columns(run_id, number, row) for number, row in bars]
+        await connection.execute(self._insert(paper_bars, values))
+        if self._seals:
+            await connection.execute(self._insert(seals, await seals_of_bars(connection, run_id, values)))
+
+    async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
+        await append_rows(connection, run_id, rows)
+        orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
+        if orders:
+            await connection.execute(self._insert(paper_orders, orders))
 
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
         """The rows of bars that a run took from row `start` on, in order, each held against its seal.

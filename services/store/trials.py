@@ -96,7 +96,7 @@ def summed(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
     """The sums over distinct trials, each given with all of its runs."""
     totals: dict[str, Any] = {"configurations": 0, "hypotheses": 0, "candidates": 0, "promotions": 0}
     for runs in groups:
-        furthest = max(runs, key=lambda one: (one.counts.candidates, one.counts.promotions)).counts
+        furthest = max(runs, key=lambda run: (run.counts.candidates, run.counts.promotions)).counts
         totals["configurations"] += 1
         totals["hypotheses"] += max(run.counts.hypotheses for run in runs)
         totals["candidates"] += furthest.candidates

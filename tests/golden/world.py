@@ -8,7 +8,7 @@ from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import content_id
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import RuntimeSettings, Settings
-from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, series_of
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
@@ -18,7 +18,6 @@ from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
-from worker.feeds.files.rows import series_of
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess

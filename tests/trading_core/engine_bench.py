@@ -12,9 +12,10 @@ from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tests.trading_core.market import Row, mirrored, series
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import bucket_bits, parameter_record
+from trading_core.policy_orders import EntryKind, PolicyOrders
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import Advance, EntryKind, PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import Advance, TriggerEngine
 
 NO_COSTS = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)
 FLAT = (100.0, 101.0, 99.0, 100.0)

@@ -20,12 +20,13 @@ from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.market import Market
+from trading_core.policy_orders import EntryKind, PolicyOrders
 from trading_core.regime import RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import Advance, EntryKind, PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import Advance, TriggerEngine
 
 CONDITIONS = (
     "close > prev(close, 1)", "close < prev(close, 1)", "close > open", "sma_3 > sma_7", "rsi_7 < 55",

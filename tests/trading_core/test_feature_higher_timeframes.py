@@ -13,7 +13,7 @@ from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import COLUMNS, NS
 from trading_core.features import FEATURES, FeatureColumns, compute, feature_names, resolve
 from trading_core.features.calendar import HIGHER_SECONDS
-from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES, reads_only_bars
+from trading_core.features.registry import HIGHER_TIMEFRAMES, reads_only_bars
 from trading_core.rules import RuleColumns, lint
 
 N = 3_000

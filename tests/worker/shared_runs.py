@@ -16,6 +16,7 @@ from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
+from worker.session import Session, Timing
 from worker.studies.scenarios import planted_books
 
 
@@ -111,3 +112,16 @@ def losing_settings(judge: JudgeSettings | None = None) -> Settings:
         reflection=ReflectionSettings(minimum_cases=100_000),
         judge=judge or JudgeSettings(),
     )
+
+
+def played(session: Session) -> None:
+    """Step a session that has begun to its end."""
+
+    async def drive() -> None:
+        timing = Timing()
+        while not session.engine.done:
+            await session.step(timing)
+        session.finish()
+        await session.journal.flush()
+
+    asyncio.run(drive())

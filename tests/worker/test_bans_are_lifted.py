@@ -3,7 +3,6 @@
 The ban is scripted; everything after it is the run's own: ledger, report, judge, lifecycle, account.
 """
 
-import asyncio
 import json
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,8 +20,8 @@ from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.momentum_worlds import momentum_world
+from tests.worker.shared_runs import played
 from worker.bootstrap import assemble
-from worker.session import Timing
 from worker.studies.scenarios import PLANTED
 
 NAME, CELL = "buys_strength", "up/mid"
@@ -84,15 +83,7 @@ def rows(run: Banned) -> tuple[JournalRow, ...]:
     judge: Any = BansFirst(made.slow_loop._judge, run.life, holds=run.holds)
     made.slow_loop._judge = judge
     made.begin()
-
-    async def drive() -> None:
-        timing = Timing()
-        while not made.engine.done:
-            await made.step(timing)
-        made.finish()
-        await made.journal.flush()
-
-    asyncio.run(drive())
+    played(made)
     assert made.slow_loop.counters.errors == 0
     return tuple(sink.rows)
 

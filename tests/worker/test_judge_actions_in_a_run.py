@@ -17,7 +17,7 @@ from services.playbooks.measures import revised
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
-from tests.worker.shared_runs import losing_settings
+from tests.worker.shared_runs import losing_settings, played
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.session import Timing
@@ -57,15 +57,7 @@ class Acted:
         made = assemble(losing_settings(), world, JournalWriter(sink), books())
         made.slow_loop._judge = Judge(made.slow_loop._judge, action)
         made.begin()
-
-        async def drive() -> None:
-            timing = Timing()
-            while not made.engine.done:
-                await made.step(timing)
-            made.finish()
-            await made.journal.flush()
-
-        asyncio.run(drive())
+        played(made)
         assert made.slow_loop.counters.errors == 0
         self.structural = made.slow_loop.facts.cadence(made.clock.now, made.clock.now).last_structural
         self.rows: list[JournalRow] = sink.rows

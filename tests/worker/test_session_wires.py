@@ -20,7 +20,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound
-from tests.worker.shared_runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars, played
 from worker.bootstrap import assemble
 from worker.session import Session, Timing
 
@@ -34,16 +34,9 @@ def session(settings: Settings | None = None, period: tuple[str, str] = BARS) ->
 
 
 def finished(made: Session) -> list[JournalRow]:
-    async def drive() -> list[JournalRow]:
-        timing = Timing()
-        while not made.engine.done:
-            await made.step(timing)
-        made.finish()
-        await made.journal.flush()
-        rows: list[JournalRow] = made.journal._sink.rows  # type: ignore[attr-defined]
-        return rows
-
-    return asyncio.run(drive())
+    played(made)
+    rows: list[JournalRow] = made.journal._sink.rows  # type: ignore[attr-defined]
+    return rows
 
 
 def payloads(rows: list[JournalRow], kind: str) -> list[dict[str, Any]]:
@@ -99,16 +92,17 @@ def test_session_plan_without_a_reflection_is_an_error_and_never_trades() -> Non
     assert payloads(rows, "order_accepted") == []
 
 
+def blocked(plan: Plan) -> Plan:
+    """The plan as if the reflection had blocked it."""
+    reflection = plan.last.reflection
+    if not isinstance(reflection, PolicyLevelReflectionResult):
+        return plan
+    said = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
+    return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, said),), "blocked")
+
+
 def test_session_blocked_proposal_gives_no_order() -> None:
     made = session()
-
-    def blocked(plan: Plan) -> Plan:
-        reflection = plan.last.reflection
-        if not isinstance(reflection, PolicyLevelReflectionResult):
-            return plan
-        said = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
-        return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, said),), "blocked")
-
     plans_changed(made, blocked)
     rows = finished(made)
     assert made.policy_loop.counters.reflections["block"] > 0

@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import PolicyLevelReflectionResult
 from schemas.settings import EnvelopeSettings, HighLevelSettings, Settings
-from schemas.vocabulary import OverrideReason, ReflectionStatus
+from schemas.vocabulary import OverrideReason
 from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks
-from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
-from tests.worker.test_session_wires import finished, payloads, plans_changed, session
+from tests.worker.test_session_wires import blocked, finished, payloads, plans_changed, session
 from worker.feeds.sample_data.worlds import make_world
 from worker.session import Session, Timing
 from worker.studies.scenarios import PLANTED
@@ -111,14 +109,6 @@ def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> N
 
 def test_session_blocked_proposals_become_untraded_signals_of_the_next_request() -> None:
     made = session()
-
-    def blocked(plan: Plan) -> Plan:
-        reflection = plan.last.reflection
-        if not isinstance(reflection, PolicyLevelReflectionResult):
-            return plan
-        said = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
-        return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, said),), "blocked")
-
     plans_changed(made, blocked)
     rows = finished(made)
     assert payloads(rows, "order_accepted") == []

@@ -13,7 +13,7 @@ from trading_core.live.growing_bars import Bar
 from worker.cli.out_folder import trades_csv
 from worker.feeds.csv.rows import CsvRows
 from worker.feeds.files.files import load_bar_file
-from worker.feeds.history.fetch_write import write_bars
+from worker.feeds.history.fetch_partial import write_bars
 from worker.studies.trade_file import read_trades
 
 DAY = 86_400 * 10**9

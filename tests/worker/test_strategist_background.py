@@ -25,9 +25,8 @@ from services.journal.index import JournalIndex
 from services.journal.references import check_references
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.policy_loop.background import RANKED_BARS, SHOWN_BARS
+from services.policy_loop.background import LAST, RANKED_BARS, SHOWN_BARS
 from services.policy_loop.evaluation import Evaluation
-from services.policy_loop.plan_outcomes import LAST
 from tests.agents.strategies.questions import question
 from tests.services.journal.rows import stream
 from tests.services.store.artefacts import report, request

@@ -12,7 +12,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import read_report
-from services.statistics.online_levels import online_level
+from services.statistics.multiplicity import online_level
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run

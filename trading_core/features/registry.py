@@ -3,6 +3,12 @@
 A name is a family with its lengths (`sma_20`, `trend_strength_20_50`), then, when it is read from higher
 bars, their timeframe (`sma_20_1h`), then `_rank` for its rolling percentile rank (`sma_20_1h_rank`). Rules,
 snapshots and the regime know features by these names only.
+
+Features on higher bars: the same graph, fed with longer bars that are seen once they are over.
+
+A higher bar is the aggregate of the own bars of one UTC bucket. Its prices are known only on the one own bar
+on which it is first seen and unknown on all others, so every operation, which leaves its state alone on an
+unknown input, counts higher bars without knowing it; the result is held until the next one.
 """
 
 import re
@@ -11,10 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from schemas.errors import RuleError, nearest
-from trading_core.features.calendar import check_above
+from trading_core.features import nodes as f
+from trading_core.features.calendar import HIGHER_SECONDS, bucket_column, check_above
 from trading_core.features.families import FAMILIES, UNIT_INTERVAL, FeatureFamily
-from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES, at_timeframe, reads_only_bars
-from trading_core.features.nodes import Node, rank
+from trading_core.features.nodes import CLOSE, HIGH, LOW, OPEN, VOLUME, Node, Op, rank
 
 MAX_LENGTH = 5_000
 RANK_EXAMPLES = ("realized_vol_20_rank", "bandwidth_20_rank", "volume_rank")
@@ -23,6 +29,7 @@ _TIMEFRAME = re.compile(r"(.+)_([1-9][0-9]{0,3}[a-z])", re.ASCII)
 
 FEATURES: dict[str, FeatureFamily] = {family.pattern: family for family in FAMILIES}
 _BY_STEM = {(family.stem, len(family.defaults)): family for family in FAMILIES}
+HIGHER_TIMEFRAMES = tuple(HIGHER_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -149,3 +156,35 @@ def _nearest(name: str, text: str, timeframe: str | None) -> str:
     else:
         found = nearest(name[:60], [f"{known}_{timeframe}" for known in feature_names()])
     return found or " Known are, for example, sma_20, ema_20, rsi_14, atr_14, highest_20, close."
+
+
+def reads_only_bars(node: Node) -> bool:
+    """Whether prices and volume are all that a graph reads: such a graph can be had on higher bars."""
+    if node.op is Op.RAW:
+        return node in (OPEN, HIGH, LOW, CLOSE, VOLUME)
+    return all(reads_only_bars(part) for part in node.inputs)
+
+
+def at_timeframe(node: Node, timeframe: str) -> Node:
+    """The graph on bars of a higher timeframe, held from one such bar to the next.
+
+    Args:
+        node: a graph that `reads_only_bars`.
+        timeframe: one of `HIGHER_TIMEFRAMES`.
+    """
+    bucket = f.raw(bucket_column(timeframe))
+    higher = {
+        OPEN: f.publish(f.first_of(OPEN, bucket), bucket),
+        HIGH: f.publish(f.highest_of(HIGH, bucket), bucket),
+        LOW: f.publish(f.lowest_of(LOW, bucket), bucket),
+        CLOSE: f.publish(CLOSE, bucket),
+        VOLUME: f.publish(f.total_of(VOLUME, bucket), bucket),
+    }
+    return f.hold(_replaced(node, higher), higher[CLOSE])
+
+
+def _replaced(node: Node, higher: dict[Node, Node]) -> Node:
+    if node not in higher:
+        parts = tuple(_replaced(part, higher) for part in node.inputs)
+        higher[node] = f.with_inputs(node, parts)
+    return higher[node]

@@ -13,7 +13,7 @@ from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, open_for_writing
+from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
@@ -54,6 +54,17 @@ if TYPE_CHECKING:
 MOST_SEEDS = 1_000
 
 
+SeedsOption = Annotated[
+    int, typer.Option(min=0, max=MOST_SEEDS, help="Runs of the random veto, each with its own seed.")
+]
+KeepAllOption = Annotated[
+    bool, typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0.")
+]
+OutOption = Annotated[
+    str | None, option(metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.")
+]
+
+
 def ablate(
     context: typer.Context,
     config: ConfigArgument = None,
@@ -63,22 +74,12 @@ def ablate(
     start: FromOption = None,
     end: ToOption = None,
     tz: ZoneOption = None,
-    seeds: Annotated[
-        int, typer.Option(min=0, max=MOST_SEEDS, help="Runs of the random veto, each with its own seed.")
-    ] = 20,
-    keep_all: Annotated[
-        bool,
-        typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0."),
-    ] = False,
+    seeds: SeedsOption = 20,
+    keep_all: KeepAllOption = False,
     llm: RepliesOption = None,
     cassette: CassetteOption = None,
     db: DbOption = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.", show_default=False
-        ),
-    ] = None,
+    out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Measure what each tier is worth: the same bars with it and without it, one arm after the other.
@@ -144,8 +145,8 @@ async def _document(
     keep_all: bool,
 ) -> dict[str, Any]:
     wiring.ready_engine()
+    from worker.studies.ablation.refused_plans import shadow_ledger
     from worker.studies.ablation.runner import MODE, AblationRunner
-    from worker.studies.ablation.shadow_ledger import shadow_ledger
     from worker.studies.ablation.worth import worth_document
 
     with Interrupts() as interrupts:
@@ -168,8 +169,7 @@ async def _document(
 def _write(folder: Path, document: dict[str, Any]) -> None:
     from schemas.errors import ConfigError
     from worker.cli.out_folder import replace_file
-    from worker.pages.ablation_html import ablation_html
-    from worker.pages.ablation_markdown import ablation_markdown
+    from worker.pages.ablation_pages import ablation_html, ablation_markdown
 
     files = {
         "ablation.json": json_text.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n",

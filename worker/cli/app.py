@@ -1,59 +1,95 @@
 """The command tree and the one place where errors become a line on stderr and an exit code.
 
-Every command's module is imported here and must stay light: heavy libraries are imported inside the function
-that needs them, so that `--help`, `journal` and `runs` answer at once.
+The module of a command is imported when the command is called or its help is shown, and must stay light even
+so: heavy libraries are imported inside the function that needs them, so that `--help` answers at once.
+
+Uncaught failures are printed without secrets: tracebacks, threads, records of unconfigured logs.
 """
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from types import TracebackType
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
+from services.model_calls.quoting import visible
 from services.store.open_files import too_few_files
-from worker.cli import (
-    ablate,
-    backtest,
-    calibration,
-    check,
-    config,
-    data,
-    db,
-    deliberate,
-    doctor,
-    factcheck,
-    gate,
-    journal,
-    model,
-    paper,
-    plans,
-    playbooks,
-    prompt_commands,
-    reflect,
-    replan,
-    reports,
-    requests,
-    runs,
-    schema,
-    status,
-    trials,
-    verify,
-    why,
-    worker,
-    worlds,
-)
 from worker.cli.console import complain
-from worker.operations.tracebacks import guard_tracebacks
 from worker.runs.interrupts import RunInterrupted
+from worker.secrets.redaction import redactor_of
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
+# In the order of `--help`: the module under `worker.cli`, and the function or the group of commands in it.
+COMMANDS = {
+    "backtest": "backtest:backtest",
+    "paper": "paper:paper",
+    "status": "status:status",
+    "verify": "verify:verify",
+    "journal": "journal:journal",
+    "runs": "runs:runs",
+    "trials": "trials:trials",
+    "why": "why:why",
+    "report": "reports:report",
+    "reports": "reports:reports",
+    "reflect": "reflect:reflect",
+    "replan": "replan:replan",
+    "kill": "requests:kill",
+    "requests": "requests:requests",
+    "scenarios": "check:scenarios",
+    "check": "check:check",
+    "schema": "schema:schema",
+    "factcheck": "factcheck:factcheck",
+    "calibration": "calibration:calibration",
+    "deliberate": "deliberate:deliberate",
+    "gate": "gate:gate",
+    "worlds": "worlds:worlds",
+    "ablate": "ablate:ablate",
+    "worker": "worker:worker",
+    "doctor": "doctor:doctor",
+    "playbooks": "playbooks:app",
+    "plans": "plans:app",
+    "model": "model:app",
+    "prompts": "prompt_commands:app",
+    "config": "config:app",
+    "db": "db:app",
+    "data": "data:app",
+}
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, _, attribute = COMMANDS[name].partition(":")
+        found = getattr(import_module(f"worker.cli.{module}"), attribute)
+        parent = typer.Typer(rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=name)
+        else:
+            parent.command(name)(found)
+        return get_group(parent).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
 
 
 class OneLineErrors(TyperGroup):
     """Every failure is one line: 2 for what the operator can mend, 1 for what we must, 130 for Ctrl-C."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "commands": Commands()})
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Run a command and exit with its code."""
@@ -104,41 +140,33 @@ class OneLineErrors(TyperGroup):
 
 app = typer.Typer(
     cls=OneLineErrors,
+    callback=lambda: None,
     name="thinktwice",
     help="A trading agent that reflects before a policy is frozen and before a lesson is believed.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("backtest")(backtest.backtest)
-app.command("paper")(paper.paper)
-app.command("status")(status.status)
-app.command("verify")(verify.verify)
-app.command("journal")(journal.journal)
-app.command("runs")(runs.runs)
-app.command("trials")(trials.trials)
-app.command("why")(why.why)
-app.command("report")(reports.report)
-app.command("reports")(reports.reports)
-app.command("reflect")(reflect.reflect)
-app.command("replan")(replan.replan)
-app.command("kill")(requests.kill)
-app.command("requests")(requests.requests)
-app.command("scenarios")(verify.scenarios)
-app.command("check")(check.check)
-app.command("schema")(schema.schema)
-app.command("factcheck")(factcheck.factcheck)
-app.command("calibration")(calibration.calibration)
-app.command("deliberate")(deliberate.deliberate)
-app.command("gate")(gate.gate)
-app.command("worlds")(worlds.worlds)
-app.command("ablate")(ablate.ablate)
-app.command("worker")(worker.worker)
-app.command("doctor")(doctor.doctor)
-app.add_typer(playbooks.app, name="playbooks")
-app.add_typer(plans.app, name="plans")
-app.add_typer(model.app, name="model")
-app.add_typer(prompt_commands.app, name="prompts")
-app.add_typer(config.app, name="config")
-app.add_typer(db.app, name="db")
-app.add_typer(data.app, name="data")
+
+
+def guard_tracebacks() -> None:
+    """Take secrets out of what the interpreter itself prints about failures."""
+    sys.excepthook = _printed
+    threading.excepthook = _printed_of_thread
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_PlainRedacted())
+
+
+class _PlainRedacted(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(redactor_of().text(super().format(record)), lines=True)
+
+
+def _printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    text = "".join(traceback.format_exception(kind, error, trace))
+    sys.stderr.write(visible(redactor_of().text(text), lines=True))
+
+
+def _printed_of_thread(given: threading.ExceptHookArgs) -> None:
+    if given.exc_type is not SystemExit and given.exc_value is not None:
+        _printed(given.exc_type, given.exc_value, given.exc_traceback)

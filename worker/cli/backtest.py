@@ -8,9 +8,8 @@ import typer
 
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, tell_of_doubts
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.model_answers import demand_an_answer
-from worker.cli.options import DbOption, JsonOption, open_for_writing
+from worker.cli.console import complain
+from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
@@ -41,6 +40,11 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 5
 
 
+OutOption = Annotated[
+    str | None, option(metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.")
+]
+
+
 def backtest(
     context: typer.Context,
     config: ConfigArgument = None,
@@ -57,12 +61,7 @@ def backtest(
     cassette: CassetteOption = None,
     seed: SeedOption = None,
     db: DbOption = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.", show_default=False
-        ),
-    ] = None,
+    out: OutOption = None,
     fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -73,19 +72,9 @@ def backtest(
     document, failures = _run(
         resolved, "embedded" if config is None else config.stem, fresh_ledger=fresh_ledger
     )
-    if json:
-        print_json(document)
-    else:
-        from worker.cli.summary import render
+    from worker.cli.summary import show_run
 
-        render(document, stdout_console(), failures)
-    if document["errors"]:
-        run_id = document["run_id"]
-        complain(
-            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
-        )
-        raise typer.Exit(1)
-    demand_an_answer(document)
+    show_run(document, failures, json=json)
 
 
 def _run(

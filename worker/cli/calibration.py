@@ -33,7 +33,9 @@ def calibration(run: RunArgument, db: DbOption = None, json: JsonOption = False)
     """
     run_id, found = run_async(_found(run, db))
     if json:
-        print_json({"run_id": run_id, "sources": [source_of(name, one) for name, one in found.items()]})
+        print_json(
+            {"run_id": run_id, "sources": [source_of(name, measured) for name, measured in found.items()]}
+        )
     else:
         _print(run_id, found)
 
@@ -55,7 +57,7 @@ def source_of(name: str, found: "Calibration | None") -> dict[str, Any]:
         "base_rate": found.base_rate,
         **{figure: getattr(found, figure) for figure in FIGURES},
         **dict(zip(ERRORS, errors, strict=True)),
-        "bins": [asdict(one) for one in found.bins],
+        "bins": [asdict(interval) for interval in found.bins],
     }
 
 
@@ -67,7 +69,7 @@ async def _found(run: str, db: str | None) -> tuple[str, "Found"]:
     store, record = await open_for_run(db, run, read_only=True)
     async with store:
         index = await JournalIndex.read(store.journal.rows(record.run_id, kinds=KINDS))
-    found = {one.name: calibrate(one.forecasts, one.outcomes) for one in stated_confidence(index)}
+    found = {source.name: calibrate(source.forecasts, source.outcomes) for source in stated_confidence(index)}
     if not any(found.values()):
         raise ConfigError(
             f"run {record.run_id} has no episode and no text that a model criticised: "
@@ -86,14 +88,14 @@ def _print(run_id: str, found: "Found") -> None:
     for column in ("labels", "stated", "came true", *(name.replace("_", " ") for name in FIGURES), "ECE"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("by chance (95 %)", justify="right", no_wrap=True)
-    for name, one in found.items():
-        table.add_row(name, *_cells(one))
+    for name, measured in found.items():
+        table.add_row(name, *_cells(measured))
     print_table(table)
-    for name, one in found.items():
+    for name, measured in found.items():
         console.print()
-        console.print(f"{name}: {meaning(one)}")
-        if one is not None:
-            print_table(_picture(one, min(LONGEST_BAR, console.width - BESIDE_BAR)))
+        console.print(f"{name}: {meaning(measured)}")
+        if measured is not None:
+            print_table(_picture(measured, min(LONGEST_BAR, console.width - BESIDE_BAR)))
 
 
 def _cells(one: "Calibration | None") -> tuple[str, ...]:
@@ -165,9 +167,9 @@ def _picture(found: "Calibration", width: int) -> "Table":
     for column in ("stated", "n", "came true"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("came true =, stated |", no_wrap=True)
-    for one in found.bins:
-        between = f"{one.lower:.2f} to {one.upper:.2f}"
-        table.add_row(between, number(one.n), percent(one.base_rate), Text(bar(one, width)))
+    for interval in found.bins:
+        between = f"{interval.lower:.2f} to {interval.upper:.2f}"
+        table.add_row(between, number(interval.n), percent(interval.base_rate), Text(bar(interval, width)))
     return table
 
 

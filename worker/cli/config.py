@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from worker.cli.console import print_json, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, argument
 from worker.settings import ResolvedSettings, load_settings
 
 app = typer.Typer(help="Look at the configuration.", rich_markup_mode=None)
@@ -20,9 +20,7 @@ def config() -> None:
 
 @app.command("show")
 def show(
-    config: Annotated[
-        Path | None, typer.Argument(metavar="CONFIG", help="TOML file.", show_default=False)
-    ] = None,
+    config: Annotated[Path | None, argument(metavar="CONFIG", help="TOML file.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Print the resolved settings, where each value came from, and the hash of all but `runtime`."""

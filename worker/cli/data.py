@@ -8,7 +8,7 @@ import typer
 from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts, run_async
 from worker.settings import load_settings
@@ -24,18 +24,9 @@ Start = Annotated[
     str, typer.Option("--from", metavar="TIME", help="First label, UTC; a date is its first instant.")
 ]
 End = Annotated[
-    str | None,
-    typer.Option(
-        "--to",
-        metavar="TIME",
-        help="Last label, UTC, inclusive. [the last bar that is over]",
-        show_default=False,
-    ),
+    str | None, option("--to", metavar="TIME", help="Last label, UTC, inclusive. [the last bar that is over]")
 ]
-Gateway = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Gateway in place of the hosts of the exchange.", show_default=False),
-]
+Gateway = Annotated[str | None, option(metavar="URL", help="Gateway in place of the hosts of the exchange.")]
 
 
 @app.callback()
@@ -45,12 +36,8 @@ def data() -> None:
 
 @app.command("fetch")
 def fetch(
-    exchange: Annotated[
-        str, typer.Argument(metavar="EXCHANGE", help="Its name in ccxt.", show_default=False)
-    ],
-    symbols: Annotated[
-        list[str], typer.Argument(metavar="SYMBOL", help="For example BTC/USDT.", show_default=False)
-    ],
+    exchange: Annotated[str, argument(metavar="EXCHANGE", help="Its name in ccxt.")],
+    symbols: Annotated[list[str], argument(metavar="SYMBOL", help="For example BTC/USDT.")],
     start: Start,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .csv.gz or .parquet file.")],
     timeframe: Annotated[str, typer.Option(metavar="TF", help="1m, 5m, 15m, 1h, 4h or 1d.")] = "1h",
@@ -78,9 +65,7 @@ def fetch(
 
 @app.command("check")
 def check(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Bar file, or a folder of such.", show_default=False)
-    ],
+    file: Annotated[Path, argument(metavar="FILE", help="Bar file, or a folder of such.")],
     tz: Annotated[str | None, typer.Option(metavar="ZONE", help="Zone of times without one.")] = None,
     label: Annotated[
         str, typer.Option(metavar="open|close", help="Whether times name opens or closes.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from worker.cli.console import print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, store_address
+from worker.cli.options import DbOption, JsonOption, argument, store_address
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def check(db: DbOption = None, full: FullOption = False, json: JsonOption = Fals
 
 @app.command("backup")
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="New SQLite file.", show_default=False)],
+    file: Annotated[Path, argument(metavar="FILE", help="New SQLite file.")],
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -65,7 +65,7 @@ def backup(
 
 @app.command("restore")
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.", show_default=False)],
+    file: Annotated[Path, argument(metavar="FILE", help="A backup.")],
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli.console import print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import DbOption, JsonOption, option
 from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument
 from worker.runs.interrupts import run_async
@@ -24,8 +24,7 @@ MARKS = {"ok": "ok", "warning": "WARNING", "failed": "FAILED"}
 def doctor(
     config: ConfigArgument = None,
     feed: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.", show_default=False),
+        str | None, option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.")
     ] = None,
     db: DbOption = None,
     network: Annotated[

@@ -6,7 +6,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, stdout_console, time_option
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.options import DbOption, JsonOption, RunArgument, argument, open_for_run, option
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -17,27 +17,19 @@ MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
 SHOWN_ROWS = 5
 
 
+FileArgument = Annotated[
+    str, argument(metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.")
+]
+
+
 def factcheck(
     run: RunArgument,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.", show_default=False
-        ),
-    ],
+    file: FileArgument,
     report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="As of this report, which the text is about. [the newest]", show_default=False
-        ),
+        str | None, option(metavar="ID", help="As of this report, which the text is about. [the newest]")
     ] = None,
     at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="As of TIME (ISO, UTC), with the report of then. [the end]",
-            show_default=False,
-        ),
+        str | None, option(metavar="TIME", help="As of TIME (ISO, UTC), with the report of then. [the end]")
     ] = None,
     db: DbOption = None,
     json: JsonOption = False,

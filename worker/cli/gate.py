@@ -8,11 +8,11 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.console import print_json, print_table, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
 from worker.pages.figures import shown_time
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from schemas.playbook import PlaybookDefinition
     from schemas.settings import Settings
     from services.high_level.table_gate import GradedCluster, GradedTable
+    from worker.cli.screen import PlainConsole
     from worker.studies.trade_file import TradeFile
 
 SCHEDULES = ("daily", "weekly", "monthly")
@@ -32,38 +33,28 @@ SIGNIFICANT_DIGITS = 9
 def gate(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV or Parquet with playbook, regime, timeframe, entry_time, exit_time, r.",
-            show_default=False,
+        argument(
+            metavar="FILE", help="CSV or Parquet with playbook, regime, timeframe, entry_time, exit_time, r."
         ),
     ],
     config: ConfigArgument = None,
     looks: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="daily|weekly|monthly|N",
             help="Grade look by look as the schedule would have, or every N trades. [one look at the end]",
-            show_default=False,
         ),
     ] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="graded, runbook_or or significance_only. [graded]", show_default=False)
-    ] = None,
+    mode: Annotated[str | None, option(help="graded, runbook_or or significance_only. [graded]")] = None,
     reference: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="What trades are held against, in R. [0]", show_default=False),
+        float | None, option(metavar="R", help="What trades are held against, in R. [0]")
     ] = None,
-    tz: Annotated[
-        str | None,
-        typer.Option("--tz", metavar="ZONE", help="Zone of times that carry none.", show_default=False),
-    ] = None,
+    tz: Annotated[str | None, option("--tz", metavar="ZONE", help="Zone of times that carry none.")] = None,
     playbooks: Annotated[
         Path | None,
-        typer.Option(
+        option(
             metavar="FOLDER",
             help="Playbook files whose declared cells join the tested family. [what the table names]",
-            show_default=False,
         ),
     ] = None,
     keep_copies: Annotated[
@@ -249,6 +240,35 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     from services.high_level.drift import decay_text
 
     console = stdout_console()
+    _print_head(graded, document, console)
+    rows = [
+        (item, row)
+        for item, row in zip(graded.clusters, document["clusters"], strict=True)
+        if row["timeframe"] is None or item.cluster.tested_as.count("|") == 2
+    ]
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    table.add_column("cluster", overflow="fold")
+    for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("grade", no_wrap=True)
+    table.add_column("may lead to", no_wrap=True)
+    for _, row in rows:
+        table.add_row(*_cells(row))
+    print_table(table)
+    if len(rows) < len(document["clusters"]):
+        console.print("A cell with one timeframe is shown once; --json has it on both levels.")
+    console.print()
+    for item, row in rows:
+        first = item.first_significant_at
+        when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
+        console.print(f"{_name(row)}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
+    for alarm in filter(None, (item.alarm for item, _ in rows)):
+        console.print(f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}", soft_wrap=True)
+    console.print(f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}", soft_wrap=True)
+
+
+def _print_head(graded: "GradedTable", document: dict[str, Any], console: "PlainConsole") -> None:
+    """What was looked at, as what family, and what was left out or held together."""
     family = document["family"]
     looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
     said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
@@ -266,31 +286,6 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     limited = document.get("entries_per_block")
     if limited is not None and limited["beyond"]:
         console.print(_beyond(limited), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    table.add_column("cluster", overflow="fold")
-    for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("grade", no_wrap=True)
-    table.add_column("may lead to", no_wrap=True)
-    rows = [
-        (item, row)
-        for item, row in zip(graded.clusters, document["clusters"], strict=True)
-        if row["timeframe"] is None or item.cluster.tested_as.count("|") == 2
-    ]
-    for _, row in rows:
-        table.add_row(*_cells(row))
-    print_table(table)
-    if len(rows) < len(document["clusters"]):
-        console.print("A cell with one timeframe is shown once; --json has it on both levels.")
-    console.print()
-    for item, row in rows:
-        first = item.first_significant_at
-        when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
-        console.print(f"{_name(row)}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
-    for alarm in filter(None, (item.alarm for item, _ in rows)):
-        console.print(f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}", soft_wrap=True)
-    chosen = ", ".join(family["selected"]) or "nothing"
-    console.print(f"e-BH selects {chosen}", soft_wrap=True)
 
 
 def _beyond(limited: dict[str, Any]) -> str:

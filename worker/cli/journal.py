@@ -10,7 +10,7 @@ from services.journal.chain import JournalRow
 from services.journal.kinds import JOURNAL_KINDS
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
-from worker.cli.options import DbOption, RunArgument, open_for_run
+from worker.cli.options import DbOption, RunArgument, open_for_run, option
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 
@@ -19,14 +19,9 @@ LINE_WIDTH = 200
 
 def journal(
     run: RunArgument,
-    kind: Annotated[
-        list[str] | None, typer.Option(help="Only this kind; give it again for more.", show_default=False)
-    ] = None,
+    kind: Annotated[list[str] | None, option(help="Only this kind; give it again for more.")] = None,
     until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Only what was known at TIME (ISO, UTC), inclusive.", show_default=False
-        ),
+        str | None, option(metavar="TIME", help="Only what was known at TIME (ISO, UTC), inclusive.")
     ] = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object a line; times in ns.")] = False,
     telemetry: Annotated[

@@ -11,7 +11,7 @@ import typer
 from schemas.errors import ConfigError
 from schemas.settings import Settings, asking_name
 from worker.cli.console import complain, print_json
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.options import DbOption, JsonOption, RunArgument, argument, open_for_run, option
 from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts, run_async
 from worker.settings import load_settings
@@ -24,28 +24,15 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 1_000
 KEPT = "cassettes"
 ConfigArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="CONFIG", help="TOML file; its [llm] settings replace the run's.", show_default=False
-    ),
+    Path | None, argument(metavar="CONFIG", help="TOML file; its [llm] settings replace the run's.")
 ]
 PromptOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--prompt", metavar="FILE", help="Template to ask with. [the present one]", show_default=False
-    ),
+    Path | None, option("--prompt", metavar="FILE", help="Template to ask with. [the present one]")
 ]
-LimitOption = Annotated[
-    int | None, typer.Option(min=1, help="Ask only about the first plans of the run.", show_default=False)
-]
-LlmOption = Annotated[
-    str | None, typer.Option(help="Replies: live, record or replay. [live]", show_default=False)
-]
+LimitOption = Annotated[int | None, option(min=1, help="Ask only about the first plans of the run.")]
+LlmOption = Annotated[str | None, option(help="Replies: live, record or replay. [live]")]
 CassetteOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
-    ),
+    str | None, option(metavar="FILE", help="Replies to record into, or to replay without a key.")
 ]
 
 StrategistOption = Annotated[
@@ -63,12 +50,7 @@ def model() -> None:
 
 @app.command("spread")
 def spread(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="Run id, prefix or 'latest'; or a cassette file.", show_default=False
-        ),
-    ],
+    run: Annotated[str, argument(metavar="RUN", help="Run id, prefix or 'latest'; or a cassette file.")],
     config: ConfigArgument = None,
     samples: Annotated[int, typer.Option(min=1, max=MOST_SAMPLES, help="Times to ask each question.")] = 5,
     limit: LimitOption = None,

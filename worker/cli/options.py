@@ -1,6 +1,7 @@
 """Options that several commands share, and the store they name."""
 
 import getpass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,29 +17,22 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 64
 
-RunArgument = Annotated[
-    str,
-    typer.Argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.", show_default=False),
-]
+# An option or argument whose help says its default in brackets, where it has one.
+option, argument = partial(typer.Option, show_default=False), partial(typer.Argument, show_default=False)
+
+RunArgument = Annotated[str, argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")]
 DbOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--db",
         metavar="URL",
         help="Store: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE. [sqlite:///thinktwice.db]",
-        show_default=False,
     ),
 ]
-DataOption = Annotated[
-    Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
-]
+DataOption = Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")]
 AtOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="TIME",
-        help="As of the last bar that had closed at TIME (ISO, UTC). [the end]",
-        show_default=False,
-    ),
+    option(metavar="TIME", help="As of the last bar that had closed at TIME (ISO, UTC). [the end]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 

@@ -11,9 +11,8 @@ import typer
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli import wiring
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.model_answers import demand_an_answer
-from worker.cli.options import DbOption, JsonOption, open_for_writing
+from worker.cli.console import complain
+from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
@@ -42,17 +41,22 @@ if TYPE_CHECKING:
     from worker.operations.monitoring import Prepared
 
 
+FeedOption = Annotated[
+    str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
+]
+FeedDataOption = Annotated[str | None, option(help="Bar file of replay and csv. [embedded daily bars]")]
+SpeedOption = Annotated[str, typer.Option(help="Of a replay: seconds of bar time in a second, or max.")]
+NewOption = Annotated[
+    bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
+]
+
+
 def paper(
     context: typer.Context,
     config: ConfigArgument = None,
-    feed: Annotated[
-        str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
-    ] = "replay",
-    data: Annotated[
-        str | None,
-        typer.Option(help="Bar file of replay and csv. [embedded daily bars]", show_default=False),
-    ] = None,
-    speed: Annotated[str, typer.Option(help="Of a replay: seconds of bar time in a second, or max.")] = "max",
+    feed: FeedOption = "replay",
+    data: FeedDataOption = None,
+    speed: SpeedOption = "max",
     symbols: SymbolsOption = None,
     timeframe: TimeframeOption = None,
     start: FromOption = None,
@@ -66,9 +70,7 @@ def paper(
     seed: SeedOption = None,
     db: DbOption = None,
     log_format: LogFormatOption = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
-    ] = False,
+    new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -185,15 +187,6 @@ def show(outcome: "PaperOutcome", *, json: bool) -> None:
             raise ConfigError("the feed ended before its first bar: nothing was traded")
         complain(f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on")
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
-    if json:
-        print_json(document)
-    else:
-        from worker.cli.summary import render
+    from worker.cli.summary import show_run
 
-        render(document, stdout_console(), [])
-    if document["errors"]:
-        complain(
-            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
-        )
-        raise typer.Exit(1)
-    demand_an_answer(document)
+    show_run(document, [], json=json)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from worker.cli.console import complain, print_json, print_line, print_table
-from worker.cli.options import DataOption, DbOption, JsonOption, open_for_run
+from worker.cli.options import DataOption, DbOption, JsonOption, argument, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.pages.figures import DASH, r_multiple, shown_time
@@ -28,7 +28,7 @@ app = typer.Typer(no_args_is_help=True, help="Versions of playbooks: list them, 
 RunOption = Annotated[
     str, typer.Option("--run", metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Id of a playbook.", show_default=False)]
+NameArgument = Annotated[str, argument(metavar="NAME", help="Id of a playbook.")]
 
 
 @app.command("list")

@@ -91,7 +91,7 @@ def _shown(activity: Activity) -> AbstractContextManager[Callable[[], None]]:
 
 @contextmanager
 def _drawn(activity: Activity) -> Iterator[Callable[[], None]]:
-    from worker.cli.bar import made_bar
+    from worker.cli.screen import made_bar
 
     with made_bar(lambda: activity.text) as bar:
         task = bar.add_task("", total=None)

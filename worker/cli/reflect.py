@@ -8,7 +8,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, option
 from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
 from worker.runs.interrupts import run_async
 
@@ -21,11 +21,7 @@ def reflect(
     data: DataOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write the report below DIR/reports as JSON, Markdown and page.",
-            show_default=False,
-        ),
+        option(metavar="DIR", help="Write the report below DIR/reports as JSON, Markdown and page."),
     ] = None,
     db: DbOption = None,
     json: JsonOption = False,

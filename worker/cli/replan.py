@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_line, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, operator_name
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, argument, operator_name, option
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 WriteOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         metavar="DIR",
         help="Write the playbooks that result as TOML files there; runtime.playbooks reads them.",
-        show_default=False,
     ),
 ]
 
@@ -38,10 +37,9 @@ WriteOption = Annotated[
 def replan(
     target: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="RUN|REPORT",
             help="A run ('latest'): reflect on it now, then judge; or a report by its id or the start of it.",
-            show_default=False,
         ),
     ],
     at: AtOption = None,
@@ -50,10 +48,7 @@ def replan(
         typer.Option(help="Who judges; a model may only drop what the rules accept. [as the run's settings]"),
     ] = None,
     write: WriteOption = None,
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="The run of REPORT, when several have it.", show_default=False),
-    ] = None,
+    run: Annotated[str | None, option(metavar="RUN", help="The run of REPORT, when several have it.")] = None,
     data: DataOption = None,
     db: DbOption = None,
     json: JsonOption = False,

@@ -9,7 +9,7 @@ import typer
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, print_page, print_table, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, store_address
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option, store_address
 from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -80,7 +80,7 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     return {
         "run_id": record.run_id,
         "lease": None if lease is None else vars(lease),
-        "slots": sorted([*slots.values(), *asked_for], key=lambda one: (one["slot"], one["by"])),
+        "slots": sorted([*slots.values(), *asked_for], key=lambda slot: (slot["slot"], slot["by"])),
     }
 
 
@@ -166,10 +166,7 @@ def report(
         str,
         typer.Argument(metavar="[REPORT]", help="Report id, a unique prefix of one, or 'latest'."),
     ] = LATEST,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the page with its plots there.", show_default=False),
-    ] = None,
+    html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -196,7 +193,7 @@ async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
         found = await _of_slots(store, record.run_id)
         if store.has_operator_tables:
             found += [entry_on_demand(asked) for asked in await store.on_demand.of_run(record.run_id)]
-        return record.run_id, sorted(found, key=lambda one: int(one["report"]["known_at"]))
+        return record.run_id, sorted(found, key=lambda report: int(report["report"]["known_at"]))
 
 
 async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:

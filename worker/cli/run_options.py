@@ -5,64 +5,32 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.options import argument, option
 from worker.settings import ResolvedSettings, load_settings
 
-ConfigArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
-]
-DataOption = Annotated[
-    str | None,
-    typer.Option(help="CSV or Parquet file of bars. [embedded daily bars]", show_default=False),
-]
-SymbolsOption = Annotated[
-    str | None, typer.Option(help="Symbols, separated by commas. [all of the data]", show_default=False)
-]
-TimeframeOption = Annotated[
-    str | None,
-    typer.Option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]", show_default=False),
-]
-FromOption = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="First bar label, UTC.", show_default=False)
-]
+ConfigArgument = Annotated[Path | None, argument(metavar="CONFIG", help="TOML file; none is read unasked.")]
+DataOption = Annotated[str | None, option(help="CSV or Parquet file of bars. [embedded daily bars]")]
+SymbolsOption = Annotated[str | None, option(help="Symbols, separated by commas. [all of the data]")]
+TimeframeOption = Annotated[str | None, option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]")]
+FromOption = Annotated[str | None, option("--from", metavar="TIME", help="First bar label, UTC.")]
 ToOption = Annotated[
-    str | None,
-    typer.Option(
-        "--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.", show_default=False
-    ),
+    str | None, option("--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.")
 ]
-ZoneOption = Annotated[
-    str | None,
-    typer.Option(metavar="ZONE", help="Zone of times in the file that have none.", show_default=False),
-]
-LabelOption = Annotated[
-    str | None,
-    typer.Option(help="What a label means: open or close of its bar. [open]", show_default=False),
-]
-StrategistOption = Annotated[
-    str | None, typer.Option(help="Who proposes: rules or model. [rules]", show_default=False)
-]
-ReflectionOption = Annotated[
-    str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)
-]
-RepliesOption = Annotated[
-    str | None,
-    typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
-]
+ZoneOption = Annotated[str | None, option(metavar="ZONE", help="Zone of times in the file that have none.")]
+LabelOption = Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")]
+StrategistOption = Annotated[str | None, option(help="Who proposes: rules or model. [rules]")]
+ReflectionOption = Annotated[str | None, option(help="off, deterministic or full. [deterministic]")]
+RepliesOption = Annotated[str | None, option(help="Replies of the model: live, record or replay. [live]")]
 CassetteOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
-    ),
+    str | None, option(metavar="FILE", help="Replies to record into, or to replay without a key.")
 ]
 FreshLedgerOption = Annotated[
     bool,
     typer.Option("--fresh-ledger", help="Do not count what was tried on these bars before; reports say so."),
 ]
-SeedOption = Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)]
+SeedOption = Annotated[int | None, option(help="Seed of every draw. [0]")]
 LogFormatOption = Annotated[
-    str | None,
-    typer.Option("--log-format", help="Logs on stderr: console or json. [console]", show_default=False),
+    str | None, option("--log-format", help="Logs on stderr: console or json. [console]")
 ]
 
 # The setting that each option sets, and the option as it is typed, by its name in a command.

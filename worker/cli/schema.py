@@ -5,21 +5,18 @@ import inspect
 import pkgutil
 from typing import Annotated, Any
 
-import typer
-
 import schemas
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
 from worker.cli.console import print_json, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, argument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Contract; without one, all are listed.", show_default=False),
+        str | None, argument(metavar="NAME", help="Contract; without one, all are listed.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

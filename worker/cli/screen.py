@@ -2,14 +2,19 @@
 
 Markup, emoji codes and highlighting are off, and what acts on a terminal is written out as an escape before
 it gets there; a command cannot forget it, because it has no other console.
+
+The bar that a waiting person sees (`made_bar`) is drawn on it.
 """
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from typing import IO, Any, Literal
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
 from rich.segment import Segment
+from rich.table import Column
 from rich.text import Text
 
 from services.model_calls.quoting import visible
@@ -36,3 +41,21 @@ class PlainConsole(Console):
 
 def _seen(segment: Segment) -> Segment:
     return segment if segment.text.isprintable() else segment._replace(text=visible(segment.text, lines=True))
+
+
+class _Words(ProgressColumn):
+    """The line of an activity, shortened where the terminal is narrow."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        super().__init__(Column(no_wrap=True, overflow="ellipsis"))
+        self._text = text
+
+    def render(self, task: Task) -> Text:
+        """The words as they are now, whatever the task knows of its total."""
+        return Text(self._text())
+
+
+def made_bar(text: Callable[[], str]) -> Progress:
+    """A bar on stderr beside the present `text`, that leaves nothing behind."""
+    columns = (_Words(text), BarColumn(), TimeElapsedColumn(Column(no_wrap=True)))
+    return Progress(*columns, console=PlainConsole(sys.stderr), transient=True)

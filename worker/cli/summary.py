@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.table import Table
 
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
-from worker.cli.model_answers import model_silence
+from worker.cli.console import complain, print_json, stdout_console
 from worker.pages.figures import counts, milliseconds, number, percent, r_multiple
 from worker.runs.why_no_trade import headline, sent_back_headline
 
@@ -18,6 +19,7 @@ Document = dict[str, Any]
 Rows = Iterable[tuple[str, str]]
 MOST_CAUSES = 8
 OFF = "reflection is off: no proposal was reflected and no report was written"
+NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
 def render(document: Document, console: "Console", failures: Sequence[str] = ()) -> None:
@@ -223,3 +225,46 @@ def _journal(document: Document) -> Rows:
         "   ".join(f"{name} {number(float(value))} s" for name, value in seconds if value is not None),
     )
     yield "next", f"thinktwice verify {document['run_id']}   thinktwice journal {document['run_id']} --jsonl"
+
+
+def show_run(document: Document, failures: Sequence[str], *, json: bool) -> None:
+    """Print the document of a run, and leave with exit 1 where it has errors or no model answered."""
+    if json:
+        print_json(document)
+    else:
+        render(document, stdout_console(), failures)
+    if document["errors"]:
+        run_id = document["run_id"]
+        complain(
+            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
+        )
+        raise typer.Exit(1)
+    demand_an_answer(document)
+
+
+def model_silence(document: Document) -> str | None:
+    """That no model gave an answer of use although questions were asked, and why; None where one did."""
+    model = document["model"]
+    questions, replies = model["calls"] + sum(model["cut_overs"].values()), model["outcomes"].get("reply", 0)
+    if not questions:
+        return None
+    if replies > model["unusable"]:
+        return _strategist_silence(document["strategist"])
+    if replies:
+        return f"the model gave a usable answer to 0 of {questions} questions: {replies} could not be read"
+    return f"the model answered 0 of {questions} questions: {model.get('failed_because') or 'none was asked'}"
+
+
+def _strategist_silence(strategist: Document) -> str | None:
+    """That a strategist never came to an answer of its own, although other questions were answered."""
+    failed = {why: count for why, count in strategist["fallbacks"].items() if why != NOTHING_TO_CHOOSE}
+    if not failed or set(strategist["answers"]) - {"rules"}:
+        return None
+    return f"the strategist gave a usable answer to 0 of {sum(failed.values())} questions: {counts(failed)}"
+
+
+def demand_an_answer(document: Document) -> None:
+    """Leave with exit 1 when a model was asked and never answered: what decided is not what was asked for."""
+    if (silence := model_silence(document)) is not None:
+        complain(f"{silence}; the rules decided alone")
+        raise typer.Exit(1)

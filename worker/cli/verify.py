@@ -17,7 +17,7 @@ from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option
 from worker.cli.rebuilt import stored_script, watched
 from worker.cli.wiring import Scenario
 from worker.operations.environment import environment
@@ -33,9 +33,7 @@ UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
 
 def verify(
     run: RunArgument,
-    data: Annotated[
-        Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
-    ] = None,
+    data: Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")] = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
-from worker.cli.options import DbOption, open_for_writing
+from worker.cli.options import DbOption, argument, open_for_writing, option
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, run_settings
 from worker.pages.figures import shown_time
@@ -48,29 +48,20 @@ def worker(
     context: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Argument(
+        argument(
             metavar="CONFIG",
             help="TOML file; its [high_level] is in force, all else in it must be as the run was made.",
-            show_default=False,
         ),
     ] = None,
     feed: Annotated[
-        str | None,
-        typer.Option(
-            help="Trade this feed, too: ccxt:NAME, csv or replay, as `thinktwice paper` does.",
-            show_default=False,
-        ),
+        str | None, option(help="Trade this feed, too: ccxt:NAME, csv or replay, as `thinktwice paper` does.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Bar file of --feed csv and replay.", show_default=False)
-    ] = None,
+    data: Annotated[str | None, option(help="Bar file of --feed csv and replay.")] = None,
     speed: Annotated[
         str, typer.Option(help="Of --feed replay: seconds of bar time in a second, or max.")
     ] = "max",
-    symbols: Annotated[
-        str | None, typer.Option(help="Symbols to trade, separated by commas.", show_default=False)
-    ] = None,
-    timeframe: Annotated[str | None, typer.Option(help="Of the bars to trade.", show_default=False)] = None,
+    symbols: Annotated[str | None, option(help="Symbols to trade, separated by commas.")] = None,
+    timeframe: Annotated[str | None, option(help="Of the bars to trade.")] = None,
     new: Annotated[
         bool, typer.Option("--new", help="With --feed: trade a new run, even if one could go on.")
     ] = False,
@@ -85,11 +76,10 @@ def worker(
     once: Annotated[bool, typer.Option("--once", help="Examine what is due now, then exit.")] = False,
     at: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--at",
             metavar="TIME",
             help="With --once: examine what was due at TIME (ISO, UTC), from what was known then.",
-            show_default=False,
         ),
     ] = None,
     period: Annotated[

@@ -9,7 +9,7 @@ import typer
 from schemas.errors import ConfigError, nearest
 from services.model_calls.quoting import counted
 from worker.cli.console import print_json, print_table, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, option
 from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts
 
@@ -25,14 +25,10 @@ SHOWN_RULES = ("count and win rate", "weekly t-tests")
 
 def worlds(
     world: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND", help="One kind of world alone, with the options below.", show_default=False
-        ),
+        str | None, option(metavar="KIND", help="One kind of world alone, with the options below.")
     ] = None,
     only: Annotated[
-        str | None,
-        typer.Option(metavar="GROUP", help="One group of the table alone, all its rows.", show_default=False),
+        str | None, option(metavar="GROUP", help="One group of the table alone, all its rows.")
     ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="Every row of the table; hours.")] = False,
     engine: Annotated[
@@ -40,84 +36,42 @@ def worlds(
         typer.Option("--engine", help="Whole sessions on bars, slow loop on against off; minutes a run."),
     ] = False,
     runs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Runs of each world: 100, with --engine 10 seeds.", show_default=False
-        ),
+        int | None, option(metavar="N", help="Runs of each world: 100, with --engine 10 seeds.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Same seed, same output.")] = 1,
     years: Annotated[
-        int | None,
-        typer.Option(
-            help="Length of a run of --world, years. [1; 2 where an edge is lost]", show_default=False
-        ),
+        int | None, option(help="Length of a run of --world, years. [1; 2 where an edge is lost]")
     ] = None,
-    edge: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="True mean of every cell of --world. [0]", show_default=False),
-    ] = None,
+    edge: Annotated[float | None, option(metavar="R", help="True mean of every cell of --world. [0]")] = None,
     planted: Annotated[
-        float | None,
-        typer.Option(
-            metavar="R", help="True mean of its first cell: how often is it found?", show_default=False
-        ),
+        float | None, option(metavar="R", help="True mean of its first cell: how often is it found?")
     ] = None,
     later: Annotated[
-        float | None,
-        typer.Option(
-            metavar="R", help="The same from half of the run on: is the decay seen?", show_default=False
-        ),
+        float | None, option(metavar="R", help="The same from half of the run on: is the decay seen?")
     ] = None,
-    per_week: Annotated[float | None, typer.Option(help="Bets a week and cell.", show_default=False)] = None,
-    target: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="R of a winner against -1R; 0: t(3).", show_default=False),
-    ] = None,
-    symbols: Annotated[int | None, typer.Option(help="Trades that share a bet.", show_default=False)] = None,
-    rho: Annotated[float | None, typer.Option(help="Their correlation.", show_default=False)] = None,
-    rows_low: Annotated[int | None, typer.Option(help="Fewest rows of one bet.", show_default=False)] = None,
-    rows_high: Annotated[int | None, typer.Option(help="Most rows of one bet.", show_default=False)] = None,
-    phi: Annotated[
-        float | None, typer.Option(help="Autocorrelation of outcomes.", show_default=False)
-    ] = None,
-    share: Annotated[
-        float | None, typer.Option(help="Variance share of a shock.", show_default=False)
-    ] = None,
-    span: Annotated[int | None, typer.Option(help="Weeks of one shock.", show_default=False)] = None,
-    win_hours: Annotated[float | None, typer.Option(help="Until a winner exits.", show_default=False)] = None,
-    loss_hours: Annotated[float | None, typer.Option(help="Until a loser exits.", show_default=False)] = None,
-    tail: Annotated[
-        float | None, typer.Option(help="Index of winners' Lomax tail.", show_default=False)
-    ] = None,
-    sigma: Annotated[float | None, typer.Option(help="Of lognormal outcomes.", show_default=False)] = None,
-    cost: Annotated[
-        float | None, typer.Option(metavar="R", help="Cost of a trade.", show_default=False)
-    ] = None,
-    crash_every: Annotated[
-        float | None, typer.Option(help="Weeks between crashes.", show_default=False)
-    ] = None,
-    crash_trades: Annotated[int | None, typer.Option(help="Trades of a crash.", show_default=False)] = None,
-    calm: Annotated[
-        float | None, typer.Option(metavar="R", help="Mean of a calm week.", show_default=False)
-    ] = None,
-    timeframe: Annotated[
-        str | None, typer.Option(help="Of the bars of --engine.", show_default=False)
-    ] = None,
-    blocks: Annotated[
-        int | None, typer.Option(help="Length of a run of --engine.", show_default=False)
-    ] = None,
-    pull: Annotated[
-        float | None,
-        typer.Option(help="Of prices to their anchor in a bar of --engine.", show_default=False),
-    ] = None,
+    per_week: Annotated[float | None, option(help="Bets a week and cell.")] = None,
+    target: Annotated[float | None, option(metavar="R", help="R of a winner against -1R; 0: t(3).")] = None,
+    symbols: Annotated[int | None, option(help="Trades that share a bet.")] = None,
+    rho: Annotated[float | None, option(help="Their correlation.")] = None,
+    rows_low: Annotated[int | None, option(help="Fewest rows of one bet.")] = None,
+    rows_high: Annotated[int | None, option(help="Most rows of one bet.")] = None,
+    phi: Annotated[float | None, option(help="Autocorrelation of outcomes.")] = None,
+    share: Annotated[float | None, option(help="Variance share of a shock.")] = None,
+    span: Annotated[int | None, option(help="Weeks of one shock.")] = None,
+    win_hours: Annotated[float | None, option(help="Until a winner exits.")] = None,
+    loss_hours: Annotated[float | None, option(help="Until a loser exits.")] = None,
+    tail: Annotated[float | None, option(help="Index of winners' Lomax tail.")] = None,
+    sigma: Annotated[float | None, option(help="Of lognormal outcomes.")] = None,
+    cost: Annotated[float | None, option(metavar="R", help="Cost of a trade.")] = None,
+    crash_every: Annotated[float | None, option(help="Weeks between crashes.")] = None,
+    crash_trades: Annotated[int | None, option(help="Trades of a crash.")] = None,
+    calm: Annotated[float | None, option(metavar="R", help="Mean of a calm week.")] = None,
+    timeframe: Annotated[str | None, option(help="Of the bars of --engine.")] = None,
+    blocks: Annotated[int | None, option(help="Length of a run of --engine.")] = None,
+    pull: Annotated[float | None, option(help="Of prices to their anchor in a bar of --engine.")] = None,
     processes: Annotated[int, typer.Option(help="0: one for each core. Figures do not depend on it.")] = 0,
     resume: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep finished parts here, and go on with those it holds.",
-            show_default=False,
-        ),
+        str | None, option(metavar="FILE", help="Keep finished parts here, and go on with those it holds.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

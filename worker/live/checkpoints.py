@@ -224,10 +224,15 @@ def restored(
         raise NoSavepoint(f"savepoint {point.number} cannot be read: {error!r}") from error
     if (session.engine.t, session.journal.events, state["rows"]) != (point.bars, point.events, point.bars):
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
+    return _restored_at(point, session, state)
+
+
+def _restored_at(point: Savepoint, session: Session, state: Mapping[str, Any]) -> Restored:
     session.listen()
-    columns, episodes = len(live_step(session).columns.features.made), len(session.slow_loop.facts.episodes)
     resume_point = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
-    return Restored(session, resume_point, SavepointWriter.behind(point, columns, episodes))
+    columns, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
+    writer = SavepointWriter.behind(point, len(columns), len(episodes))
+    return Restored(session, resume_point, writer)
 
 
 def _bars(

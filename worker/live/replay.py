@@ -14,7 +14,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.port import BarRow
 from services.journal.writer import JournalWriter
 from trading_core.bars import NS
-from worker.live.recorded_inputs import Player, read_script
+from worker.live.recovery import Player, read_script
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
 from worker.runs.replay import stored_cassette

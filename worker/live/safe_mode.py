@@ -101,7 +101,7 @@ class SafeMode:
 
     def _with(self, reason: SafeModeReason, held: Held) -> "SafeMode":
         others = [hold for hold in self.held if hold.reason != reason]
-        return SafeMode(tuple(sorted([*others, held], key=lambda one: one.reason)))
+        return SafeMode(tuple(sorted([*others, held], key=lambda hold: hold.reason)))
 
 
 def _words(held: Held) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from services.feeds.block_reasons import BlockReason
-from services.feeds.port import FeedAnomaly, FeedAnomalyKind, MarketFeed
+from services.feeds.port import BlockReason, FeedAnomaly, FeedAnomalyKind, MarketFeed
 from services.statistics.quantiles import quantiles
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter

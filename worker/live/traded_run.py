@@ -23,13 +23,11 @@ from worker.bootstrap import given_playbooks
 from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, Pace, restored
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
-from worker.live.doubts import Doubts
-from worker.live.entry_guard import EntryGuard
+from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
 from worker.live.monitor import Monitor
 from worker.live.operator import OperatorCommands
-from worker.live.recorded_inputs import Player, read_script
-from worker.live.recovery import RecoveringSink, past_of, recover
+from worker.live.recovery import Player, RecoveringSink, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus

@@ -126,13 +126,13 @@ FEED_BACK = ("fresh", "reconnected")
 
 
 def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> Alert | None:
-    who = symbol or "the feed"
+    subject = symbol or "the feed"
     if what in FEED_TROUBLE:
         kind, text = FEED_TROUBLE[what]
         topic = f"feed {symbol} {what}" if what == "unsettled" else f"feed {symbol}"
-        return Alert(kind, text.format(who), at, symbol, topic, payload)
+        return Alert(kind, text.format(subject), at, symbol, topic, payload)
     if what in FEED_BACK:
-        return Alert("recovered", f"{who} has bars again", at, symbol, f"feed {symbol}", payload)
+        return Alert("recovered", f"{subject} has bars again", at, symbol, f"feed {symbol}", payload)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from worker.pages.figures import DASH, percent, r_multiple
 
 Part = dict[str, Any]

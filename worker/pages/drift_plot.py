@@ -11,8 +11,18 @@ from xml.etree.ElementTree import Element
 
 from worker.pages.figures import shown_time
 from worker.pages.markup import Child, tag
-from worker.pages.scale import Scale, spanning
-from worker.pages.shapes import SERIES_COLORS, SERIES_SHAPES, apart, line, marker, path, picture, text
+from worker.pages.shapes import (
+    SERIES_COLORS,
+    SERIES_SHAPES,
+    Scale,
+    apart,
+    line,
+    marker,
+    path,
+    picture,
+    spanning,
+    text,
+)
 
 WIDTH, PANEL, GAP, TOP, BOTTOM = 940.0, 170.0, 62.0, 30.0, 28.0
 LEFT, RIGHT = 64.0, 690.0

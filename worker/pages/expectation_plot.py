@@ -9,8 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from worker.pages.markup import Child, tag
-from worker.pages.scale import Scale, spanning
-from worker.pages.shapes import figure, line, marker, picture, text
+from worker.pages.shapes import Scale, figure, line, marker, picture, spanning, text
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 34.0, 62.0, 30.0
 PANELS = ((210.0, 430.0), (500.0, 680.0), (750.0, 930.0))

@@ -10,8 +10,7 @@ from xml.etree.ElementTree import Element
 
 from worker.pages.figures import r_multiple
 from worker.pages.markup import Child, tag
-from worker.pages.scale import Scale, spanning
-from worker.pages.shapes import GRADE_SHAPES, GRADES, figure, line, marker, picture, text
+from worker.pages.shapes import GRADE_SHAPES, GRADES, Scale, figure, line, marker, picture, spanning, text
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 21.0, 64.0, 34.0
 LEFT, RIGHT = 250.0, 640.0
@@ -55,7 +54,10 @@ def shown_clusters(findings: Sequence[Finding]) -> list[Finding]:
         for cluster in findings
         if cluster["timeframe"] is None or frames[cluster["playbook_id"], cluster["regime"]] > 1
     ]
-    return sorted(kept, key=lambda one: (one["playbook_id"], one["regime"] or "", one["timeframe"] or ""))
+    return sorted(
+        kept,
+        key=lambda cluster: (cluster["playbook_id"], cluster["regime"] or "", cluster["timeframe"] or ""),
+    )
 
 
 def _scale(findings: Sequence[Finding]) -> Scale:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted, visible
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters

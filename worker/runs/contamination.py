@@ -101,7 +101,8 @@ def _reason(label: Label, models: Sequence[Cutoff]) -> str | None:
         names = ", ".join(asked.model for asked in models if asked.date is None)
         return f"no knowledge cutoff is known for {names}: set llm.knowledge_cutoff"
     last = max(
-        (asked for asked in models if asked.date is not None), key=lambda one: (str(one.date), one.model)
+        (asked for asked in models if asked.date is not None),
+        key=lambda model: (str(model.date), model.model),
     )
     told = f"{last.model} may know what happened until {last.date} ({last.kind})"
     return f"{told}: {'all' if label == 'contaminated' else 'part'} of the window lies before"

@@ -6,11 +6,17 @@ journal, everything else is done anew. Of a run that did not finish, the rows up
 
 What is asked about a run that is over needs more than its journal holds: features, ledgers, lifecycle. So its
 session is made again the same way, up to a bar close. Writes nothing.
+
+Whether the document that a run stored is the one that comes out when the run is played again.
+
+What was measured and not decided (times, latencies, overruns) and where the store lies are left out. A
+document of the same version of the program has the same figures, no more and no fewer; of another version
+only the figures that both have are compared.
 """
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -25,7 +31,6 @@ from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from worker.operations.environment import STORE_REVISION, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
-from worker.runs.stored_document import differences
 from worker.runs.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:
@@ -33,6 +38,12 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries
     from worker.runs.run_result import RunResult
     from worker.session import Session
+
+MEASURED = frozenset(
+    {"timing", "latency_ms", "reflection_latency_ms", "over_budget", "budget_held_share", "response_time_ms"}
+)
+PLACES = frozenset({"journal.url"})
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -338,3 +349,41 @@ def _differs(record: "RunRecord", problem: str) -> ConfigError:
         f"run {record.run_id} does not replay as it was stored ({problem}): see "
         f"`thinktwice verify {record.run_id}`"
     )
+
+
+def differences(
+    stored: Mapping[str, Any] | None, replayed: Mapping[str, Any], *, same_version: bool = True
+) -> tuple[str, ...]:
+    """What a stored document says otherwise than the replayed one, the first few; empty when nothing.
+
+    Args:
+        stored: as the run row has it.
+        replayed: as it comes out now.
+        same_version: whether the program that made it is this one, so that both have the same figures.
+    """
+    if stored is None:
+        return ("there is no document, and a finished run has one",)
+    found = _differing(stored, json.loads(json.dumps(replayed, allow_nan=False)), "", same_version)
+    return tuple(line for _, line in zip(range(SHOWN), found, strict=False))
+
+
+def _differing(stored: Any, replayed: Any, path: str, whole: bool) -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(replayed, dict):
+        for name in sorted(stored.keys() | replayed.keys() if whole else stored.keys() & replayed.keys()):
+            inner = f"{path}.{name}" if path else name
+            if name not in stored:
+                yield f"{inner} is missing and comes out as {_shown(replayed[name])}"
+            elif name not in replayed:
+                yield f"{inner} is {_shown(stored[name])} and does not come out"
+            elif name not in MEASURED and inner not in PLACES:
+                yield from _differing(stored[name], replayed[name], inner, whole)
+    elif isinstance(stored, list) and isinstance(replayed, list) and len(stored) == len(replayed):
+        for number, (kept, other) in enumerate(zip(stored, replayed, strict=True)):
+            yield from _differing(kept, other, f"{path}.{number}", whole)
+    elif json.dumps(stored) != json.dumps(replayed):  # as text: 1, 1.0, "1" and true are four figures
+        yield f"{path} is {_shown(stored)} and comes out as {_shown(replayed)}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,6 +1,7 @@
 """What a run gives back: the JSON document of the contract, the trades and the equity curve."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,14 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
+from services.feeds.port import LEAVES_OUT
 from services.policy_loop.invariant_context import cost_bps
-from services.statistics.quantiles import quantiles
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
 from trading_core.kernel.records import REFUSALS
 from trading_core.regime import FEATURES_READ
 from worker.runs.contamination import Course, contamination, headline
-from worker.runs.left_out import left_out
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
 
@@ -76,23 +76,12 @@ class RunResult:
             "contamination": seen,
             "ledger": session.ledger.document(),
             "tick_validation": session.tick_validation().payload(),
-            "strategist": {
-                "name": session.settings.policy_loop.strategist,
-                "answers": dict(sorted(policy.sources.items())),
-                "fallbacks": dict(sorted(policy.fallbacks.items())),
-            },
+            "strategist": {"name": session.settings.policy_loop.strategist, **policy.strategist()},
             "policy_loop": policy.document(),
             "model": session.model_account.document(),
             "memory": session.memory.document(),
             "episodes": len(session.slow_loop.facts.episodes),
-            "high_level": {
-                "runs": slow.runs,
-                "skips": dict(sorted(slow.skips.items())),
-                "reports": slow.reports,
-                "findings": dict(sorted(slow.findings.items())),
-                "recommendations": dict(sorted(slow.recommendations.items())),
-                "latency_ms": quantiles(slow.run_ms),
-            },
+            "high_level": slow.document(),
             "judge": {
                 "boundary": dict(sorted(policy.decisions.items())),
                 "replans": dict(sorted(slow.replans.items())),
@@ -185,3 +174,27 @@ class RunResult:
             "total_s": timing.total_s,
             "bars_per_s": self.session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
         }
+
+
+def left_out(session: Session) -> dict[str, int]:
+    """Reasons with counts; a reason that did not occur is left out.
+
+    `absent` are holes within the bars of a symbol, at labels where another has a bar.
+    """
+    found = {str(kind): session.anomalies[kind] for kind in LEAVES_OUT if session.anomalies[kind]}
+    holes = _holes(session.bars, session.doubted)
+    return found | ({"absent": holes} if holes else {})
+
+
+def _holes(bars: BarSeries, doubted: Sequence[tuple[int, str]]) -> int:
+    """Holes that hold no bar in doubt: that one is counted as such."""
+    holes = np.zeros(bars.shape, dtype=np.bool_)
+    for s in range(len(bars.symbols)):
+        rows = np.flatnonzero(bars.present[:, s])
+        if rows.size:
+            holes[rows[0] : rows[-1] + 1, s] = ~bars.present[rows[0] : rows[-1] + 1, s]
+    for label, symbol in doubted:
+        row = int(np.searchsorted(bars.times, label))
+        if symbol in bars.symbols and row < bars.shape[0] and bars.times[row] == label:
+            holes[row, bars.symbols.index(symbol)] = False
+    return int(holes.sum())

@@ -50,7 +50,9 @@ class Redactor:
     """Takes known secrets, and whatever looks like one, out of text and of plain data; NaN becomes text."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        forms = sorted({form for value in known for form in _forms(value)}, key=lambda one: (-len(one), one))
+        forms = sorted(
+            {form for value in known for form in _forms(value)}, key=lambda form: (-len(form), form)
+        )
         self._known = re.compile("|".join(map(_wanted, forms))) if forms else None
 
     def text(self, text: str) -> str:

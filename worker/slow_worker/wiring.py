@@ -1,4 +1,10 @@
-"""Puts one worker together: an open store, a run in it, a clock, and the reflection beside the event loop."""
+"""Puts one worker together: an open store, a run in it, a clock, and the reflection beside the event loop.
+
+The bars that a paper run took, for a worker that reflects: values of a playbook's grid are tried on them.
+
+Read from the store and computed in a thread, on arrays of its own: waker, lease and watchdog go on meanwhile,
+and the process that trades shares nothing with it.
+"""
 
 import asyncio
 import os
@@ -10,15 +16,18 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.feeds.port import series_of
 from services.store import Store
+from trading_core.bars import NS, BarSeries
+from trading_core.market import Market
+from trading_core.rules.columns import RuleColumns
 from worker.bootstrap import judge_of, slow_reflection
 from worker.operations.logs import EventSink
-from worker.slow_worker.bars_of_run import columns_of_run, reflection_on_bars
-from worker.slow_worker.judge_step import HOLD_MS, JudgeStep
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect
-from worker.slow_worker.slot_runner import RunOfSlots, SlotRunner
-from worker.slow_worker.worker import SlowWorker
+from worker.slow_worker.slot_runner import Columns, RunOfSlots, SlotRunner
+from worker.slow_worker.worker import HOLD_MS, JudgeStep, SlowWorker
 
 PERIOD_S = 30.0
 LEASE_PERIODS = 3
@@ -81,3 +90,46 @@ def assemble_worker(
     judge = judge_of(settings)
     step = JudgeStep(store.reports, judge, clock, note, name, hold_ms=hold_ms, points=points)
     return SlowWorker(run.run_id, tenure, runner, step, note)
+
+
+def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:
+    """The high-level reflection by rules with grid trials on the run's own bars, in a thread."""
+
+    async def reflect(
+        request: HighLevelReflectionRequest,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> HighLevelReflectionReport:
+        bars = await _bars(store, run.run_id, request.known_at)
+        work = _reflected(run.settings, bars, request, episodes, definitions)
+        return await asyncio.to_thread(asyncio.run, work)
+
+    return reflect
+
+
+def columns_of_run(store: Store, run: RunOfSlots) -> Columns:
+    """The rule columns of a run's own bars that were closed at a time, ns."""
+
+    async def columns(clock: int) -> RuleColumns:
+        return RuleColumns(await _bars(store, run.run_id, clock))
+
+    return columns
+
+
+async def _bars(store: Store, run_id: str, clock: int) -> BarSeries:
+    """The bars that a run took and that were closed at a time."""
+    data = (await store.runs.find(run_id)).data
+    shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
+    rows = [row async for row in store.trading.rows(run_id) if row.label + shift <= clock]
+    return series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows)
+
+
+async def _reflected(
+    settings: Settings,
+    bars: BarSeries,
+    request: HighLevelReflectionRequest,
+    episodes: Sequence[Episode],
+    definitions: Sequence[PlaybookDefinition],
+) -> HighLevelReflectionReport:
+    market = Market.of(bars, settings.policy_loop.regime, request.known_at)
+    return await slow_reflection(settings, market).reflect(request, episodes, definitions)

@@ -1,10 +1,66 @@
-"""One look of a worker: take the lease, let the runner examine, let the judge answer what waits."""
+"""One look of a worker: take the lease, let the runner examine, let the judge answer what waits.
 
+The judge's side of the inbox while no trading process takes part: every report gets its one verdict.
+
+The verdict is stored and changes nothing by itself: playbook versions of a run are moved by the process that
+trades it, which reads the same inbox (`services.slow_loop.inbox`).
+"""
+
+from services.ports import Judge
+from services.slow_loop.inbox import ReportInbox
+from services.slow_loop.loop_facts import LoopFacts
 from services.store.repository import LeaseLost
 from worker.operations.logs import EventSink
-from worker.slow_worker.judge_step import JudgeStep
 from worker.slow_worker.lease_holder import LeaseHolder
+from worker.slow_worker.ports import Clock, CrashPoints, NoCrash
 from worker.slow_worker.slot_runner import SlotRunner
+
+HOLD_MS = 60_000
+
+
+class JudgeStep:
+    """Takes waiting reports, oldest first, and delivers a verdict on each."""
+
+    def __init__(
+        self,
+        inbox: ReportInbox,
+        judge: Judge,
+        clock: Clock,
+        note: EventSink,
+        consumer: str,
+        *,
+        hold_ms: int = HOLD_MS,
+        points: CrashPoints | None = None,
+    ) -> None:
+        self._inbox = inbox
+        self._judge = judge
+        self._clock = clock
+        self._note = note
+        self._consumer = consumer
+        self._hold_ms = hold_ms
+        self._points = points or NoCrash()
+
+    async def run(self, run_id: str, facts: LoopFacts) -> int:
+        """Number of reports that were delivered; a lost hold is another consumer's delivery."""
+        delivered = 0
+        while (taken := await self._inbox.take(run_id, self._consumer, self._hold_ms)) is not None:
+            self._points.reached("taken")
+            known_at = taken.report.known_at
+            definitions, experiments = facts.definitions(known_at), facts.open_experiments(known_at)
+            verdict = await self._judge.replan(taken.report, definitions, experiments)
+            self._points.reached("judged")
+            arrived_at = max(self._clock.now, known_at)
+            if await self._inbox.deliver(taken, verdict, arrived_at):
+                self._points.reached("delivered")
+                delivered += 1
+                told = {"slot": taken.slot, "report_id": taken.report_id, "decision": str(verdict.decision)}
+                refused = [refusal.code for refusal in verdict.refused]
+                self._note(
+                    "report_delivered",
+                    {**told, "verdict_id": verdict.content_hash[:16], "actions": len(verdict.actions)}
+                    | ({"refused": refused} if refused else {}),
+                )
+        return delivered
 
 
 class SlowWorker:

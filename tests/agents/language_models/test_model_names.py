@@ -1,6 +1,6 @@
 import pytest
 
-from agents.language_models.model_names import answers_for
+from agents.language_models.knowledge_cutoffs import answers_for
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.strategies.plan_bases import PlanBase
-from agents.strategies.plan_changes import answer_of, changed_plan
+from agents.strategies.plan_changes import PlanBase, answer_of, changed_plan
 from agents.strategies.strategist_reply import (
     Change,
     FaultKind,

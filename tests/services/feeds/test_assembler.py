@@ -4,9 +4,8 @@ import pytest
 
 from schemas.settings.live import FeedSettings
 from services.feeds.assembler import MOST_STRANGERS, RowAssembler
-from services.feeds.block_reasons import BlockReason
 from services.feeds.label_grid import NS, LabelGrid
-from services.feeds.port import BarRow, FeedAnomaly
+from services.feeds.port import BarRow, BlockReason, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from services.feeds.raw_bar import RawBar
 from tests.services.feeds.arrivals import GRID, MINUTE, SETTINGS, T0, Desk, bar, close, full, label, raw

@@ -3,8 +3,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from services.feeds.block_reasons import BlockReason
 from services.feeds.clock_watch import ClockWatch, SourceTime
+from services.feeds.port import BlockReason
 from services.feeds.port import FeedAnomalyKind as Kind
 
 NS = 1_000_000_000

@@ -5,10 +5,8 @@ import re
 import pytest
 
 from schemas.settings.live import FeedSettings
-from services.feeds.assembler import MOST_LABELS, MOST_STRANGERS, MOST_WAITING
-from services.feeds.block_reasons import BlockReason
-from services.feeds.port import FeedAnomalyKind
-from services.feeds.seen_once import MOST_KEYS
+from services.feeds.assembler import MOST_KEYS, MOST_LABELS, MOST_STRANGERS, MOST_WAITING
+from services.feeds.port import BlockReason, FeedAnomalyKind
 from tools.docs_pages import DOCS
 from worker.feeds.csv.tail import MOST_UNREADABLE
 

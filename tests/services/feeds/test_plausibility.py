@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.settings import DataSettings
-from services.feeds.block_reasons import BlockReason
 from services.feeds.plausibility import (
     HIGHEST_PRICE,
     LONGEST_DOUBT,
@@ -15,7 +14,7 @@ from services.feeds.plausibility import (
     PriceLevel,
     doubted_bars,
 )
-from services.feeds.port import BarRow
+from services.feeds.port import BarRow, BlockReason
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 

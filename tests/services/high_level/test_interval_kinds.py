@@ -7,7 +7,7 @@ from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import GateDecision
 from services.high_level.grading import full_reason, ranges
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from services.statistics.blocks import GAINING, Trades
 from services.statistics.calendar_units import DAY_NS
 from services.statistics.track import Bounds, Track

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from prompts import load_prompt
-from services.high_level.narrative import write_narrative
 from services.high_level.narrator import Narrator as Teller
 from services.high_level.report_facts import report_facts
+from services.high_level.report_lines import write_narrative
 from services.high_level_reflection_service import PROMPT_NAME
 from services.policy_checks.consolidation import weigh_reply
 from tests.services.high_level.narrators import Narrator

@@ -1,6 +1,6 @@
 import pytest
 
-from services.model_calls.breaker import FAILURES, Breaker, BreakerChange
+from services.model_calls.budget import FAILURES, Breaker, BreakerChange
 
 
 def after(breaker: Breaker, *outcomes: str) -> list[BreakerChange | None]:

@@ -5,7 +5,7 @@ import pytest
 from schemas.policy import FrozenPolicy
 from schemas.reflection import TickValidationEvent
 from schemas.vocabulary import TickEventKind
-from services.policy_loop.plan_outcomes import LAST, PlanOutcomes
+from services.policy_loop.background import LAST, PlanOutcomes
 from tests.services.policy_checks.plans import right_request
 
 REQUEST = right_request()

@@ -5,7 +5,7 @@ import pytest
 from schemas.settings import JudgeSettings
 from schemas.trials import TrialLedger
 from services.slow_loop.promotion_levels import PromotionLevels
-from services.statistics.online_levels import online_level
+from services.statistics.multiplicity import online_level
 
 ALPHA = JudgeSettings().promotion_alpha
 BEFORE = TrialLedger(configurations=4, hypotheses=40, candidates=6, promotions=2)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from services.statistics.dependence import (
+from services.statistics.paired import (
     MINIMUM_BLOCKS,
     autocorrelations,
     diagnose,

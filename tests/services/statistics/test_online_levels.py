@@ -6,7 +6,7 @@ import pytest
 from schemas.errors import InvariantViolation
 from services.statistics.blocks import GAINING
 from services.statistics.claim_path import PLAIN
-from services.statistics.online_levels import online_level
+from services.statistics.multiplicity import online_level
 from tests.services.statistics.laid_out import bracket, weekly_track
 
 

@@ -12,10 +12,10 @@ from sqlalchemy import text
 
 from schemas.errors import InvariantViolation, StoreError
 from services.store import migrate, migrations, open_store
+from services.store.migrate import first_difference, shape_of
 from services.store.migrations import HEAD, REVISIONS
 from services.store.opening import alone
 from services.store.revision import MARK, make_tables, mark, revision_state
-from services.store.shape import first_difference, shape_of
 from services.store.tables import metadata
 from services.store.urls import parse_url
 from tests.services.journal.rows import written_rows

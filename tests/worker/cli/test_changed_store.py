@@ -17,7 +17,7 @@ from tests.golden.stored import released
 from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars
 from worker.cli import app
-from worker.runs.stored_document import differences
+from worker.runs.replay import differences
 
 LAST_BAR = "(SELECT max(number) FROM paper_bars)"
 A_BAR = "UPDATE paper_bars SET bars = json_set(bars, '$.bars.AAPL[{place}]', 77.5) WHERE number = {number}"

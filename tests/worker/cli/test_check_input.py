@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.worker.cli.checking import HELD, POSITION, checked, complaint, edited, name_of, run, unedited
-from worker.studies.plan_check.strict_json import MAX_BYTES, MAX_DEPTH
+from worker.studies.plan_check.check_request import MAX_BYTES, MAX_DEPTH
 
 ZONE = {"start": "noon", "end": 1, "reason": "halt"}
 DEEP = '{"snapshot": ' + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1) + "}"

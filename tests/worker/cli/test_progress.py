@@ -13,8 +13,8 @@ from tests.commands.started import python
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
 from worker.cli import progress, wiring
-from worker.cli.bar import made_bar
 from worker.cli.progress import Activity, progress_bar, step
+from worker.cli.screen import made_bar
 from worker.runs.interrupts import Interrupts, RunInterrupted
 from worker.runs.warm_up import compile_engine
 

@@ -16,11 +16,10 @@ from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.errors import MOST_TEXT, shortened
-from worker.feeds.ccxt.exchange import PublicExchange
+from worker.feeds.ccxt.exchange import PublicExchange, open_driver
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
-from worker.feeds.ccxt.open import open_driver
-from worker.feeds.ccxt.time import Backoff, SystemTime
+from worker.feeds.ccxt.source_clock import Backoff, SystemTime
 
 
 def leaves(urls: object) -> list[str]:

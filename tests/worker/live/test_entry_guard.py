@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.settings import Settings
-from services.feeds.block_reasons import BlockReason
-from services.feeds.port import BarRow
+from services.feeds.port import BarRow, BlockReason
 from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, address, process_in, rows_of
 from trading_core.live.growing_bars import Bar

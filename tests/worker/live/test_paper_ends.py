@@ -32,8 +32,7 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
 from worker.live.monitor import NullMonitor
-from worker.live.polling import Polling
-from worker.live.process import PaperProcess
+from worker.live.process import PaperProcess, Polling
 from worker.live.run_selection import lease_name
 from worker.live.stop_request import StopRequest
 

@@ -36,7 +36,7 @@ from worker.live.process import PaperOutcome
 from worker.live.stepper import DRAIN_AFTER, LiveStepper
 from worker.live.traded_run import TradedRun
 from worker.models import Models
-from worker.runs.stored_document import MEASURED
+from worker.runs.replay import MEASURED
 from worker.studies.scenarios import PLANTED
 
 OFTEN = Pace(events=10**9, rows=50, share=0.0)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from schemas.settings import Settings
+from services.feeds.port import series_of
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store.checkpoints import sealed, unseal
@@ -21,7 +22,6 @@ from trading_core.kernel.fresh import parameter_record
 from trading_core.kernel.records import SYMBOL
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
-from worker.feeds.files.rows import series_of
 
 LOOSE = {
     "envelope": {

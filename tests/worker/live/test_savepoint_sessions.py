@@ -19,7 +19,7 @@ from services.store.checkpoints import Savepoint
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import ResumePoint, SavepointWriter, live_step, restored
-from worker.live.recorded_inputs import Player, RecordedInput, Script
+from worker.live.recovery import Player, RecordedInput, Script
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
 

@@ -21,8 +21,8 @@ from schemas.state import PART, Stateful
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.model_calls.breaker import Breaker
-from services.policy_loop.plan_outcomes import LAST, PlanOutcomes
+from services.model_calls.budget import Breaker
+from services.policy_loop.background import LAST, PlanOutcomes
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.live.test_paper_savepoints import PLAYBOOKS, bars

@@ -1,5 +1,6 @@
 """Paper runs that are operated, in this process: their log in a file, their news sent to a receiver."""
 
+import asyncio
 import json
 import socket
 
@@ -50,3 +51,16 @@ def free_port():
 async def ask(port, path):
     """What an endpoint answers."""
     return parsed(await sent(port, get(path)))
+
+
+async def until_ready(port: int, status: int) -> tuple[str, str]:
+    """What `/ready` and `/metrics` say once it is so."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                answer = await ask(port, "/ready")
+            except OSError:
+                answer = None
+            if answer is not None and answer.status == status:
+                return answer.body, (await ask(port, "/metrics")).body
+            await asyncio.sleep(0.02)

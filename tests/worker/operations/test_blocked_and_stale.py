@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.settings import Settings
-from services.feeds.block_reasons import BlockReason
+from services.feeds.port import BlockReason
 from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from tests.worker.live.test_entry_guard import Guarded, row

@@ -16,13 +16,13 @@ from services.store import open_store
 from tests.worker.live.paper_runs import Killed, killed, waiting_feed
 from tests.worker.live.paper_runs import traded as paper
 from tests.worker.operations.operated_paper import (
-    ask,
     free_port,
     logged,
     news,
     operated,
     prepared_for,
     settings_of,
+    until_ready,
 )
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
@@ -198,25 +198,14 @@ def test_feed_that_is_away_is_not_ready_at_once_and_is_again_when_it_is_back(tmp
         data={"timeframe": "1h"},
     )
 
-    async def ready(status):
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    answer = await ask(port, "/ready")
-                except OSError:
-                    answer = None
-                if answer is not None and answer.status == status:
-                    return answer.body, (await ask(port, "/metrics")).body
-                await asyncio.sleep(0.02)
-
     async def play():
         async with receiving() as there:
             trading = asyncio.create_task(operated(settings, there, "csv"))
-            seen = [await ready(200)]
+            seen = [await until_ready(port, 200)]
             bars.rename(tmp_path / "away")
-            seen.append(await ready(503))
+            seen.append(await until_ready(port, 503))
             (tmp_path / "away").rename(bars)
-            seen.append(await ready(200))
+            seen.append(await until_ready(port, 200))
             os.kill(os.getpid(), signal.SIGTERM)
             return (await trading).stopped, seen
 

@@ -18,12 +18,20 @@ from schemas.errors import StoreError
 from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
 from services.store.repository import LeaseLost
-from tests.worker.operations.operated_paper import ask, free_port, logged, news, operated, settings_of
+from tests.worker.operations.operated_paper import (
+    ask,
+    free_port,
+    logged,
+    news,
+    operated,
+    settings_of,
+    until_ready,
+)
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.operations.test_paper_tells import hourly
 from tests.worker.operations.test_worker_is_operated import Process, stored
-from worker.live.polling import Polling
+from worker.live.process import Polling
 from worker.operations import store_outage
 from worker.operations.metrics import PREFIX
 from worker.operations.store_outage import OncePerOutage, watch_store
@@ -61,19 +69,6 @@ def connected(folder: Path) -> sqlite3.Connection:
     """Somebody else on the store."""
     path = folder / "store.db"
     return sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-
-
-async def until_ready(port: int, status: int) -> tuple[str, str]:
-    """What `/ready` and `/metrics` say once it is so."""
-    async with asyncio.timeout(LONGEST_S):
-        while True:
-            try:
-                answer = await ask(port, "/ready")
-            except OSError:
-                answer = None
-            if answer is not None and answer.status == status:
-                return answer.body, (await ask(port, "/metrics")).body
-            await asyncio.sleep(0.02)
 
 
 async def until_stored(port: int, bars: int) -> None:

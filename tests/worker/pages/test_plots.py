@@ -11,8 +11,7 @@ from worker.pages.drift_plot import drift_plot, regime_distances, series
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.markup import tag, written
-from worker.pages.scale import Scale, spanning
-from worker.pages.shapes import GRADES, apart
+from worker.pages.shapes import GRADES, Scale, apart, spanning
 
 REPORT = entries()[-1]["report"]
 

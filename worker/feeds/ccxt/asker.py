@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.errors import FeedError
+from services.feeds.clock_watch import NS
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.errors import Failure
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
-from worker.feeds.ccxt.time import NS, Backoff
+from worker.feeds.ccxt.source_clock import Backoff
 
 AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run
 

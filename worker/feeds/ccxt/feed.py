@@ -18,8 +18,7 @@ from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Page, Patience, pages
 from worker.feeds.ccxt.live import LiveBars, refill
-from worker.feeds.ccxt.source_clock import SourceClock
-from worker.feeds.ccxt.time import FeedTime, SystemTime
+from worker.feeds.ccxt.source_clock import FeedTime, SourceClock, SystemTime
 
 # Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.
 HELD_BARS = MOST_WAITING // 2

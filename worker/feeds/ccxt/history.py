@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from schemas.errors import FeedError
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
-from worker.feeds.ccxt.time import Backoff
+from worker.feeds.ccxt.source_clock import Backoff
 
 T = TypeVar("T")
 NS = 1_000_000_000
@@ -106,13 +106,13 @@ async def pages(
         for _ in range(ASKED):
             found = await patience.ask(request)
             present = now() + SLACK_NS
-            labels = [one.label for one in found if one.label % bar_ns == 0 and one.label <= present]
+            labels = [bar.label for bar in found if bar.label % bar_ns == 0 and bar.label <= present]
             inside = [label for label in _unbroken(sorted(labels), bar_ns) if label < behind]
             if inside:
                 break
         since = inside[-1] + bar_ns if inside else min(labels, default=behind)
-        future = [one for one in found if one.label > present]
-        yield Page(since, [one for one in found if one.label < since and one.label <= last], future)
+        past = [bar for bar in found if bar.label < since and bar.label <= last]
+        yield Page(since, past, [bar for bar in found if bar.label > present])
 
 
 def _unbroken(labels: list[int], bar_ns: int) -> list[int]:

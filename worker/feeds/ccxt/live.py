@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import Iterable
 
 from schemas.settings.live import FeedSettings
-from services.feeds.assembler import Item, RowAssembler
+from services.feeds.assembler import Item, RowAssembler, SeenOnce
 from services.feeds.label_grid import NS
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
-from services.feeds.seen_once import SeenOnce
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.asker import Asker, Question
 from worker.feeds.ccxt.exchange import Candle, PublicExchange

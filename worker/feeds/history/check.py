@@ -64,16 +64,16 @@ def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
 
     Apart from them those outside the band that it would take: the doubts before them agree on no level.
     """
-    taken = [shown(int(one.label or 0)) for one in doubts if one.kind is FeedAnomalyKind.UNSETTLED]
-    doubts = [one for one in doubts if one.kind is FeedAnomalyKind.IMPLAUSIBLE]
+    taken = [shown(int(doubt.label or 0)) for doubt in doubts if doubt.kind is FeedAnomalyKind.UNSETTLED]
+    doubts = [doubt for doubt in doubts if doubt.kind is FeedAnomalyKind.IMPLAUSIBLE]
     first = [
         {
-            "time": shown(int(one.label or 0)),
-            "lowest": one.detail["bar"][2],
-            "highest": one.detail["bar"][1],
-            "last_good_close": one.detail.get("last_good_close"),
+            "time": shown(int(doubt.label or 0)),
+            "lowest": doubt.detail["bar"][2],
+            "highest": doubt.detail["bar"][1],
+            "last_good_close": doubt.detail.get("last_good_close"),
         }
-        for one in doubts[:MOST_PAUSES]
+        for doubt in doubts[:MOST_PAUSES]
     ]
     return {
         "implausible": len(doubts),

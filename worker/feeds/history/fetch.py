@@ -15,10 +15,9 @@ from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
-from worker.feeds.ccxt.time import SystemTime
+from worker.feeds.ccxt.source_clock import SystemTime
 from worker.feeds.history.fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
-from worker.feeds.history.fetch_partial import PartialFile
-from worker.feeds.history.fetch_write import check_target, write_bars
+from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.time_range import range_ns
 
 REREAD_PAGES, REREAD_BARS = 3, 50
@@ -155,7 +154,7 @@ async def _pages(
             partial.add(symbol, page)
             reached = min(page.next_label, last + step)
             shell.progress(number * each + (reached - first) // step, total)
-        if not any(first <= one.label <= last for one in partial.bars.get(symbol, [])):
+        if not any(first <= candle.label <= last for candle in partial.bars.get(symbol, [])):
             partial.remove()
             raise DataError(
                 f"{request.exchange} has no bars of {symbol} from {shown(first)} to {shown(last)}: "
@@ -169,7 +168,7 @@ def _examined(
 ) -> dict[str, SymbolFindings]:
     return {
         symbol: examine(
-            [one for one in partial.bars[symbol] if one.label <= last],
+            [candle for candle in partial.bars[symbol] if candle.label <= last],
             request.timeframe,
             asked=(first, last),
             future=partial.future.get(symbol, ()),
@@ -190,10 +189,10 @@ async def _reread(
             async def again(symbol: str = symbol, since: int = since) -> list[Any]:
                 return await exchange.bars(symbol, request.timeframe, since, REREAD_BARS)
 
-            for one in await shell.patience.ask(again):
-                first_said = findings.bars.get(one.label)
-                if first_said is not None and first_said != one.bar:
-                    differing.setdefault(symbol, []).append(one.label)
+            for candle in await shell.patience.ask(again):
+                first_said = findings.bars.get(candle.label)
+                if first_said is not None and first_said != candle.bar:
+                    differing.setdefault(symbol, []).append(candle.label)
     return {symbol: sorted(set(labels)) for symbol, labels in differing.items()}
 
 

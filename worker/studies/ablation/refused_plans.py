@@ -9,22 +9,29 @@ plans would both have made is counted once. Kept apart: nothing here is a trade 
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from schemas.proposal import PolicyProposal
-from schemas.settings import ExecutionSettings
+from schemas.settings import ExecutionSettings, Settings
 from services.journal.chain import JournalRow
 from services.policy_loop.compiler import SymbolColumns, compile_orders, rules_of, volatility_rule
 from services.slow_loop.shadow_ledger import UNLIMITED_CASH, paper_execution
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
+from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import TriggerEngine
+from worker.runs.sifted_bars import sifted_bars
+from worker.studies.ablation.arms import Arm
+from worker.studies.ablation.runner import Ablation
+
+if TYPE_CHECKING:
+    from services.store import Store
 
 Reason = Literal["blocked", "revised", "banned"]
 REASONS: dict[str, Reason] = {"block": "blocked", "revise": "revised"}
@@ -154,6 +161,25 @@ async def banned_trades(rows: AsyncIterator[JournalRow]) -> PaperTrades | None:
     async for row in rows:
         payload = json.loads(row.payload)
         if payload["kind"] == "banned_cell":
-            one = payload["episode"]
-            outcomes.append((one["exit_label"], one["entry_label"], one["r"]))
+            episode = payload["episode"]
+            outcomes.append((episode["exit_label"], episode["entry_label"], episode["r"]))
     return PaperTrades("banned", len(outcomes), 0, tuple(outcomes)) if outcomes else None
+
+
+async def shadow_ledger(
+    ablation: Ablation, store: "Store", bars: BarSeries, settings: Settings
+) -> list[PaperTrades]:
+    """What the fast reflection refused when it was alone, and what the slow loop banned when it was on.
+
+    Plans are traded on the bars that the arms traded: bars in doubt are left out as they were there.
+    """
+    bars = sifted_bars(bars, settings.data).bars
+
+    def journal_of(arm: Arm) -> str:
+        return ablation.arms[arm].run_id or ""
+
+    plans = await refused_plans(store.journal.rows(journal_of(Arm.FAST_ONLY), kinds=KINDS), bars)
+    found = list(PaperTrader(bars, settings.execution).trade(plans))
+    shadow = store.journal.rows(journal_of(Arm.DETERMINISTIC), kinds={"shadow_episode"})
+    banned = await banned_trades(shadow)
+    return found if banned is None else [*found, banned]

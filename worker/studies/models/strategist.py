@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agents.language_models.accounted import ReplySource
 from agents.strategies.configured import model_strategist
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
-from agents.strategies.plan_bases import plan_bases
+from agents.strategies.plan_changes import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import FORM, FaultKind
 from prompts import PromptTemplate
@@ -155,9 +155,9 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
             elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in asked:
                 asked.add(event.payload["event_id"])  # one more is of a late answer: no model was asked on it
-                one = _question(event, active, frozen)
-                idle += not _has_choice(one, settings)
-                found += [one] if _has_choice(one, settings) else []
+                question = _question(event, active, frozen)
+                idle += not _has_choice(question, settings)
+                found += [question] if _has_choice(question, settings) else []
             elif event.row.kind == "strategist_background":
                 gathered = DecisionBackground.model_validate(event.payload["background"])
                 if found and found[-1].snapshot.content_hash == gathered.snapshot_hash:

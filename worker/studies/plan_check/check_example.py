@@ -112,7 +112,7 @@ def _regime(playbook: PlaybookDefinition, direction: Direction) -> RegimeView:
         for structure in eligible.structure
     )
     first = next(labels)
-    chosen = next((one for one in (first, *labels) if eligible.allows(one)), first)
+    chosen = next((label for label in (first, *labels) if eligible.allows(label)), first)
     return RegimeView(labels=chosen, fingerprint=FINGERPRINT)
 
 

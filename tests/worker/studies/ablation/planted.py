@@ -19,8 +19,8 @@ from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
+from worker.studies.ablation.refused_plans import shadow_ledger
 from worker.studies.ablation.runner import Ablation, AblationRunner
-from worker.studies.ablation.shadow_ledger import shadow_ledger
 from worker.studies.ablation.worth import worth_document
 from worker.studies.scenarios import PLANTED
 

@@ -6,7 +6,7 @@ import pytest
 from schemas.errors import ConfigError
 from worker.studies.worlds.calendar import HOUR_NS, MONDAY_NS, WEEK_NS
 from worker.studies.worlds.catalogue import KINDS, RANGES, world_of
-from worker.studies.worlds.parameters import Parameters
+from worker.studies.worlds.payoffs import Parameters
 
 LONG = {"years": 20, "playbooks": 2, "regimes": 2}
 FINITE = {"trend": {"tail": 4.0}}

@@ -8,9 +8,8 @@ from services.high_level.table_gate import grade_table
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.calendar_units import unit_starts
 from worker.studies.worlds.calendar import week_ends
-from worker.studies.worlds.catalogue import world_of
+from worker.studies.worlds.catalogue import table_of, world_of
 from worker.studies.worlds.measures import drawn
-from worker.studies.worlds.tables import table_of
 
 GATE = GateSettings()
 WORLDS = {

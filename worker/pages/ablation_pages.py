@@ -1,12 +1,13 @@
-"""An ablation as a page: the answers, a picture of every difference, and what they rest on.
+"""An ablation as an HTML page and as Markdown: its answers, each difference drawn, what they rest on.
 
 Every number comes from the document of `thinktwice ablate`; nothing is computed here.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import counted, visible
 from worker.pages.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -20,8 +21,7 @@ from worker.pages.ablation_figures import (
 )
 from worker.pages.markup import Child, written
 from worker.pages.rendering import render
-from worker.pages.scale import spanning
-from worker.pages.shapes import figure, line, marker, picture, text
+from worker.pages.shapes import figure, line, marker, picture, spanning, text
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 30.0, 26.0, 30.0
 LEFT, RIGHT, FIGURES = 330.0, 740.0, 932.0
@@ -83,3 +83,41 @@ def _plot(document: dict[str, Any]) -> Element:
         ]
     words = "Difference that each tier made, with its interval"
     return picture(WIDTH, foot + BOTTOM, words, f"{len(rows)} rows; what has bounds, as below", *shapes)
+
+
+def ablation_markdown(document: dict[str, Any]) -> str:
+    """The page of one document of `thinktwice ablate`."""
+    data = document["data"]
+    lines = [
+        "# Worth of each tier",
+        "",
+        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
+        how_told(document),
+        "",
+    ]
+    for tier in document["tiers"]:
+        told = [line for line in (worth_line(tier), chance_line(tier), exposure_line(tier)) if line]
+        title = f"## {tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}"
+        lines += [title, "", *(f"- {_text(line)}" for line in told), ""]
+    lines += ["## Arms", "", *_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]]), ""]
+    lines += [f"- `{arm['arm']}`: {arm['meaning']}" for arm in document["arms"]] + [""]
+    if document["random_veto"]["seeds"]:
+        lines += [rates_told(document), ""]
+    paper = [paper_row(row) for row in document["shadow_ledger"]]
+    if paper:
+        words = "What refused plans would have made, on paper and after costs. They belong to no account."
+        lines += ["## Shadow ledger", "", words, "", *_table(PAPER_HEAD, paper)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    table = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(_text(cell) for cell in row) + " |" for row in table]
+
+
+def _text(words: str) -> str:
+    """Names of symbols come from a foreign file: they stay text."""
+    words = visible(words)
+    for sign in "\\|`*<[":
+        words = words.replace(sign, f"\\{sign}")
+    return words
