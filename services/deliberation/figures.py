@@ -31,6 +31,7 @@ OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
 UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 BOTH = ("total_r", "mean_r")
+BESIDE_A_FEATURE = frozenset({*SUBJECT_KINDS, "bound", "side"} - {"feature"})
 DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 LOOSE = frozenset(
@@ -159,6 +160,8 @@ class FigureReader:
     def _of_amount(self, index: int, unit: str) -> Reading:
         """R or money: the measure beside it, and else the whole result or that of a trade."""
         mention = self._layout.mentions[index]
+        if unit == "money" and self._is_of_a_bar(index):
+            return Reading(("feature",))
         named = self._measure_beside(index, unit)
         filters = self.nouns.filters_beside(index)
         if named is not None:
@@ -215,16 +218,19 @@ class FigureReader:
     def _of_count(self, index: int) -> Reading:
         """A bare number: of what is counted behind it, or of the measure before it."""
         mention = self._layout.mentions[index]
+        if self._is_of_a_bar(index):
+            return Reading(("feature",))
         named = self._layout.previous(index)
         if named is not None and named.kind == "playbook" and index > 1:
             named = self._layout.mentions[index - 2]
+        phrase = self.nouns.behind(index)
         if (
             named is not None
             and named.kind == "parameter"
+            and phrase.head != "trades"
             and len(self._layout.between(named.end, mention.start)) <= APPOSITION + 2
         ):
             return Reading(("parameter",))
-        phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
             return self._of_hold(index, mention, phrase)
         if phrase.head is not None and phrase.head not in ("trades", "profit"):
@@ -245,6 +251,17 @@ class FigureReader:
             if before is not None and before.value == "trades":
                 return Reading(("trades",), Subject(), None, 1.0, frozenset({before.start}))
         return self._further_off(index)
+
+    def _is_of_a_bar(self, index: int) -> bool:
+        """Whether nothing but names stands between a feature and a figure: "the close of IBM was 171.57"."""
+        before = [m for m in self._layout.mentions[:index] if m.kind not in BESIDE_A_FEATURE]
+        ids = {
+            self._layout.mentions[i - 1].start
+            for i in range(1, index)
+            if self._layout.mentions[i].kind == "id"
+        }
+        nearest = next((m for m in reversed(before) if m.start not in ids), None)
+        return nearest is not None and nearest.kind == "feature"
 
     def _of_hold(self, index: int, mention: Mention, phrase: Phrase) -> Reading:
         """A number of bars or days."""

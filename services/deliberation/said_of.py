@@ -9,7 +9,10 @@ from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-SUBJECT_KINDS = ("playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id")
+SUBJECT_KINDS = (
+    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
+    "feature",
+)  # fmt: skip
 FIGURES = ("number", "count_word", "interval", "fraction")
 ATTACHING = words("of in for by from with on the its during under across within at a an as")
 BETWEEN_NAMES = ATTACHING | words(
@@ -42,7 +45,7 @@ NOUNS_OF_TRADES = {
     "worst_r": Subject(order="worst"),
 }
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
-NARROWERS = frozenset({"regime", "timeframe", "period", "parameter"})
+NARROWERS = frozenset({"regime", "timeframe", "period", "parameter", "trial"})
 Field = tuple[str, ...]
 
 
@@ -177,7 +180,7 @@ class SubjectFinder:
             owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
             kept = groups[-1].subject if groups else self._carried
             return kept.without("order") if (beside or owned) and named.order is not None else Subject()
-        if named.fields == {"direction"} and OWNED.search(text[: mention.start][-12:]):
+        if named.fields <= {"direction", "trial"} and OWNED.search(text[: mention.start][-12:]):
             return (groups[-1].subject if groups else self._carried).without("direction", "order")
         if not groups:
             following = PRONOUN.search(text, mention.end)
