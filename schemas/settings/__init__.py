@@ -76,6 +76,7 @@ LATER = {
         "chunked",
         "narrative_tokens",
         "check_reasons",
+        "name_rows",
         "critique_temperature",
         "writing_temperature",
         "critique_model",

@@ -159,6 +159,10 @@ class DeliberationSettings(Contract):
         default=True,
         description="hold the reason of a judge that asks a model against the report, and strike what fails",
     )
+    name_rows: bool = Field(
+        default=True,
+        description="say in the journal of each claim of a checked text what it was held against",
+    )
     critique_temperature: float = Field(
         default=0.2,
         ge=0,

@@ -266,6 +266,30 @@ def test_reason_of_a_judge_is_held_against_the_report_and_the_false_part_struck(
         assert "The first action stands." in verdicts[check["verdict_id"]]["reason"]
 
 
+def test_row_of_a_check_names_the_row_that_each_claim_was_held_against():
+    lying = cast(Any, Narrator(["The report is about 9,999 trades."]))
+    models = Models(fast=cast(Any, Narrator(["no verdict"])), slow=lying)
+    told = run_on(embedded_bars(*YEARS), FULL, models=models)
+    for run, kind in ((judged_falsely(), "judge_reason"), (told, "narrative")):
+        stored = {row.seq: row.kind for row in run.rows}
+        reported = zip(
+            run.of("high_level_report"),
+            (r.seq for r in run.rows if r.kind == "high_level_report"),
+            strict=True,
+        )
+        reports = {found["report_id"]: seq for found, seq in reported}
+        checks = [row for row in run.of("fact_check") if row["text"] == kind]
+        assert checks
+        for check in checks:
+            assert len(check["held"]) == sum(check["counts"].values())
+            for row in (row for claim in check["held"] for row in claim["rows"]):
+                if row["kind"] == "high_level_report":
+                    assert row["seq"] == reports[check["report_id"]]
+                assert row["seq"] is None or stored[row["seq"]] == row["kind"]
+    named = [row["kind"] for check in checks for claim in check["held"] for row in claim["rows"]]
+    assert "high_level_report" in named
+
+
 def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     config = FULL.payload()
     config["deliberation"] = {"quality": {"fact_check": "claims", "rounds": 3}}
@@ -275,6 +299,13 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     told = earlier.deliberation
     assert (told.quality.enabled, told.quality.fact_check) == (False, "claims")
     assert (told.reflection_pass.enabled, told.check_reasons) == (False, False)
+    assert not told.name_rows
+    config["deliberation"] = {
+        name: value for name, value in FULL.payload()["deliberation"].items() if name != "name_rows"
+    }
+    between = stored_settings(cast(Any, record))
+    assert (between.config_hash, between.deliberation.name_rows) == (FULL.config_hash, False)
+    assert between.deliberation.quality.enabled
     record.config = FULL.payload()
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
 
