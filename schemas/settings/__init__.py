@@ -58,6 +58,7 @@ LATER = {
     "envelope": ("max_entries_per_block",),
     "gate": ("block", "strict"),
     "judge": ("shadow_life_blocks", "action_life_blocks"),
+    "deliberation.pass": ("fact_check",),
     "deliberation.quality": (
         "enabled",
         "mode",

@@ -46,6 +46,11 @@ class PassSettings(Contract):
     checklist: tuple[Words, ...] = Field(
         default=CHECKLIST, min_length=1, max_length=20, description="what a critique goes through"
     )
+    fact_check: bool = Field(
+        default=True,
+        description="hold what a rationale says of the bar and the account against its snapshot, and strike "
+        "what fails",
+    )
 
 
 class QualitySettings(Contract):

@@ -47,29 +47,34 @@ SHORTEST_QUOTE = 12
 Check = Callable[[Claim, Subject, RunFacts], Held]
 
 
-def check_facts(text: str, facts: RunFacts) -> FactCheck:
+def check_facts(text: str, facts: RunFacts, only: frozenset[str] | None = None) -> FactCheck:
     """Every claim of a text with its verdict, and the text without the sentences that do not hold.
 
-    What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds.
+    What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds. `only`
+    reads figures of these questions alone, where the facts have an answer; the rest claims nothing then.
     """
-    claims, left = _read(text, facts)
+    claims, left = _read(text, facts, only)
     shorter, struck = left, text
     while len(shorter) < len(struck):
         struck = shorter
-        _, shorter = _read(struck, facts)
+        _, shorter = _read(struck, facts, only)
     return FactCheck(known_at=facts.known_at, claims=claims, struck_text=shorter)
 
 
-def _read(text: str, facts: RunFacts) -> tuple[tuple[CheckedClaim, ...], str]:
+def _read(text: str, facts: RunFacts, only: frozenset[str] | None) -> tuple[tuple[CheckedClaim, ...], str]:
     """The claims of a text with their verdicts, and the text without the sentences of those that fail."""
     lexicon = Lexicon(facts)
     quoted = _quoted(text, facts)
     checked = []
     for claim in read_claims(text, lexicon, quoted):
+        if only is not None and not (claim.questions and only.issuperset(claim.questions)):
+            continue
         if any(start <= claim.start and claim.end <= end for start, end in quoted):
             held, confidence = Held("verified", "a line of the report", (facts.report_row,)), 1.0
         else:
             held, confidence = _held(claim, facts), claim.confidence
+        if only is not None and held.verdict == "unverifiable":
+            continue
         checked.append(_checked(text, claim, held, confidence))
     failed = {claim.start for claim in checked if claim.verdict != "verified"}
     return tuple(checked), strike(text, failed)

@@ -13,6 +13,7 @@ from schemas.fact_check import FactRow
 from services.evidence.facts import ANY_TRIAL, Subject
 from services.evidence.selection import matches
 
+RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}
 ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return")
 # Question of the catalogue -> fields of a trial that answer it.
 OF_A_TRIAL = {
@@ -38,6 +39,13 @@ class KnownSnapshot:
     features: Mapping[str, float | None]
     account: Mapping[str, float]
     row: FactRow
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], row: FactRow) -> "KnownSnapshot":
+        """A snapshot from its plain data."""
+        account = {name: float(told["risk"][field]) for name, field in RISK.items()}
+        features = {**told["features"], "close": told["close"]}
+        return cls(told["symbol"], told["bar_label"], features, account, row)
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,8 @@ class Observed:
         if subject.episode is not None or subject.order is not None:
             seen = [self.of_policy[name] for name in policies if name in self.of_policy]
         else:
-            named = [item for item in self._within(subject.period) if item.symbol == subject.symbol]
+            alone = subject.symbol is None and len(self.snapshots) == 1
+            named = [item for item in self._within(subject.period) if alone or item.symbol == subject.symbol]
             seen = named if subject.period is not None else named[-1:]
         asked = str(subject.feature)
         names = {name for item in seen for name in item.features if name == asked or _is_of(name, asked)}

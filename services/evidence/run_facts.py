@@ -19,7 +19,7 @@ from schemas.vocabulary import (
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Fact, Subject, period_of
-from services.evidence.observed import ACCOUNT, Observed
+from services.evidence.observed import ACCOUNT, KnownSnapshot, Observed
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
@@ -312,6 +312,17 @@ class RunFacts:
             "reports": (self.reports,),
         }
         return [*own, *((float(value), self.report_row) for value in counts[question])]
+
+
+def snapshot_facts(told: Mapping[str, Any], label: int) -> RunFacts:
+    """What one snapshot alone answers, from its plain data: its bar at `label` in ns, and its account.
+
+    Volume is left out: a strategist is shown that of other bars as well.
+    """
+    row = FactRow(seq=None, kind="policy_snapshot")
+    features = {name: value for name, value in told["features"].items() if name != "volume"}
+    known = KnownSnapshot.of({**told, "bar_label": label, "features": features}, row)
+    return RunFacts(label, symbols=(known.symbol,), observed=Observed((known,)))
 
 
 def moment_of(ns: int) -> datetime:

@@ -232,6 +232,37 @@ def test_rationale_stays_where_the_correction_may_not_be_applied(critique, corre
     assert {plan["rationale"] for plan in of_the_model(run)} == {RATIONALE}
 
 
+def test_rationale_that_contradicts_its_snapshot_loses_what_is_false():
+    false, true = "The close is 1.23 and falls.", "The drawdown is below 90 %."
+    run, critic, corrector = proposed(NEEDS, {}, f"{RATIONALE} {false} {true}")
+    assert {plan["rationale"] for plan in of_the_model(run)} == {f"{RATIONALE} {true}"}
+    assert critic.prompts == [], "what a rule finds asks no critic"
+    assert "1.23" in corrector.prompts[0]
+    check = run.of("fact_check")[0]
+    assert (check["text"], check["counts"]) == (
+        "rationale", {"verified": 1, "contradicted": 1, "unverifiable": 0},
+    )  # fmt: skip
+    assert check["claims"][0]["said"] == "1.23"
+    assert [claim["rows"] for claim in check["held"]] == [[{"seq": None, "kind": "policy_snapshot"}]] * 2
+    close = next(
+        row["snapshot"]["close"]
+        for row in run.of("policy_snapshot")
+        if row["snapshot_hash"] == check["snapshot_hash"]
+    )
+    assert check["claims"][0]["would_pass"] == [f"{close:.2f}"]
+    index = JournalIndex()
+    for row in run.rows:
+        index.add(Event(row, json.loads(row.payload)))
+    assert check_references(index, finished=True).dangling == ()
+
+
+def test_rationale_of_which_nothing_holds_gives_way_to_that_of_its_base():
+    run, _, _ = proposed(NEEDS, {}, "The close is 1.23 and the equity is 4.56, as everybody can see by now.")
+    rationales = {plan["rationale"] for plan in of_the_model(run)}
+    assert rationales
+    assert all(told.startswith("Go ") for told in rationales)
+
+
 def test_rationale_that_is_short_is_skipped_and_counted_without_a_row():
     run, critic, _ = proposed(NEEDS, {"text": MENDED}, "The range holds.")
     assert critic.prompts == []

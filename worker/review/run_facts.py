@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 REPORT = "high_level_report"
 TRIALS, FINISHED = "shadow_trials", "run_finished"
 KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT, TRIALS, FINISHED, *ID_FIELDS})
-RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}
 
 
 class FactFold:
@@ -68,7 +67,7 @@ class FactFold:
             if state == "active":
                 self._playbooks[definition.id] = known_playbook(definition, named)
         elif row.kind == "policy_snapshot":
-            self._snapshots[payload["snapshot_hash"]] = _snapshot(payload["snapshot"], named)
+            self._snapshots[payload["snapshot_hash"]] = KnownSnapshot.of(payload["snapshot"], named)
         elif row.kind == "policy_frozen":
             seen = self._snapshots.get(payload["policy"]["snapshot_hash"])
             self._of_policy |= {} if seen is None else {payload["policy_id"]: seen}
@@ -104,12 +103,6 @@ class FactFold:
                 self._finished,
             ),
         )
-
-
-def _snapshot(told: dict[str, Any], row: FactRow) -> KnownSnapshot:
-    account = {name: float(told["risk"][field]) for name, field in RISK.items()}
-    features = {**told["features"], "close": told["close"]}
-    return KnownSnapshot(told["symbol"], told["bar_label"], features, account, row)
 
 
 def _ended(document: dict[str, Any]) -> dict[str, float]:

@@ -67,19 +67,21 @@ def _settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings
     """The settings with what their version did to texts, where it was less than this one does.
 
     Before claims were held against the run, numbers alone were looked up; before texts were scored and
-    improved, each was asked for and checked, and no reason was; before rows were named, none was.
+    improved, each was asked for and checked, and no reason was; before rows were named, none was, and no
+    rationale was held against its snapshot.
     """
     told = stored.get("deliberation") or {}
     if "name_rows" in told:
         return settings
     parts = settings.deliberation
-    then = parts.model_copy(update={"name_rows": False})
+    passing = parts.reflection_pass.model_copy(update={"fact_check": False})
+    then = parts.model_copy(update={"name_rows": False, "reflection_pass": passing})
     if "pass" not in told:
         update: dict[str, Any] = {"enabled": False} if told else {"enabled": False, "fact_check": "numbers"}
         then = then.model_copy(
             update={
                 "quality": parts.quality.model_copy(update=update),
-                "reflection_pass": parts.reflection_pass.model_copy(update={"enabled": False}),
+                "reflection_pass": passing.model_copy(update={"enabled": False}),
                 "check_reasons": False,
             }
         )
