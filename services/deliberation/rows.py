@@ -75,6 +75,7 @@ def _outcome(done: Deliberation) -> dict[str, Any]:
         "self_reported_gain": done.self_reported_gain,
         "verified_gain": done.verified_gain,
         "usage": done.usage.payload(),
+        **({"cleaned": done.cleaned} if done.cleaned else {}),
     }
 
 

@@ -232,10 +232,14 @@ def test_rationale_stays_where_the_correction_may_not_be_applied(critique, corre
     assert {plan["rationale"] for plan in of_the_model(run)} == {RATIONALE}
 
 
+@cache
+def contradicted() -> tuple[Run, Replies, Replies]:
+    return proposed(NEEDS, {}, f"{RATIONALE} The close is 1.23 and falls. The drawdown is below 90 %.")
+
+
 def test_rationale_that_contradicts_its_snapshot_loses_what_is_false():
-    false, true = "The close is 1.23 and falls.", "The drawdown is below 90 %."
-    run, critic, corrector = proposed(NEEDS, {}, f"{RATIONALE} {false} {true}")
-    assert {plan["rationale"] for plan in of_the_model(run)} == {f"{RATIONALE} {true}"}
+    run, critic, corrector = contradicted()
+    assert {plan["rationale"] for plan in of_the_model(run)} == {f"{RATIONALE} The drawdown is below 90 %."}
     assert critic.prompts == [], "what a rule finds asks no critic"
     assert "1.23" in corrector.prompts[0]
     check = run.of("fact_check")[0]
@@ -254,6 +258,18 @@ def test_rationale_that_contradicts_its_snapshot_loses_what_is_false():
     for row in run.rows:
         index.add(Event(row, json.loads(row.payload)))
     assert check_references(index, finished=True).dangling == ()
+
+
+def test_rationale_and_narrative_are_stored_without_what_nobody_sees():
+    run, _, _ = proposed(NEEDS | {"confidence": 0.1}, {}, f"{RATIONALE}\x1b[2J\u202e")
+    assert {plan["rationale"] for plan in of_the_model(run)} == {f"{RATIONALE}[2J"}
+    assert {row["cleaned"] for row in run.of("deliberation")} == {2}
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])), slow=cast(Any, Narrator([f"\x07{PLAIN}\u200b"]))
+    )
+    run = run_on(embedded_bars(*YEARS), FULL, models=models)
+    assert {found["report"]["narrative"] for found in run.of("high_level_report")} == {PLAIN}
+    assert {row["cleaned"] for row in run.of("deliberation")} == {2}
 
 
 def test_rationale_of_which_nothing_holds_gives_way_to_that_of_its_base():

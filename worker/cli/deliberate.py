@@ -158,6 +158,8 @@ def _figures(done: "Deliberation") -> list[str]:
         lines.append(f"the model's own score {100 * done.self_reported_gain:+.0f} %, which decides nothing")
     if done.usage.calls:
         lines.append(f"model calls {done.usage.calls}, tokens {done.usage.tokens:,}")
+    if done.cleaned:
+        lines.append(f"characters that nobody sees, taken out {done.cleaned}")
     if done.error is not None:
         lines.append(f"error: {done.error}")
     return lines

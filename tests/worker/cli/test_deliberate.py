@@ -13,7 +13,7 @@ LIE = (
 KEYS = {
     "run_id", "preset", "status", "skip_reason", "initial", "final", "candidates", "critiques", "fact_checks",
     "stop_reason", "degraded_from", "error", "self_reported_gain", "verified_gain", "usage", "events",
-    "elapsed_ms",
+    "cleaned", "elapsed_ms",
 }  # fmt: skip
 OWN = {
     "pass": {"reflected", "critique", "correction_applied", "original_response", "final_response"},
@@ -40,6 +40,15 @@ def test_lie_about_a_run_does_not_stand_in_any_preset(planted, preset):
     assert "won" not in document["final"]
     assert "significant" not in document["final"]
     assert not document["final"].endswith("and")
+
+
+@pytest.mark.parametrize("preset", OWN)
+def test_what_nobody_sees_is_taken_out_and_counted(shell, preset):
+    said = "The week was\x07 quiet,\u202e all\u200b things considered.\n\nNothing\telse was seen, says IBM."
+    document = told(shell, said, "--preset", preset)
+    plain = said.translate(dict.fromkeys(map(ord, "\x07\u202e\u200b")))
+    assert (document["initial"], document["final"], document["cleaned"]) == (said, plain, 3)
+    assert "taken out 3" in shell.run("deliberate", "text.txt", "--preset", preset).output
 
 
 def test_what_holds_stands_word_by_word(planted):
