@@ -1,8 +1,7 @@
 """The one loop of every text that is looked at again: draft, critique, accept or revise, and choose.
 
 It stops by rounds, calls and tokens, never by a clock, and always comes back with an outcome: whatever a
-collaborator does not answer, or answers too late, ends the loop with the best text so far. A loop is itself
-a generator of texts (`RefinedText`), so presets are put together from loops.
+collaborator does not answer, or answers too late, ends the loop with the best text so far.
 """
 
 import asyncio
@@ -327,33 +326,3 @@ async def bounded(answer: Awaitable[Answer | NoReply], budget: Budget) -> Answer
         return NoReply(TIMEOUT, "no answer within the deadline of the text")
     except ModelError as error:
         return NoReply(str(error.context.get("kind", "error")), str(error))
-
-
-@dataclass(frozen=True)
-class RefinedText:
-    """A loop as a generator: its text is what stands at its end."""
-
-    inner: Generator
-    critics: Sequence[Critic]
-    reviser: Reviser | None
-    policies: Policies
-    rounds: int
-    trace: Trace
-    preset: str
-
-    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
-        """The refined text, or why there is none."""
-        part = budget.child(rounds=self.rounds)
-        done = await refine(
-            task,
-            self.inner,
-            self.critics,
-            self.reviser,
-            self.policies,
-            part,
-            preset=self.preset,
-            trace=self.trace,
-        )
-        if done.status == "failed":
-            return NoReply(str(done.degraded_from), "no text came")
-        return Draft(done.final)

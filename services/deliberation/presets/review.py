@@ -56,13 +56,6 @@ def calls_of(settings: ReviewSettings) -> int:
     return 1 + 2 * settings.iterations * settings.max_regenerations
 
 
-async def evaluate_text(critic: CachedCritic, task: Task, text: str, budget: Budget) -> float | None:
-    """The score of one text by a critic; None where it gives none."""
-    policies = Policies(Acceptance(threshold=0.0))
-    done = await refine(task, text, [critic], None, policies, budget.child(rounds=0), preset=NAME)
-    return done.critiques[0].overall if done.critiques else None
-
-
 async def regenerate_with_critique(
     task: Task,
     text: str,

@@ -51,6 +51,30 @@ def test_what_nobody_sees_is_taken_out_and_counted(shell, preset):
     assert "taken out 3" in shell.run("deliberate", "text.txt", "--preset", preset).output
 
 
+def test_several_texts_are_refined_one_after_the_other_and_the_run_is_read_once(planted, monkeypatch):
+    from worker.review import run_facts
+
+    read, reads = run_facts.read_facts, []
+
+    async def counted(*given, **named):
+        reads.append(given)
+        return await read(*given, **named)
+
+    monkeypatch.setattr(run_facts, "read_facts", counted)
+    (planted.folder / "other.txt").write_text(
+        "All trades won. The week was quiet, and nothing else was.", "utf-8"
+    )
+    words = ("--preset", "pass", "--run", "latest", "--also", "other.txt")
+    first, other = told(planted, LIE, *words)
+    alone = told(planted, LIE, *words[:4])
+    assert all(first[name] == alone[name] for name in ("final", "critiques", "fact_checks", "status"))
+    assert (first["initial"], other["final"]) == (LIE, "The week was quiet, and nothing else was.")
+    assert len(reads) == 2, "one for each command"
+    shown = planted.run("deliberate", "text.txt", *words).output
+    assert [line for line in shown.splitlines() if line.startswith("==")] == ["== text.txt", "== other.txt"]
+    assert "standard input" in planted.complaint("deliberate", "-", *words[:4], "--also", "-")
+
+
 def test_what_holds_stands_word_by_word(planted):
     text = "Trades of mean_reversion were resolved, and the week was quiet."
     assert told(planted, text, "--preset", "pass", "--run", "latest")["final"] == text
