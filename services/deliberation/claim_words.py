@@ -4,7 +4,6 @@ Every pattern is matched without regard to case and as whole words. A question i
 """
 
 from services.deliberation.measure_words import TRADES
-from services.evidence.facts import ANY_TRIAL
 from services.text.claim_words import words
 
 # Behind a verb that says gained or lost only where an amount follows.
@@ -361,7 +360,7 @@ TRIALS: dict[str, str] = {
             ("risk_cut", "risk[- ]cut"), ("refuted", "refuted"),
         )
     },
-    ANY_TRIAL: r"(?:(?:shadow|paper) )?trial(?:'s|’s)?(?! and error)",
+    "any": r"(?:(?:shadow|paper) )?trial(?:'s|’s)?(?! and error)",
 }  # fmt: skip
 OF_A_BAR: dict[str, str] = {
     "close": r"clos(?:e|ing)(?: price)?(?= (?:of|was|is|stood|at|on))",

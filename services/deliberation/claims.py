@@ -70,7 +70,7 @@ READERS: tuple[dict[str, Reader], ...] = (
 )
 
 
-class ReadSentence(NamedTuple):
+class SentenceClaims(NamedTuple):
     """What a sentence claims, whom a pronoun of the next one means, whether it rests on the one before."""
 
     claims: list[Claim]
@@ -80,7 +80,7 @@ class ReadSentence(NamedTuple):
 
 def read_sentence(
     sentence: Span, named: Sequence[Mention], carried: Subject, quoted: Places = ()
-) -> ReadSentence:
+) -> SentenceClaims:
     """Read one sentence.
 
     Args:
@@ -91,15 +91,15 @@ def read_sentence(
     """
     begin, end = asserted(sentence.text)
     if COUNTERFACTUAL.search(sentence.text):
-        return ReadSentence([_whole(sentence)], carried, True)
+        return SentenceClaims([_whole(sentence)], carried, True)
     if begin >= end:
-        return ReadSentence([], carried, True)
+        return SentenceClaims([], carried, True)
     inside = [mention for mention in named if begin <= mention.start < end and mention.end <= end]
     if len(inside) > MOST_MENTIONS:
-        return ReadSentence([_whole(sentence)], carried, True)
+        return SentenceClaims([_whole(sentence)], carried, True)
     reading = SentenceReading(SentenceLayout(sentence, inside), carried)
     claims = _claims_of(reading, (begin, end), quoted)
-    return ReadSentence(claims, reading.subjects.last, reading.subjects.rests)
+    return SentenceClaims(claims, reading.subjects.last, reading.subjects.rests)
 
 
 def _claims_of(reading: SentenceReading, said: tuple[int, int], quoted: Places) -> list[Claim]:

@@ -54,16 +54,16 @@ def check_facts(text: str, facts: RunFacts, only: frozenset[str] | None = None) 
     What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds. `only`
     reads figures of these questions alone, where the facts have an answer; the rest claims nothing then.
     """
-    checking = _Checking(facts, only)
-    claims, left = checking.read(text)
+    reader = _FactReader(facts, only)
+    claims, left = reader.read(text)
     shorter, struck = left, text
     while len(shorter) < len(struck):
         struck = shorter
-        _, shorter = checking.read(struck)
+        _, shorter = reader.read(struck)
     return FactCheck(known_at=facts.known_at, claims=claims, struck_text=shorter)
 
 
-class _Checking:
+class _FactReader:
     """The check of one text, which is read again as it gets shorter: no sentence twice in the same light."""
 
     def __init__(self, facts: RunFacts, only: frozenset[str] | None) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from schemas.fact_check import FactRow
 from services.evidence.facts import ANY_TRIAL, Subject
-from services.evidence.selection import matches
 
 RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}
 ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return")
@@ -140,4 +139,4 @@ def _is_meant(shown: Mapping[str, Any], subject: Subject) -> bool:
     named = {"playbook_id": subject.playbook, "parameter": subject.parameter, "regime": subject.regime}
     if subject.trial not in (ANY_TRIAL, shown["kind"]):
         return False
-    return all(matches(asked, shown.get(field)) for field, asked in named.items())
+    return all(asked in (None, shown.get(field)) for field, asked in named.items())
