@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from schemas.reflection import ClusterFinding
 from services.deliberation.claim import Claim
-from services.deliberation.figures import unit_of
+from services.deliberation.figure_units import unit_of
 from services.deliberation.held import UNREAD, Held, judged, plainly, rows_of, unknown, written
 from services.deliberation.numerals import NEARNESS, Figure
 from services.evidence.catalogue import CATALOGUE

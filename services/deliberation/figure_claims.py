@@ -7,7 +7,8 @@ from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.claim_words import OF_AN_INTERVAL
 from services.deliberation.comparison_claims import difference
-from services.deliberation.figures import Reading, measure_unit, unit_of
+from services.deliberation.figure_units import measure_unit, unit_of
+from services.deliberation.figures import Reading
 from services.deliberation.member_claims import members_share
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
