@@ -8,6 +8,7 @@ the table.
 import asyncio
 import json
 import sys
+import tracemalloc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,6 +65,7 @@ class Cost:
     ms: Mapping[str, float | None]
     tokens_ratio: float
     time_ratio: float
+    peak_kb: float
 
 
 @dataclass
@@ -206,7 +208,18 @@ def cost_of(
         quantiles(ms),
         tokens / sum(each.usage.tokens for each in base),
         sum(ms) / sum(each.elapsed_ms for each in base),
+        _peak_kb(PRESETS[name], *given[0]),
     ), done
+
+
+def _peak_kb(preset: Preset, text: str, facts: RunFacts) -> float:
+    """What one text takes at most beside the facts of its run, in kB; measured apart, for that is slow."""
+    asked = asked_of(text, facts)
+    tracemalloc.start()
+    asyncio.run(_run(preset, asked, text))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e3
 
 
 async def _run(preset: Preset, asked: Asked, text: str) -> Deliberation:
@@ -227,7 +240,7 @@ def all_costs() -> list[Cost]:
 
 def cost_table(costs: Sequence[Cost]) -> str:
     """One row a preset."""
-    heads = ("preset", "calls", "tokens", "x single", "p50 ms", "p95 ms", "x single", "cache hits")
+    heads = ("preset", "calls", "tokens", "x single", "p50 ms", "p95 ms", "x single", "cache hits", "peak kB")
     rows = [
         (
             cost.preset,
@@ -238,6 +251,7 @@ def cost_table(costs: Sequence[Cost]) -> str:
             f"{cost.ms['p95'] or 0:.0f}",
             f"{cost.time_ratio:.1f}",
             str(cost.hits),
+            f"{cost.peak_kb:,.0f}",
         )
         for cost in costs
     ]

@@ -112,6 +112,7 @@ class Deliberation(Contract):
         error: the last failure, in words.
         self_reported_gain: the model's last score less its first one; it decides nothing.
         verified_gain: claims that did not hold at first, less those that do not at the end.
+        cleaned: characters that nobody sees and that were taken out of candidates.
         details: what only this preset has.
     """
 
@@ -131,6 +132,7 @@ class Deliberation(Contract):
     self_reported_gain: float | None = None
     verified_gain: int | None = None
     usage: CallUsage = CallUsage()
+    cleaned: int = Field(default=0, ge=0)
     events: tuple[DeliberationEvent, ...] = ()
     details: FrozenMap[str, Any] = Field(default_factory=dict)
     elapsed_ms: float = Field(default=0.0, ge=0)

@@ -26,8 +26,8 @@ from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
-from services.deliberation.rows import deliberation_rows
-from services.high_level.narrator import check_row, fact_check_row
+from services.deliberation.rows import check_row, deliberation_rows
+from services.high_level.narrator import fact_check_row
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.plans.desk import Effects, PlanDesk
 from services.playbooks.lifecycle import PlaybookLifecycle
@@ -51,6 +51,7 @@ class SlowLoopService(Stateful):
         "_last_examined": int | None,
         "_failed": bool,
         "_in_hand": str | None,
+        "_report_seq": int,
         "facts": PART,
         "last_report": HighLevelReflectionReport | None,
         "last_verdict": ReplanVerdict | None,
@@ -91,6 +92,7 @@ class SlowLoopService(Stateful):
         self._last_examined: int | None = None
         self._failed = False
         self._in_hand: str | None = None
+        self._report_seq = -1
         self.facts = LoopFacts(settings)
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
@@ -334,8 +336,9 @@ class SlowLoopService(Stateful):
             {"report_id": report_id, "request_hash": request.content_hash, "report": report},
             report.telemetry(),
         )
+        self._report_seq = self.facts.last_seq
         if report.fact_check is not None:
-            self._append(now, "fact_check", fact_check_row(report, report_id))
+            self._append(now, "fact_check", fact_check_row(report, report_id, self._known_rows))
         if report.deliberation is not None:
             self.counters.texts.count(report.deliberation)
             rows = deliberation_rows(report.deliberation, "narrative", report_id=report_id)
@@ -372,9 +375,15 @@ class SlowLoopService(Stateful):
             {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict},
         )
         if verdict.fact_check is not None:
-            row = check_row("judge_reason", verdict.fact_check, bool(verdict.fact_check.struck_text))
+            checked = verdict.fact_check
+            row = check_row("judge_reason", checked, bool(checked.struck_text), self._known_rows)
             self._append(now, "fact_check", {"report_id": verdict.report_id, "verdict_id": verdict_id, **row})
         self._apply(verdict, verdict_id, now)
+
+    @property
+    def _known_rows(self) -> dict[str, int] | None:
+        """Seq of the report that texts are about; None where rows of checks name none."""
+        return {"high_level_report": self._report_seq} if self._settings.deliberation.name_rows else None
 
     def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
         """Let those actions act that lower exposure or open a trial; the others are a plan."""

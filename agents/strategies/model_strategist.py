@@ -7,7 +7,7 @@ picks a base and says what to change; it never writes a plan from nothing, sizes
 """
 
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +25,10 @@ from schemas.snapshot import PolicySnapshot
 from services.deliberation.budget import Budget
 from services.deliberation.presets.reflection_pass import calls_of, run_pass
 from services.deliberation.refine import Task
+from services.deliberation.rule_critics import FactCritic
 from services.deliberation.text_models import TextModels
+from services.evidence.observed import ACCOUNT
+from services.evidence.run_facts import snapshot_facts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
@@ -38,6 +41,7 @@ NONE = "none"
 NS_PER_MS = 1_000_000
 LONGEST_RATIONALE = 4_000
 BY_DEFAULT = PassSettings()
+OF_A_SNAPSHOT = frozenset({"feature", *ACCOUNT})
 SHOWN_OF_CASE = ("symbol", "r", "distance", "failure_mode", "known_at")
 
 
@@ -133,8 +137,7 @@ class ModelStrategist:
             corrected = self._request_text(snapshot, revision, bases, said)
             said = await self._attempt(snapshot, bases, corrected, start)
         if isinstance(said, StrategistAnswer) and self._texts is not None:
-            written = {base.proposal.rationale for base in bases}
-            return await self._reread(said, self._texts, snapshot, written, start)
+            return await self._reread(said, self._texts, snapshot, bases, start)
         return Fallback(str(said.kind), said.message) if isinstance(said, ReplyFault) else said
 
     async def _reread(
@@ -142,23 +145,30 @@ class ModelStrategist:
         answer: StrategistAnswer,
         texts: TextModels,
         snapshot: PolicySnapshot,
-        written: Set[str],
+        bases: tuple[PlanBase, ...],
         start: int,
     ) -> StrategistAnswer:
         """The answer with its rationale looked at again, within the same deadline; no typed field changes.
 
-        A rationale that is one of those `written` before is that of a base: the rules', or looked at already.
+        A rationale that a base has already is the rules', or was looked at; of a rationale of which nothing
+        holds, the first base's stands.
         """
         proposal = answer.proposal
-        if proposal is None or proposal.rationale in written:
+        if proposal is None or proposal.rationale in {base.proposal.rationale for base in bases}:
             return answer
-        shown = self._wordings.of(snapshot).json(snapshot.payload())
+        told = self._wordings.of(snapshot).worded(snapshot.payload())
+        shown, facts = quoted_json(told), None
+        if self._pass.fact_check:
+            facts = FactCritic(snapshot_facts(told, snapshot.bar_label), only=OF_A_SNAPSHOT)
         budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
         task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown, snapshot.content_hash)
-        done = await run_pass(task, proposal.rationale, self._pass, budget, models=texts, news_alone=True)
+        done = await run_pass(
+            task, proposal.rationale, self._pass, budget, models=texts, facts=facts, news_alone=True
+        )
         update: dict[str, Any] = {"deliberation": done}
-        if done.changed and done.final and len(done.final) <= LONGEST_RATIONALE:
-            update["proposal"] = proposal.model_copy(update={"rationale": done.final})
+        stands = done.final or bases[0].proposal.rationale
+        if done.changed and len(stands) <= LONGEST_RATIONALE:
+            update["proposal"] = proposal.model_copy(update={"rationale": stands})
         return answer.model_copy(update=update)
 
     def _left_ms(self, start: int) -> float:

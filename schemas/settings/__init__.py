@@ -60,6 +60,7 @@ LATER = {
     "envelope": ("max_entries_per_block",),
     "gate": ("block", "strict"),
     "judge": ("shadow_life_blocks", "action_life_blocks"),
+    "deliberation.pass": ("fact_check",),
     "deliberation.quality": (
         "enabled",
         "mode",
@@ -78,6 +79,7 @@ LATER = {
         "chunked",
         "narrative_tokens",
         "check_reasons",
+        "name_rows",
         "critique_temperature",
         "writing_temperature",
         "critique_model",

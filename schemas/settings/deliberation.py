@@ -46,6 +46,11 @@ class PassSettings(Contract):
     checklist: tuple[Words, ...] = Field(
         default=CHECKLIST, min_length=1, max_length=20, description="what a critique goes through"
     )
+    fact_check: bool = Field(
+        default=True,
+        description="hold what a rationale says of the bar and the account against its snapshot, and strike "
+        "what fails",
+    )
 
 
 class QualitySettings(Contract):
@@ -158,6 +163,10 @@ class DeliberationSettings(Contract):
     check_reasons: bool = Field(
         default=True,
         description="hold the reason of a judge that asks a model against the report, and strike what fails",
+    )
+    name_rows: bool = Field(
+        default=True,
+        description="say in the journal of each claim of a checked text what it was held against",
     )
     critique_temperature: float = Field(
         default=0.2,

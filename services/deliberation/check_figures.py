@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from schemas.reflection import ClusterFinding
 from services.deliberation.claim import Claim
-from services.deliberation.figures import unit_of
+from services.deliberation.figure_units import unit_of
 from services.deliberation.held import UNREAD, Held, judged, plainly, rows_of, unknown, written
 from services.deliberation.numerals import NEARNESS, Figure
 from services.evidence.catalogue import CATALOGUE
@@ -13,7 +13,9 @@ from services.evidence.run_facts import RunFacts
 
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
 EXACTLY = 1e-9  # a parameter is what its file says, and never rounded
-WITHOUT_SIGN = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
+WITHOUT_SIGN = frozenset(
+    {"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl", "drawdown", "max_drawdown"}
+)
 OF_UNIT = {"r": {"r"}, "share": {"share", "score"}, "money": {"money", "price"}}
 OF_CURRENCY = frozenset({"€", "£"})
 

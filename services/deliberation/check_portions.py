@@ -5,7 +5,7 @@ from collections.abc import Callable
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_figures import beside_zero, is_so
 from services.deliberation.claim import Claim
-from services.deliberation.figures import unit_of
+from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
 from services.deliberation.numerals import Portion
 from services.evidence.facts import Fact, Subject

@@ -351,6 +351,25 @@ FUTURE = (
     r"|should have"
 )
 RANKS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "runner-up": 2, "next": 2}
+# Trades on paper, and what a bar is asked for where no name of a feature is written.
+TRIALS: dict[str, str] = {
+    **{
+        kind: rf"(?:shadow|paper) {said}s?|{said} trials?"
+        for kind, said in (
+            ("experiment", "experiment"), ("candidate", "candidate"), ("banned_cell", "ban"),
+            ("risk_cut", "risk[- ]cut"), ("refuted", "refuted"),
+        )
+    },
+    "any": r"(?:(?:shadow|paper) )?trial(?:'s|’s)?(?! and error)",
+}  # fmt: skip
+OF_A_BAR: dict[str, str] = {
+    "close": r"clos(?:e|ing)(?: price)?(?= (?:of|was|is|stood|at|on))",
+    "open": r"opening price|the open(?= (?:of|was|is))",
+    "high": r"(?:(?:the|its|daily|day's) )high(?= (?:of|was|is|stood))",
+    "low": r"(?:(?:the|its|daily|day's) )low(?= (?:of|was|is|stood))",
+    "volume": r"(?:(?:the|its|daily) )volume(?= (?:of|was|is|stood))",
+    "atr": r"atr(?= (?:of|was|is|stood))",
+}
 # Capitals that name no symbol.
 ABBREVIATIONS = words(
     "R E N II III IV A I AM PM UTC GMT MFE MAE ATR RSI EMA SMA ADX PSR DSR USD EUR GBP USDT OK NO NOT "

@@ -6,14 +6,14 @@ leave that open, the claim keeps no question, and nothing can verify it.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from services.deliberation.claim import Claim
 from services.deliberation.comparison_claims import compared, factor
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Lexicon, Mention
+from services.deliberation.mentions import Mention
 from services.deliberation.plain_claims import (
     advice,
     alone,
@@ -32,7 +32,7 @@ from services.deliberation.ranking_claims import extreme, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
 from services.deliberation.unread import Places, unread
 from services.evidence.facts import Subject
-from services.text.claims import Span, asserted, sentences
+from services.text.claims import Span, asserted
 
 MOST_MENTIONS = 80  # of one sentence; what names more is a list of words
 COUNTERFACTUAL = re.compile(
@@ -70,35 +70,44 @@ READERS: tuple[dict[str, Reader], ...] = (
 )
 
 
-def read_claims(text: str, lexicon: Lexicon, quoted: Places = ()) -> tuple[Claim, ...]:
-    """Every claim of a text, in the order in which it makes them; `quoted` places are the run's own words."""
-    found: list[Claim] = []
-    carried = Subject()
-    mentions = lexicon.mentions(text)
-    starts = [mention.start for mention in mentions]
-    for sentence in sentences(text):
-        begin, end = asserted(sentence.text)
-        if COUNTERFACTUAL.search(sentence.text):
-            found.append(_whole(sentence))
-            continue
-        if begin < end:
-            first, last = sentence.start + begin, sentence.start + end
-            left, right = bisect_left(starts, first), bisect_left(starts, last)
-            inside = [m.moved(-sentence.start) for m in mentions[left:right] if m.end <= last]
-            if len(inside) > MOST_MENTIONS:
-                found.append(_whole(sentence))
-                continue
-            reading = SentenceReading(SentenceLayout(sentence, inside), carried)
-            found += _claims_of(reading, carried, (begin, end), quoted)
-            carried = reading.subjects.last
-    return tuple(found)
+class SentenceClaims(NamedTuple):
+    """What a sentence claims, whom a pronoun of the next one means, whether it rests on the one before."""
+
+    claims: list[Claim]
+    last: Subject
+    rests: bool
 
 
-def _claims_of(
-    reading: SentenceReading, carried: Subject, said: tuple[int, int], quoted: Places
-) -> list[Claim]:
+def read_sentence(
+    sentence: Span, named: Sequence[Mention], carried: Subject, quoted: Places = ()
+) -> SentenceClaims:
+    """Read one sentence.
+
+    Args:
+        sentence: with its place in the text.
+        named: what it names, at places of its own.
+        carried: whom the sentence before was about.
+        quoted: places of the text that are the run's own words.
+    """
+    begin, end = asserted(sentence.text)
+    if COUNTERFACTUAL.search(sentence.text):
+        return SentenceClaims([_whole(sentence)], carried, True)
+    if begin >= end:
+        return SentenceClaims([], carried, True)
+    inside = [mention for mention in named if begin <= mention.start < end and mention.end <= end]
+    if len(inside) > MOST_MENTIONS:
+        return SentenceClaims([_whole(sentence)], carried, True)
+    reading = SentenceReading(SentenceLayout(sentence, inside), carried)
+    claims = _claims_of(reading, (begin, end), quoted)
+    return SentenceClaims(claims, reading.subjects.last, reading.subjects.rests)
+
+
+def _claims_of(reading: SentenceReading, said: tuple[int, int], quoted: Places) -> list[Claim]:
     claims: list[Claim] = []
+    kinds = {mention.kind for mention in reading.mentions}
     for readers in READERS:
+        if kinds.isdisjoint(readers):
+            continue
         for index, mention in enumerate(reading.mentions):
             if mention.kind in readers:
                 claims += readers[mention.kind](reading, index, mention)
@@ -107,7 +116,7 @@ def _claims_of(
         if mention.kind == "only":
             claims = alone(reading, index, mention, claims)
     claims += present(reading, claims)
-    claims += unread(reading, carried, said, quoted, claims)
+    claims += unread(reading, said, quoted, claims)
     return sorted(claims, key=lambda claim: (claim.start, claim.end))
 
 

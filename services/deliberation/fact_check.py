@@ -7,7 +7,7 @@ own. Lines that the run itself wrote may be quoted whole.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from schemas.fact_check import CheckedClaim, FactCheck
@@ -36,43 +36,91 @@ from services.deliberation.check_rankings import (
     check_ratio,
 )
 from services.deliberation.claim import Claim
-from services.deliberation.claims import read_claims
+from services.deliberation.claims import read_sentence
 from services.deliberation.held import UNREAD, Held, judged, unknown
-from services.deliberation.mentions import Lexicon
+from services.deliberation.mentions import Lexicon, Mention
+from services.deliberation.unread import Places
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
-from services.text.claims import sentences
+from services.text.claims import Span, sentences
 
 SHORTEST_QUOTE = 12
 Check = Callable[[Claim, Subject, RunFacts], Held]
 
 
-def check_facts(text: str, facts: RunFacts) -> FactCheck:
+def check_facts(text: str, facts: RunFacts, only: frozenset[str] | None = None) -> FactCheck:
     """Every claim of a text with its verdict, and the text without the sentences that do not hold.
 
-    What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds.
+    What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds. `only`
+    reads figures of these questions alone, where the facts have an answer; the rest claims nothing then.
     """
-    claims, left = _read(text, facts)
+    reader = _FactReader(facts, only)
+    claims, left = reader.read(text)
     shorter, struck = left, text
     while len(shorter) < len(struck):
         struck = shorter
-        _, shorter = _read(struck, facts)
+        _, shorter = reader.read(struck)
     return FactCheck(known_at=facts.known_at, claims=claims, struck_text=shorter)
 
 
-def _read(text: str, facts: RunFacts) -> tuple[tuple[CheckedClaim, ...], str]:
-    """The claims of a text with their verdicts, and the text without the sentences of those that fail."""
-    lexicon = Lexicon(facts)
-    quoted = _quoted(text, facts)
-    checked = []
-    for claim in read_claims(text, lexicon, quoted):
-        if any(start <= claim.start and claim.end <= end for start, end in quoted):
-            held, confidence = Held("verified", "a line of the report", (facts.report_row,)), 1.0
-        else:
-            held, confidence = _held(claim, facts), claim.confidence
-        checked.append(_checked(text, claim, held, confidence))
-    failed = {claim.start for claim in checked if claim.verdict != "verified"}
-    return tuple(checked), strike(text, failed)
+class _FactReader:
+    """The check of one text, which is read again as it gets shorter: no sentence twice in the same light."""
+
+    def __init__(self, facts: RunFacts, only: frozenset[str] | None) -> None:
+        self._facts, self._only = facts, only
+        self._lexicon = Lexicon(facts)
+        self._named: dict[str, list[Mention]] = {}
+        self._known: dict[tuple[str, Subject | None, Places], tuple[bool, Subject]] = {}
+
+    def read(self, text: str) -> tuple[tuple[CheckedClaim, ...], str]:
+        """Claims that were not read before with their verdicts, and the text without the failed sentences."""
+        quoted, spans = _quoted(text, self._facts), list(sentences(text))
+        known, checked, failed, carried = dict(self._known), list[CheckedClaim](), set[int](), Subject()
+        if not known:
+            self._named = _named(spans, self._lexicon.mentions(text))
+        for sentence in spans:
+            places = tuple(
+                (start - sentence.start, end - sentence.start)
+                for start, end in quoted
+                if start < sentence.end and sentence.start < end
+            )
+            seen = known.get((sentence.text, None, places)) or known.get((sentence.text, carried, places))
+            if seen is None:
+                named = self._named.get(sentence.text)
+                named = self._lexicon.mentions(sentence.text) if named is None else named
+                read = read_sentence(sentence, named, carried, quoted)
+                of_sentence = self._checked(text, read.claims, quoted)
+                seen = any(claim.verdict != "verified" for claim in of_sentence), read.last
+                self._known[sentence.text, carried if read.rests else None, places] = seen
+                checked += of_sentence
+            fails, carried = seen
+            failed |= {sentence.start} if fails else set()
+        return tuple(checked), strike(text, failed)
+
+    def _checked(
+        self, text: str, claims: Sequence[Claim], quoted: Sequence[tuple[int, int]]
+    ) -> list[CheckedClaim]:
+        """The claims of a sentence with their verdicts."""
+        checked = []
+        for claim in claims:
+            if self._only is not None and not (claim.questions and self._only.issuperset(claim.questions)):
+                continue
+            if any(start <= claim.start and claim.end <= end for start, end in quoted):
+                held, confidence = Held("verified", "a line of the report", (self._facts.report_row,)), 1.0
+            else:
+                held, confidence = _held(claim, self._facts), claim.confidence
+            if self._only is None or held.verdict != "unverifiable":
+                checked.append(_checked(text, claim, held, confidence))
+        return checked
+
+
+def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, list[Mention]]:
+    """What each sentence of a text names, at places of its own."""
+    starts, found = [mention.start for mention in mentions], {}
+    for span in spans:
+        inside = mentions[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
+        found[span.text] = [mention.moved(-span.start) for mention in inside]
+    return found
 
 
 def strike(text: str, places: set[int]) -> str:

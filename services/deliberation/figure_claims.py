@@ -7,7 +7,8 @@ from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.claim_words import OF_AN_INTERVAL
 from services.deliberation.comparison_claims import difference
-from services.deliberation.figures import Reading, measure_unit, unit_of
+from services.deliberation.figure_units import measure_unit, unit_of
+from services.deliberation.figures import Reading
 from services.deliberation.member_claims import members_share
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
@@ -15,6 +16,7 @@ from services.deliberation.numerals import Figure
 from services.deliberation.part_claims import part_of_number, percent_part, whole_of
 from services.deliberation.sentence_reading import SentenceReading, dated
 from services.evidence.facts import Subject
+from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
 
 OF_THE = re.compile(r"\b(?:of|among|amongst) (?:the|all|these|those)(?: other)?\s*$", re.I)
@@ -84,7 +86,7 @@ def _version(reading: SentenceReading, index: int, mention: Mention, found: Read
     state = None if not states else next(name for name, value in states[0].groupdict().items() if value)
     reading.use(*(times[:1] if states else []))
     subjects = reading.of(mention.start, mention.end)
-    plain = tuple(subject.without("period", "basis") for subject in subjects[0])
+    plain = tuple(subject.without("period", "basis", "trial") for subject in subjects[0])
     period = times[0].value if times and states else None
     places = [mention.start, *(found.start() for found in states[:1])]
     is_now = states != [] and re.search(r"\b(?:is|are|remains?|still)\b", text) is not None
@@ -125,6 +127,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if reading.counted is not None and THOSE.match(reading.layout.text, mention.end):
         subjects = (reading.counted,)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
+    if set(found.questions) <= set(ACCOUNT) and found.questions:
+        subjects = _at_the_time(reading, subjects)
     if not found.questions and not filters.is_empty and not unit_of(held):
         found = replace(found, questions=("trades",))
     negated = reading.layout.is_negated(start)
@@ -150,6 +154,16 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.counted = narrowed[0]
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _at_the_time(reading: SentenceReading, subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    """The account at the one date of a sentence, also where it is "as of" it."""
+    dates = [m for m in reading.mentions if m.kind in ("date", "period")]
+    return (
+        tuple(subject.having("period", dates[0].value) for subject in subjects)
+        if len(dates) == 1
+        else subjects
+    )
 
 
 def _spans(reading: SentenceReading, bound: Mention, found: Reading) -> bool:

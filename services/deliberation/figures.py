@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
+from services.deliberation.figure_units import fits, measure_unit, side_of, unit_of
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
@@ -28,9 +29,9 @@ LOSS_BEFORE = re.compile(r"\bloss(?:es)? (?:of|was|is|at|came to|stood at)\s*$",
 LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
 OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
-UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 BOTH = ("total_r", "mean_r")
+BESIDE_A_FEATURE = frozenset({*SUBJECT_KINDS, "bound", "side"} - {"feature"})
 DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 LOOSE = frozenset(
@@ -159,6 +160,8 @@ class FigureReader:
     def _of_amount(self, index: int, unit: str) -> Reading:
         """R or money: the measure beside it, and else the whole result or that of a trade."""
         mention = self._layout.mentions[index]
+        if unit == "money" and self._is_of_a_bar(index):
+            return Reading(("feature",))
         named = self._measure_beside(index, unit)
         filters = self.nouns.filters_beside(index)
         if named is not None:
@@ -215,16 +218,19 @@ class FigureReader:
     def _of_count(self, index: int) -> Reading:
         """A bare number: of what is counted behind it, or of the measure before it."""
         mention = self._layout.mentions[index]
+        if self._is_of_a_bar(index):
+            return Reading(("feature",))
         named = self._layout.previous(index)
         if named is not None and named.kind == "playbook" and index > 1:
             named = self._layout.mentions[index - 2]
+        phrase = self.nouns.behind(index)
         if (
             named is not None
             and named.kind == "parameter"
+            and phrase.head != "trades"
             and len(self._layout.between(named.end, mention.start)) <= APPOSITION + 2
         ):
             return Reading(("parameter",))
-        phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
             return self._of_hold(index, mention, phrase)
         if phrase.head is not None and phrase.head not in ("trades", "profit"):
@@ -245,6 +251,17 @@ class FigureReader:
             if before is not None and before.value == "trades":
                 return Reading(("trades",), Subject(), None, 1.0, frozenset({before.start}))
         return self._further_off(index)
+
+    def _is_of_a_bar(self, index: int) -> bool:
+        """Whether nothing but names stands between a feature and a figure: "the close of IBM was 171.57"."""
+        before = [m for m in self._layout.mentions[:index] if m.kind not in BESIDE_A_FEATURE]
+        ids = {
+            self._layout.mentions[i - 1].start
+            for i in range(1, index)
+            if self._layout.mentions[i].kind == "id"
+        }
+        nearest = next((m for m in reversed(before) if m.start not in ids), None)
+        return nearest is not None and nearest.kind == "feature"
 
     def _of_hold(self, index: int, mention: Mention, phrase: Phrase) -> Reading:
         """A number of bars or days."""
@@ -275,7 +292,7 @@ class FigureReader:
         """A measure in the same piece; a bare figure is of what the figure before it was of."""
         mention = self._layout.mentions[index]
         decimal = mention.value.step < 1
-        near = [m for m in self._layout.beside(mention, "measure") if _fits(m.value, "", decimal=decimal)]
+        near = [m for m in self._layout.beside(mention, "measure") if fits(m.value, "", decimal=decimal)]
         near = [m for m in near if m.value not in LOOSE and filter_of(m) is None]
         before = [m for m in near if m.end <= mention.start]
         if near:
@@ -309,7 +326,7 @@ class FigureReader:
             if measure.value in ("playbooks", "symbols", "regimes", "years", "profit"):
                 continue
             stated = unit or mention.value.step < 1 or self.bound_before(index) is not None
-            if _fits(measure.value, unit) and (stated or measure.value == "trades"):
+            if fits(measure.value, unit) and (stated or measure.value == "trades"):
                 if unit == "r" and measure.value not in ("total_r", "mean_r", "median_r"):
                     continue
                 return (str(measure.value),)
@@ -323,7 +340,7 @@ class FigureReader:
         if before is not None:
             return before
         mention = self._layout.mentions[index]
-        near = [m for m in self._layout.beside(mention, "measure") if _fits(m.value, unit)]
+        near = [m for m in self._layout.beside(mention, "measure") if fits(m.value, unit)]
         near = [m for m in near if not self._belongs_to_another(m, mention)]
         earlier = [m for m in near if m.end <= mention.start]
         return earlier[-1] if earlier else near[0] if near else after
@@ -373,7 +390,7 @@ class FigureReader:
             return None
         if after.value in LOOSE and unit != "":
             return after if after.value == "profit" else None
-        return after if _fits(after.value, unit) else None
+        return after if fits(after.value, unit) else None
 
     def _measure_before(self, index: int, unit: str) -> Mention | None:
         """The measure right before a figure, names and a bound left aside: "the win rate of IBM is 33 %"."""
@@ -387,7 +404,7 @@ class FigureReader:
             near = self._layout.is_near(before.end, place) or text.strip() in (":", "=", ",")
             if not near and not (before.kind == "measure" and _is_said(text)):
                 return None
-            if before.kind == "measure" and _fits(before.value, unit, decimal=mention.value.step < 1):
+            if before.kind == "measure" and fits(before.value, unit, decimal=mention.value.step < 1):
                 return None if before.value in LOOSE - {"trades", "profit"} else before
             if before.kind == "measure" and (before.value != "profit" and before.value not in LOOSE):
                 return None
@@ -419,39 +436,3 @@ def _rounded(held: Figure) -> Figure:
     while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
         step *= 10
     return replace(held, step=step)
-
-
-def measure_unit(question: str) -> str:
-    """Unit of a measure."""
-    if question in CATALOGUE:
-        return CATALOGUE[question].unit
-    return "r" if question == "profit" else question
-
-
-def unit_of(held: Figure) -> str:
-    """Unit of a figure: r, share, money, other for what no fact has, or empty."""
-    lower = held.unit.casefold()
-    if not held.unit or held.unit in UNITS:
-        return UNITS.get(held.unit, "")
-    if lower.startswith(("per", "pct")) and "point" not in lower:
-        return "share"
-    return "money" if lower.startswith(("dollar", "usd")) else "other"
-
-
-def side_of(mention: Mention) -> str | None:
-    """Gained or lost, where a word says so."""
-    if mention.kind in ("direction", "result"):
-        return None if mention.value == "flat" else str(mention.value)
-    return None
-
-
-def _fits(question: str, unit: str, *, decimal: bool = True) -> bool:
-    """Whether a figure in this unit may be a value of the measure; a bare one may be of any."""
-    of_measure = measure_unit(question)
-    if question == "profit":
-        return unit in ("", "r", "money")
-    if question == "mean_r" and unit == "money":
-        return True
-    if question in ("total_r", "mean_r", "median_r") and unit == "":
-        return decimal
-    return unit in ("", of_measure) or unit == "money" and of_measure == "price"

@@ -3,6 +3,18 @@
 TRADES = r"(?:trades?|positions?|episodes?)"
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
+    "e_needed": r"e(?:-value)? (?:that is )?(?:needed|required)|(?:needed|required) e(?:-value)?",
+    "max_drawdown": r"(?:max(?:imum)?|deepest|largest|biggest|worst|peak) draw-?downs?",
+    "drawdown": r"(?:current )?draw-?downs?",
+    "account_return": (
+        r"(?:(?:total|net|overall|account|cumulative) ){0,2}returns?"
+        r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
+        r"|(?:account|run|portfolio) (?:has |had )?(?:returned|earned|gained|made)"
+        r"(?= [a-z ]{0,20}[-+−]?\d[\d.,]* ?(?:%|percent)(?! of))"
+    ),
+    "equity": r"(?:account |final |closing )?equity|account (?:value|balance)",
+    "cash": r"cash(?: balance| position| on hand)?(?! terms)",
+    "exposure": r"(?:gross )?exposure",
     "e_gaining": r"e(?:-value)? (?:for )?gaining",
     "e_losing": r"e(?:-value)? (?:for )?losing",
     "e_value": r"e[- ]?values?|e",

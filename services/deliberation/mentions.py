@@ -81,8 +81,10 @@ def _longest(names: Any) -> list[str]:
     return sorted(names, key=lambda name: (-len(name), name))
 
 
-def _names_of(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> list[tuple[str, str, Any]]:
-    """What a text may call the playbooks and parameters of a run, after what is read as a whole."""
+def _names_of(
+    playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]
+) -> list[tuple[str, str, Any]]:
+    """What a text may call the parts of a run, after what is read as a whole."""
     entries: list[tuple[str, str, Any]] = [("interval", BRACKETED, None), ("interval", FROM_TO, None)]
     entries += [
         ("playbook", rf"{_worded(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
@@ -94,9 +96,14 @@ def _names_of(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> list[t
         ("parameter", rf"{name[:-4].lower()}s? (?:of|at|is)(?= \d+(?:\.\d+)? ?(?:atr|x atr|times))", name)
         for name in in_atr
     ]
-    return entries + [
+    entries += [
         ("parameter", rf"{_worded(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
     ]
+    entries += [
+        ("parameter", rf"(?:(?<=trial of )|(?<=experiment on )){name.lower()}\b", name) for name in named
+    ]
+    seen = [name for name in _longest(features) if "_" in name and name not in parameters]
+    return entries + [("feature", rf"{_worded(name.lower())}\b", name) for name in seen]
 
 
 # Kind, pattern and what it stands for; where two begin at the same place, the first one is read.
@@ -112,6 +119,8 @@ ENTRIES: list[tuple[str, str, Any]] = [
     *_listed("grade", words.GRADES),
     *_listed("order", words.ORDERS),
     *_listed("exit", words.EXITS),
+    *_listed("trial", words.TRIALS),
+    *_listed("feature", words.OF_A_BAR),
     ("regime", REGIME, None),
     *_listed("regime_part", words.REGIME_PARTS),
     ("timeframe", TIMEFRAME, None),
@@ -177,9 +186,9 @@ class Scanner:
 
 
 @lru_cache(maxsize=4)
-def _compiled(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> Scanner:
+def _compiled(playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]) -> Scanner:
     """The scanner of a run's names; trying every entry at every word takes five times as long."""
-    entries = [*_names_of(playbooks, parameters), *ENTRIES]
+    entries = [*_names_of(playbooks, parameters, features), *ENTRIES]
     lowered = [pattern.lower() for _, pattern, _ in entries]
     starts = [first_letters(pattern) for pattern in lowered]
     patterns = {}
@@ -205,7 +214,9 @@ class Lexicon:
 
     def __init__(self, facts: RunNames) -> None:
         self._names = facts.names
-        self._scanner = _compiled(facts.playbook_ids, tuple(sorted(facts.parameters)))
+        self._scanner = _compiled(
+            facts.playbook_ids, tuple(sorted(facts.parameters)), tuple(sorted(facts.features))
+        )
         self._exact = _exact(facts.symbols)
 
     def mentions(self, text: str) -> list[Mention]:

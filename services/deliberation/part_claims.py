@@ -3,7 +3,7 @@
 import re
 
 from services.deliberation.claim import Claim
-from services.deliberation.figures import unit_of
+from services.deliberation.figure_units import unit_of
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (

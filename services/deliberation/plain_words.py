@@ -113,7 +113,7 @@ PLAIN = words(
     "diagnosed shade sold bought exception exceptions splits new hosted hosts widest margin everything "
     "revealed attempt attempts desk calendar drifts drifted present absent busiest quiet busy heavy "
     "light mixed uneven hard easy difficult something anything nobody someone everyone nowhere anywhere "
-    "separate original initial current "
+    "separate original initial current snapshot snapshots seen "
 )
 # A sentence with one of these is about a run, its money or its market.
 ABOUT_A_RUN = words(

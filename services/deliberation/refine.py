@@ -1,8 +1,7 @@
 """The one loop of every text that is looked at again: draft, critique, accept or revise, and choose.
 
 It stops by rounds, calls and tokens, never by a clock, and always comes back with an outcome: whatever a
-collaborator does not answer, or answers too late, ends the loop with the best text so far. A loop is itself
-a generator of texts (`RefinedText`), so presets are put together from loops.
+collaborator does not answer, or answers too late, ends the loop with the best text so far.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ from services.deliberation.policies import (
     brings_nothing_new,
 )
 from services.model_calls.asking import GRACE_MS, NoReply
-from services.model_calls.quoting import visible
+from services.model_calls.quoting import printable, visible
 from services.model_calls.record import TIMEOUT
 
 BUDGET_SPENT = "budget"
@@ -59,12 +58,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Draft:
-    """A text that somebody wrote, with what it cost."""
+    """A text that somebody wrote, with what it cost; `cleaned` counts what nobody sees and was taken out."""
 
     text: str
     author: Author = "model"
     reasoning: str = ""
     usage: CallUsage = CallUsage()
+    cleaned: int = 0
+
+    def __post_init__(self) -> None:
+        plain = printable(self.text)
+        object.__setattr__(self, "cleaned", self.cleaned + len(self.text) - len(plain))
+        object.__setattr__(self, "text", plain)
 
 
 @dataclass
@@ -142,9 +147,11 @@ class Loop:
     trace: Trace
     rounds: list[Round] = field(default_factory=list)
     failure: NoReply | None = None
+    cleaned: int = 0
 
     async def look_at(self, draft: Draft, number: int) -> Round:
         """Add a candidate with its critiques; models are asked only where no rule wants it changed."""
+        self.cleaned += draft.cleaned
         parent = self.rounds[-1].candidate.number if self.rounds else None
         candidate = TextCandidate(
             number=number,
@@ -246,20 +253,22 @@ async def refine(
     else:
         first = await bounded(draft.generate(task, budget), budget)
     if skipped is not None and isinstance(first, Draft):
-        return _ended(loop, preset, "skipped", first.text, first.text, skip_reason=skipped)
+        loop.cleaned = first.cleaned
+        return _ended(loop, preset, "skipped", str(draft), first.text, skip_reason=skipped)
     if isinstance(first, NoReply):
         loop.failure = first
         return _ended(loop, preset, "failed", "", fallback or "", "model_failed")
     reason = await loop.run(first)
+    initial = draft if isinstance(draft, str) else first.text
     if reason == "blocker" and fallback is not None:
-        return _ended(loop, preset, "blocked", first.text, fallback, reason)
+        return _ended(loop, preset, "blocked", initial, fallback, reason)
     chosen = _chosen(loop)
     status: DeliberationStatus = "unchanged" if chosen is loop.rounds[0] else "best_effort"
     if chosen.view.verdict == "reject":
         status = "blocked"
     elif loop.failure is None and policies.acceptance.accepts(chosen):
         status = "accepted"
-    return _ended(loop, preset, status, first.text, chosen.candidate.text, reason, chosen=chosen)
+    return _ended(loop, preset, status, initial, chosen.candidate.text, reason, chosen=chosen)
 
 
 def _chosen(loop: Loop) -> Round:
@@ -288,6 +297,7 @@ def _ended(
         self_reported_gain=round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
         verified_gain=None if chosen is None else loop.rounds[0].failures - chosen.failures,
         usage=loop.budget.used,
+        cleaned=loop.cleaned,
         events=tuple(loop.trace.events),
         elapsed_ms=loop.budget.elapsed_ms,
     )
@@ -316,33 +326,3 @@ async def bounded(answer: Awaitable[Answer | NoReply], budget: Budget) -> Answer
         return NoReply(TIMEOUT, "no answer within the deadline of the text")
     except ModelError as error:
         return NoReply(str(error.context.get("kind", "error")), str(error))
-
-
-@dataclass(frozen=True)
-class RefinedText:
-    """A loop as a generator: its text is what stands at its end."""
-
-    inner: Generator
-    critics: Sequence[Critic]
-    reviser: Reviser | None
-    policies: Policies
-    rounds: int
-    trace: Trace
-    preset: str
-
-    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
-        """The refined text, or why there is none."""
-        part = budget.child(rounds=self.rounds)
-        done = await refine(
-            task,
-            self.inner,
-            self.critics,
-            self.reviser,
-            self.policies,
-            part,
-            preset=self.preset,
-            trace=self.trace,
-        )
-        if done.status == "failed":
-            return NoReply(str(done.degraded_from), "no text came")
-        return Draft(done.final)

@@ -108,11 +108,13 @@ class FactCritic:
     """Holds every claim of a text against the facts of a run; keeps each check by the text's hash.
 
     `facts` may be a function: then they are read when the first text that may claim something needs them.
+    `only` holds figures of these questions alone against them; None: everything.
     """
 
     facts: RunFacts | Callable[[], Awaitable[RunFacts]]
     name: str = "facts"
     checks: dict[str, FactCheck] = field(default_factory=dict)
+    only: frozenset[str] | None = None
     source: ClassVar[CritiqueSource] = "data"
 
     def check(self, text: str) -> FactCheck | None:
@@ -121,7 +123,7 @@ class FactCritic:
             return None
         key = content_hash(text)
         if key not in self.checks:
-            self.checks[key] = check_facts(text, self.facts)
+            self.checks[key] = check_facts(text, self.facts, self.only)
         return self.checks[key]
 
     @property

@@ -9,7 +9,10 @@ from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-SUBJECT_KINDS = ("playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id")
+SUBJECT_KINDS = (
+    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
+    "feature",
+)  # fmt: skip
 FIGURES = ("number", "count_word", "interval", "fraction")
 ATTACHING = words("of in for by from with on the its during under across within at a an as")
 BETWEEN_NAMES = ATTACHING | words(
@@ -42,7 +45,7 @@ NOUNS_OF_TRADES = {
     "worst_r": Subject(order="worst"),
 }
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
-NARROWERS = frozenset({"regime", "timeframe", "period", "parameter"})
+NARROWERS = frozenset({"regime", "timeframe", "period", "parameter", "trial"})
 Field = tuple[str, ...]
 
 
@@ -66,22 +69,28 @@ class Group:
 
 
 class SubjectFinder:
-    """The subjects of one sentence; `carried` is whom the sentence before was about."""
+    """The subjects of one sentence; `rests` once it was asked whom the sentence before was about."""
 
     def __init__(self, layout: SentenceLayout, carried: Subject) -> None:
         self._layout = layout
-        self._carried = carried
+        self._before, self.rests = carried, False
         self.groups = self._with_lists(self._grouped())
+
+    @property
+    def carried(self) -> Subject:
+        """Whom the sentence before was about."""
+        self.rests = True
+        return self._before
 
     @property
     def last(self) -> Subject:
         """Whom a pronoun of the next sentence means: the first one that is named."""
-        return self.groups[0].subject if self.groups else self._carried
+        return self.groups[0].subject if self.groups else self.carried
 
     def before(self, place: int) -> Subject:
         """Whom the words before a place name last."""
         found = [group for group in self.groups if group.end <= place]
-        return found[-1].subject if found else self._carried
+        return found[-1].subject if found else self.carried
 
     def after(self, place: int) -> Group | None:
         """Whom the words behind a place name first."""
@@ -129,11 +138,11 @@ class SubjectFinder:
         after = [g for g in after if self._layout.clause_of(g.start) == self._layout.clause_of(start)]
         if after:
             return (after[0].subject,), 0.9 if len({group.subject for group in after}) == 1 else 0.8
-        if self._carried.is_empty:
+        if self.carried.is_empty:
             return (Subject(),), 0.9
         if PRONOUN.search(self._layout.text):
-            return (self._carried, Subject()), 0.8
-        return (Subject(), self._carried), 0.7
+            return (self.carried, Subject()), 0.8
+        return (Subject(), self.carried), 0.7
 
     def _grouped(self) -> list[Group]:
         """Mentions of subjects that stand together."""
@@ -175,13 +184,13 @@ class SubjectFinder:
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
             owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
-            kept = groups[-1].subject if groups else self._carried
+            kept = groups[-1].subject if groups else self.carried
             return kept.without("order") if (beside or owned) and named.order is not None else Subject()
-        if named.fields == {"direction"} and OWNED.search(text[: mention.start][-12:]):
-            return (groups[-1].subject if groups else self._carried).without("direction", "order")
+        if named.fields <= {"direction", "trial"} and OWNED.search(text[: mention.start][-12:]):
+            return (groups[-1].subject if groups else self.carried).without("direction", "order")
         if not groups:
             following = PRONOUN.search(text, mention.end)
-            return self._carried if narrows and following and named.fields <= NARROWERS else Subject()
+            return self.carried if narrows and following and named.fields <= NARROWERS else Subject()
         last = groups[-1].subject
         if named.fields <= NARROWERS and narrows:
             return last.without(*(named.fields & last.fields)) if last.fields & named.fields else last

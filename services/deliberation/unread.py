@@ -35,7 +35,7 @@ Places = Sequence[tuple[int, int]]
 
 
 def unread(
-    reading: SentenceReading, carried: Subject, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
+    reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
     """Claims for what was not read, between two places of the sentence; what is quoted is read."""
     for mention in reading.mentions:
@@ -49,7 +49,7 @@ def unread(
         for found in _strange_words(reading, *said)
         if not any(start <= found.start() + offset < end for start, end in quoted)
     ]
-    if strange and _is_about_a_run(reading, carried):
+    if strange and _is_about_a_run(reading):
         first = strange[0]
         yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
 
@@ -130,11 +130,11 @@ def _speaks_of_a_run(reading: SentenceReading) -> bool:
     return not ABOUT_A_RUN.isdisjoint(WORD.findall(reading.layout.text.casefold()))
 
 
-def _is_about_a_run(reading: SentenceReading, carried: Subject) -> bool:
+def _is_about_a_run(reading: SentenceReading) -> bool:
     """Whether a sentence names something that a run may be asked about."""
     if any(m.kind not in ("plain", "item", "only", "measure") for m in reading.mentions):
         return True
     text = reading.layout.text.casefold()
     if _speaks_of_a_run(reading):
         return True
-    return not carried.is_empty and PRONOUN.search(text) is not None
+    return PRONOUN.search(text) is not None and not reading.subjects.carried.is_empty

@@ -9,6 +9,7 @@ from schemas.fact_check import FactRow
 
 Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score"]
 WHOLE_RUN = "the run"
+ANY_TRIAL = "any"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Subject:
         period: from and until, in ns.
         basis: whether a period is of the entry (the default) or of the exit.
         order: which one of the trades is meant: first, last, best, worst, longest, shortest.
+        trial: kind of the trial on paper that is meant, or any; none of the account's trades then.
+        feature: of a bar in a snapshot.
     """
 
     playbook: str | None = None
@@ -38,6 +41,8 @@ class Subject:
     period: tuple[int, int] | None = None
     basis: str | None = None
     order: str | None = None
+    trial: str | None = None
+    feature: str | None = None
 
     def joined(self, other: "Subject") -> "Subject":
         """This subject with every field that the other one names."""
@@ -99,6 +104,11 @@ class RunNames(Protocol):
     @property
     def symbols(self) -> tuple[str, ...]:
         """Every symbol."""
+        ...
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Names of features of bars."""
         ...
 
 

@@ -19,6 +19,7 @@ from schemas.vocabulary import (
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Fact, Subject, period_of
+from services.evidence.observed import ACCOUNT, KnownSnapshot, Observed
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
@@ -80,6 +81,7 @@ class RunFacts:
         ids: what a short id in a text may name, with its row.
         named: symbols and further names of the run.
         texts: lines that the run itself wrote, which a text may quote whole.
+        observed: what it saw beside its trades.
     """
 
     known_at: int
@@ -93,6 +95,7 @@ class RunFacts:
     texts: tuple[str, ...] = ()
     first_label: int | None = None
     versions: tuple[KnownVersion, ...] = ()
+    observed: Observed = Observed()
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
@@ -115,6 +118,11 @@ class RunFacts:
         """Names of parameters of the playbooks."""
         return frozenset(name for playbook in self.playbooks for name in playbook.parameters)
 
+    @property
+    def features(self) -> frozenset[str]:
+        """Names of features that a snapshot has."""
+        return self.observed.features
+
     @cached_property
     def names(self) -> frozenset[str]:
         """Identifiers that the run uses anywhere in its report and its closed sets."""
@@ -130,7 +138,14 @@ class RunFacts:
     def facts(self, question: str, subject: Subject) -> tuple[Fact, ...]:
         """Answers to a question of the catalogue, the one that a report states first; none without rows."""
         known = CATALOGUE[question]
-        if question in EXPECTED:
+        if subject.trial is not None:
+            values = self.observed.of_trial(question, subject)
+        elif question in ACCOUNT:
+            values = self.observed.of_account(question, subject)
+        elif question == "feature":
+            policies = [known.episode.policy_id for known in self.trades(subject)]
+            values = self.observed.of_bar(subject, policies)
+        elif question in EXPECTED:
             values = self._expected(EXPECTED[question], subject)
         elif question == "failures":
             values = self._failures(subject)
@@ -297,6 +312,17 @@ class RunFacts:
             "reports": (self.reports,),
         }
         return [*own, *((float(value), self.report_row) for value in counts[question])]
+
+
+def snapshot_facts(told: Mapping[str, Any], label: int) -> RunFacts:
+    """What one snapshot alone answers, from its plain data: its bar at `label` in ns, and its account.
+
+    Volume is left out: a strategist is shown that of other bars as well.
+    """
+    row = FactRow(seq=None, kind="policy_snapshot")
+    features = {name: value for name, value in told["features"].items() if name != "volume"}
+    known = KnownSnapshot.of({**told, "bar_label": label, "features": features}, row)
+    return RunFacts(label, symbols=(known.symbol,), observed=Observed((known,)))
 
 
 def moment_of(ns: int) -> datetime:

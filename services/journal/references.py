@@ -57,7 +57,12 @@ REFERENCES: dict[str, dict[str, str]] = {
     "measure_renewed": {"version_hash": "playbook_version"},
     "high_level_request": {"request.episode_ids": "episode"},
     "high_level_report": {"request_hash": "high_level_request", "report.evidence_refs": "episode"},
-    "fact_check": {"report_id": "high_level_report", "verdict_id": "replan_verdict"},
+    "fact_check": {
+        "report_id": "high_level_report",
+        "verdict_id": "replan_verdict",
+        "proposal_hash": "policy_proposal",
+        "snapshot_hash": "policy_snapshot",
+    },
     "deliberation": {"report_id": "high_level_report", "proposal_hash": "policy_proposal"},
     "reflection_critique": DELIBERATED,
     "reflection_correction": DELIBERATED,

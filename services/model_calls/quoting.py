@@ -7,6 +7,7 @@ of these are written out as escapes; what can be read stays as it is, in every s
 
 import re
 from typing import Any
+from unicodedata import category
 
 from schemas.canonical import canonical_json
 
@@ -43,6 +44,16 @@ def visible_json(document: str) -> str:
 def visible(text: str, *, lines: bool = False) -> str:
     """The text with everything that cannot be seen written out as an escape; `lines` keeps line feeds."""
     return NOT_ASCII_TEXT.sub(lambda found: _as_text(found.group(), lines), text)
+
+
+def printable(text: str) -> str:
+    """The text without what nobody sees in it; tabs, line feeds and every width of a blank stay."""
+    plain = text.replace("\r\n", "\n")
+    return NOT_ASCII_TEXT.sub(lambda found: found[0] if _may_stand(found[0]) else "", plain)
+
+
+def _may_stand(character: str) -> bool:
+    return _is_seen(character) or character in "\n\t" or category(character) == "Zs"
 
 
 def spreadsheet_text(text: str) -> str:

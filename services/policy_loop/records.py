@@ -16,7 +16,7 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
-from services.deliberation.rows import deliberation_rows
+from services.deliberation.rows import check_row, deliberation_rows
 from services.policy_loop.admission import Admission, EventSkip
 from services.policy_loop.clamps import ProposalClamp
 from services.ports import EventJournal, PlanRound
@@ -134,6 +134,13 @@ class PolicyJournal:
             )
             for kind, payload, telemetry in told:
                 self._append(kind, payload, telemetry)
+            for checked in (check for check in answer.deliberation.fact_checks[:1] if check.claims):
+                named = {
+                    "proposal_hash": answer.proposal.content_hash,
+                    "snapshot_hash": snapshot.content_hash,
+                }
+                row = check_row("rationale", checked, bool(answer.deliberation.final), {})
+                self._append("fact_check", named | row)
         if reflection is not None and answer.proposal is not None:
             self._reflected(snapshot, answer.proposal.content_hash, reflection, None)
 

@@ -232,6 +232,53 @@ def test_rationale_stays_where_the_correction_may_not_be_applied(critique, corre
     assert {plan["rationale"] for plan in of_the_model(run)} == {RATIONALE}
 
 
+@cache
+def contradicted() -> tuple[Run, Replies, Replies]:
+    return proposed(NEEDS, {}, f"{RATIONALE} The close is 1.23 and falls. The drawdown is below 90 %.")
+
+
+def test_rationale_that_contradicts_its_snapshot_loses_what_is_false():
+    run, critic, corrector = contradicted()
+    assert {plan["rationale"] for plan in of_the_model(run)} == {f"{RATIONALE} The drawdown is below 90 %."}
+    assert critic.prompts == [], "what a rule finds asks no critic"
+    assert "1.23" in corrector.prompts[0]
+    check = run.of("fact_check")[0]
+    assert (check["text"], check["counts"]) == (
+        "rationale", {"verified": 1, "contradicted": 1, "unverifiable": 0},
+    )  # fmt: skip
+    assert check["claims"][0]["said"] == "1.23"
+    assert [claim["rows"] for claim in check["held"]] == [[{"seq": None, "kind": "policy_snapshot"}]] * 2
+    close = next(
+        row["snapshot"]["close"]
+        for row in run.of("policy_snapshot")
+        if row["snapshot_hash"] == check["snapshot_hash"]
+    )
+    assert check["claims"][0]["would_pass"] == [f"{close:.2f}"]
+    index = JournalIndex()
+    for row in run.rows:
+        index.add(Event(row, json.loads(row.payload)))
+    assert check_references(index, finished=True).dangling == ()
+
+
+def test_rationale_and_narrative_are_stored_without_what_nobody_sees():
+    run, _, _ = proposed(NEEDS | {"confidence": 0.1}, {}, f"{RATIONALE}\x1b[2J\u202e")
+    assert {plan["rationale"] for plan in of_the_model(run)} == {f"{RATIONALE}[2J"}
+    assert {row["cleaned"] for row in run.of("deliberation")} == {2}
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])), slow=cast(Any, Narrator([f"\x07{PLAIN}\u200b"]))
+    )
+    run = run_on(embedded_bars(*YEARS), FULL, models=models)
+    assert {found["report"]["narrative"] for found in run.of("high_level_report")} == {PLAIN}
+    assert {row["cleaned"] for row in run.of("deliberation")} == {2}
+
+
+def test_rationale_of_which_nothing_holds_gives_way_to_that_of_its_base():
+    run, _, _ = proposed(NEEDS, {}, "The close is 1.23 and the equity is 4.56, as everybody can see by now.")
+    rationales = {plan["rationale"] for plan in of_the_model(run)}
+    assert rationales
+    assert all(told.startswith("Go ") for told in rationales)
+
+
 def test_rationale_that_is_short_is_skipped_and_counted_without_a_row():
     run, critic, _ = proposed(NEEDS, {"text": MENDED}, "The range holds.")
     assert critic.prompts == []
@@ -266,6 +313,30 @@ def test_reason_of_a_judge_is_held_against_the_report_and_the_false_part_struck(
         assert "The first action stands." in verdicts[check["verdict_id"]]["reason"]
 
 
+def test_row_of_a_check_names_the_row_that_each_claim_was_held_against():
+    lying = cast(Any, Narrator(["The report is about 9,999 trades."]))
+    models = Models(fast=cast(Any, Narrator(["no verdict"])), slow=lying)
+    told = run_on(embedded_bars(*YEARS), FULL, models=models)
+    for run, kind in ((judged_falsely(), "judge_reason"), (told, "narrative")):
+        stored = {row.seq: row.kind for row in run.rows}
+        reported = zip(
+            run.of("high_level_report"),
+            (r.seq for r in run.rows if r.kind == "high_level_report"),
+            strict=True,
+        )
+        reports = {found["report_id"]: seq for found, seq in reported}
+        checks = [row for row in run.of("fact_check") if row["text"] == kind]
+        assert checks
+        for check in checks:
+            assert len(check["held"]) == sum(check["counts"].values())
+            for row in (row for claim in check["held"] for row in claim["rows"]):
+                if row["kind"] == "high_level_report":
+                    assert row["seq"] == reports[check["report_id"]]
+                assert row["seq"] is None or stored[row["seq"]] == row["kind"]
+    named = [row["kind"] for check in checks for claim in check["held"] for row in claim["rows"]]
+    assert "high_level_report" in named
+
+
 def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     config = FULL.payload()
     config["deliberation"] = {"quality": {"fact_check": "claims", "rounds": 3}}
@@ -275,6 +346,13 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     told = earlier.deliberation
     assert (told.quality.enabled, told.quality.fact_check) == (False, "claims")
     assert (told.reflection_pass.enabled, told.check_reasons) == (False, False)
+    assert not told.name_rows
+    config["deliberation"] = {
+        name: value for name, value in FULL.payload()["deliberation"].items() if name != "name_rows"
+    }
+    between = stored_settings(cast(Any, record))
+    assert (between.config_hash, between.deliberation.name_rows) == (FULL.config_hash, False)
+    assert between.deliberation.quality.enabled
     record.config = FULL.payload()
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
 

@@ -56,6 +56,14 @@ def deliberate(
         str | None,
         typer.Option(help="deterministic, or full: ask a model, too. [deterministic]", show_default=False),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Another text, one after the other; the run is read once.",
+            show_default=False,
+        ),
+    ] = None,
     llm: RepliesOption = None,
     cassette: CassetteOption = None,
     db: DbOption = None,
@@ -65,38 +73,46 @@ def deliberate(
 
     Rules do it alone; with --reflection full a model is asked, too, and the rules keep the last word: another
     text stands only where they find no new number, name or fault in it. Nothing is written to the store.
+    With --also there are several outcomes, of which --json makes one list.
     """
     from worker.studies.deliberated import TextRequest, check_question, preset_named, with_mode
-    from worker.studies.given_text import given_text
+    from worker.studies.given_text import given_text, source_of
 
     named = preset_named(preset)
     settings = run_settings(context).settings
     settings = settings.model_copy(update={"deliberation": with_mode(settings.deliberation, named, mode)})
-    request = TextRequest(given_text(file).strip(), named, check_question(question))
+    files, asked = [file, *(also or ())], check_question(question)
+    if files.count("-") > 1:
+        raise ConfigError("- is standard input, which holds one text: name the others by their files")
+    requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
     with step("refining the text"):
-        run_id, done = run_async(_deliberated(request, settings, run, db))
+        run_id, texts = run_async(_deliberated(requests, settings, run, db))
     if json:
-        print_json(document_of(run_id, done))
-    else:
+        documents = [document_of(run_id, done) for done in texts]
+        print_json(documents if also else documents[0])
+        return
+    for name, done in zip(files, texts, strict=True):
+        if also:
+            stdout_console().print(f"== {source_of(name)}", markup=False)
         _print(run_id, done)
 
 
 async def _deliberated(
-    request: "TextRequest", settings: "Settings", run: str | None, db: str | None
-) -> tuple[str | None, "Deliberation"]:
+    requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None
+) -> tuple[str | None, "list[Deliberation]"]:
     from dataclasses import replace
 
     from worker.review.run_facts import read_facts
-    from worker.studies.deliberated import deliberate as refined
+    from worker.studies.deliberated import deliberate_all
 
     if run is None:
         if db is not None:
             raise ConfigError("--db is the store of the run: name it with --run, or leave --db out")
-        return None, await refined(request, settings, os.environ)
+        return None, await deliberate_all(requests, settings, os.environ)
     store, record = await open_for_run(db, run, read_only=True)
     async with store:
-        with_facts = replace(request, facts=lambda: read_facts(store, record))
-        return record.run_id, await refined(with_facts, settings, os.environ)
+        first = replace(requests[0], facts=lambda: read_facts(store, record))
+        return record.run_id, await deliberate_all([first, *requests[1:]], settings, os.environ)
 
 
 def document_of(run_id: str | None, done: "Deliberation") -> dict[str, Any]:
@@ -158,6 +174,8 @@ def _figures(done: "Deliberation") -> list[str]:
         lines.append(f"the model's own score {100 * done.self_reported_gain:+.0f} %, which decides nothing")
     if done.usage.calls:
         lines.append(f"model calls {done.usage.calls}, tokens {done.usage.tokens:,}")
+    if done.cleaned:
+        lines.append(f"characters that nobody sees, taken out {done.cleaned}")
     if done.error is not None:
         lines.append(f"error: {done.error}")
     return lines

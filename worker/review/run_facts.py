@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import AsyncIterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas.episode import Episode
 from schemas.errors import ConfigError
 from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
+from services.evidence.observed import KnownSnapshot, KnownTrial, Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_facts import known_playbook
 from services.high_level.report_lines import report_lines
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 REPORT = "high_level_report"
-KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT, *ID_FIELDS})
+TRIALS, FINISHED = "shadow_trials", "run_finished"
+KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT, TRIALS, FINISHED, *ID_FIELDS})
 
 
 class FactFold:
@@ -36,13 +38,17 @@ class FactFold:
         self._ids: dict[str, FactRow] = {}
         self._symbols: tuple[str, ...] = ()
         self._first_label: int | None = None
+        self._snapshots: dict[str, KnownSnapshot] = {}
+        self._of_policy: dict[str, KnownSnapshot] = {}
+        self._trials: tuple[KnownTrial, ...] = ()
+        self._finished = FactRow(seq=None, kind=FINISHED)
 
     def add(self, row: JournalRow) -> None:
         """Take one row."""
         payload = json.loads(row.payload)
         named = FactRow(seq=row.seq, kind=row.kind)
         self._known_at = max(self._known_at, row.known_at)
-        if row.kind in ID_FIELDS:
+        if row.kind in ID_FIELDS and payload[ID_FIELDS[row.kind]] is not None:
             self._ids.setdefault(payload[ID_FIELDS[row.kind]], named)
         if row.kind == "genesis":
             self._symbols = tuple(payload["symbols"])
@@ -60,8 +66,17 @@ class FactFold:
             self._versions.append(KnownVersion(definition.id, definition.version, state, since, named))
             if state == "active":
                 self._playbooks[definition.id] = known_playbook(definition, named)
+        elif row.kind == "policy_snapshot":
+            self._snapshots[payload["snapshot_hash"]] = KnownSnapshot.of(payload["snapshot"], named)
+        elif row.kind == "policy_frozen":
+            seen = self._snapshots.get(payload["policy"]["snapshot_hash"])
+            self._of_policy |= {} if seen is None else {payload["policy_id"]: seen}
+        elif row.kind == TRIALS:
+            self._trials = tuple(KnownTrial(shown, named) for shown in payload["trials"])
+        elif row.kind == FINISHED:
+            self._finished = named
 
-    def facts(self, known_at: int | None, found: FoundReport | None) -> RunFacts:
+    def facts(self, known_at: int | None, found: FoundReport | None, run: "RunRecord") -> RunFacts:
         """What the rows say; a report that was asked for stands for the newest one."""
         report, row = self._reports[-1] if self._reports else (None, FactRow(seq=None, kind=REPORT))
         if found is not None:
@@ -79,7 +94,22 @@ class FactFold:
             texts=() if report is None else report_lines(report),
             first_label=self._first_label,
             versions=tuple(self._versions),
+            observed=Observed(
+                tuple(self._snapshots.values()),
+                self._of_policy,
+                self._trials,
+                run.config.get("account", {}).get("cash"),
+                {} if known_at is not None or run.document is None else _ended(run.document),
+                self._finished,
+            ),
         )
+
+
+def _ended(document: dict[str, Any]) -> dict[str, float]:
+    """What the document of a run that is over says of its account; nothing where it says less."""
+    told = document.get("performance", {})
+    names = ("total_return", "net_return", "max_drawdown")
+    return {name: told[name] for name in names} if all(told.get(name) is not None for name in names) else {}
 
 
 async def read_facts(
@@ -94,7 +124,7 @@ async def read_facts(
     found = None if report is None else await find_report(store, report, run)
     until = at if found is None else found.known_at
     fold = await _folded(store.journal.rows(run.run_id, kinds=KINDS, until=until))
-    facts = fold.facts(until, found)
+    facts = fold.facts(until, found, run)
     if not facts.symbols:
         raise ConfigError(f"run {run.run_id} had begun at no bar by that time: give a later --at")
     return facts

@@ -79,12 +79,12 @@ def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
 
     Before plans, the judge's actions acted by themselves. Before claims were held against the run, numbers
     alone were looked up; before texts were scored and improved, each was asked for and checked, and no reason
-    was.
+    was; before rows were named, none was, and no rationale was held against its snapshot.
     """
     told, update = stored.get("deliberation") or {}, dict[str, Any]()
     if "plans" not in stored:
         update["plans"] = settings.plans.model_copy(update={"enabled": False})
-    if "pass" not in told:
+    if "name_rows" not in told:
         update["deliberation"] = _texts_of_then(settings.deliberation, told)
     if not update:
         return settings
@@ -94,11 +94,15 @@ def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
 
 
 def _texts_of_then(parts: DeliberationSettings, told: Mapping[str, Any]) -> DeliberationSettings:
+    passing = parts.reflection_pass.model_copy(update={"fact_check": False})
+    then = parts.model_copy(update={"name_rows": False, "reflection_pass": passing})
+    if "pass" in told:
+        return then
     update: dict[str, Any] = {"enabled": False} if told else {"enabled": False, "fact_check": "numbers"}
-    return parts.model_copy(
+    return then.model_copy(
         update={
             "quality": parts.quality.model_copy(update=update),
-            "reflection_pass": parts.reflection_pass.model_copy(update={"enabled": False}),
+            "reflection_pass": passing.model_copy(update={"enabled": False}),
             "check_reasons": False,
         }
     )

@@ -1,6 +1,6 @@
 """A text of one's own in one of the presets, by the rules or with a model, held against a run or alone."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -117,28 +117,41 @@ def check_question(question: str) -> str:
 async def deliberate(
     request: TextRequest, settings: Settings, environment: Mapping[str, str]
 ) -> Deliberation:
-    """What stands of a text. A model is asked where the settings ask one, within the budget of the preset.
+    """What stands of one text; as `deliberate_all`."""
+    return (await deliberate_all([request], settings, environment))[0]
+
+
+async def deliberate_all(
+    requests: Sequence[TextRequest], settings: Settings, environment: Mapping[str, str]
+) -> list[Deliberation]:
+    """What stands of texts in one preset, one after the other, held against the facts of the first one.
+
+    A model is asked where the settings ask one, within the budget of the preset for each text.
 
     Raises:
         ConfigError: a model without a key, a price or a cassette.
         CassetteMiss: the cassette does not hold a reply.
     """
-    facts = None if request.facts is None else FactCritic(request.facts)
+    facts = None if requests[0].facts is None else FactCritic(requests[0].facts)
     if not settings.uses_models:
-        return await _refined(request, settings.deliberation, None, facts)
+        return [await _refined(request, settings.deliberation, None, facts) for request in requests]
     check_models(settings, environment)
     told, guard = settings.deliberation, TickGuard()
     writer = settings.llm.slow_model
     asked = {
-        name: told.critique_model or writer if name in CRITICS else writer for name in PROMPTS[request.preset]
+        name: told.critique_model or writer if name in CRITICS else writer
+        for name in PROMPTS[requests[0].preset]
     }
     account = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(0))
     cassette = configured_cassette(settings)
     live = Models() if cassette is not None else configured_models(settings, guard, environment, asked)
     try:
-        account.open_event()
-        models = accounted_models(settings, live, account, guard, cassette, texts=asked)
-        return await _refined(request, told, models.text_models(), facts)
+        models = accounted_models(settings, live, account, guard, cassette, texts=asked).text_models()
+        done = []
+        for request in requests:
+            account.open_event()
+            done.append(await _refined(request, told, models, facts))
+        return done
     finally:
         await live.close()
 

@@ -65,16 +65,18 @@ class SectionedGenerator:
             return labels
         written: list[str] = []
         thoughts: list[str] = []
+        cleaned = 0
         for index, label in enumerate(labels):
             draft = await self._section(task, labels, index, assemble_chunks(written), budget)
             if isinstance(draft, NoReply):
                 self.failed = draft
                 continue
             written.append(draft.text)
+            cleaned += draft.cleaned
             thoughts.append(f"{label}: {draft.reasoning}")
         if not written:
             return self.failed or NoReply(MALFORMED, "no section came")
-        return Draft(assemble_chunks(written), reasoning="\n".join(thoughts))
+        return Draft(assemble_chunks(written), reasoning="\n".join(thoughts), cleaned=cleaned)
 
     async def _section(
         self, task: Task, labels: tuple[str, ...], index: int, written: str, budget: Budget
@@ -83,7 +85,8 @@ class SectionedGenerator:
         draft = await generate_chunk(self.models, self.settings, task, labels, index, written, budget)
         if isinstance(draft, Draft) and self.refined is not None:
             done = await self.refined(draft.text, budget)
-            draft = Draft(done.final, reasoning=draft.reasoning, usage=draft.usage)
+            cleaned = draft.cleaned + done.cleaned
+            draft = Draft(done.final, reasoning=draft.reasoning, usage=draft.usage, cleaned=cleaned)
         chunk = _chunk(index, labels[index], draft)
         self.chunks.append(chunk | {"reasoning": "" if isinstance(draft, NoReply) else draft.reasoning})
         status = draft.kind if isinstance(draft, NoReply) else "ok"

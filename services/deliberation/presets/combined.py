@@ -121,6 +121,7 @@ async def run_chunked(
         "degraded_from": done.degraded_from if failed is None else f"{chunked.NAME}: {failed.kind}",
         "error": done.error if failed is None else visible(failed.detail),
         "usage": budget.used,
+        "cleaned": done.cleaned + (draft.cleaned if isinstance(draft, Draft) else 0),
         "events": tuple(trace.events),
         "elapsed_ms": budget.elapsed_ms,
         "details": {**done.details, "chunks": chunks},
@@ -147,8 +148,12 @@ async def _whole(
 
 def _begun(text: str, author: Author) -> Deliberation:
     """A text that nobody has looked at yet."""
-    first = TextCandidate(number=0, text=text, hash=content_hash(text), author=author)
-    return Deliberation(preset=chunked.NAME, status="accepted", initial=text, final=text, candidates=(first,))
+    plain = Draft(text, author)
+    first = TextCandidate(number=0, text=plain.text, hash=content_hash(plain.text), author=author)
+    return Deliberation(
+        preset=chunked.NAME, status="accepted", initial=text, final=plain.text, candidates=(first,),
+        cleaned=plain.cleaned,
+    )  # fmt: skip
 
 
 async def run_reviewed(

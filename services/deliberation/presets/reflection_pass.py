@@ -78,11 +78,13 @@ async def run_pass(
 
     Where there are facts, what still fails is struck in the end.
 
-    `reviewed` texts are skipped. `news_alone` keeps of the rules only the one about news, for a text whose
-    form is somebody else's.
+    `reviewed` texts are skipped. `news_alone` keeps of the rules only those about news and facts, for a text
+    whose form is somebody else's.
     """
     events = PassEvents(Trace())
-    rules: Sequence[Critic] = (NewsCritic(facts),) if news_alone else rule_critics(facts)
+    rules: Sequence[Critic] = rule_critics(facts)
+    if news_alone:
+        rules = (NewsCritic(facts),) if facts is None else (facts, NewsCritic(facts))
     if models is not None and models.has(CRITIQUE, CORRECTION):
         critics = [*rules, ObservedCritic(pass_critic(models, settings), events.criticised)]
         reviser: Reviser = Corrector(models, settings.correction_tokens)

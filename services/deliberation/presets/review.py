@@ -15,7 +15,7 @@ from services.deliberation.forms import IMPROVEMENT, REVIEW
 from services.deliberation.model_critics import CachedCritic, review_critic
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
-from services.deliberation.refine import Critic, Policies, Reviser, Task, Trace, refine
+from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
 from services.deliberation.rule_critics import FactCritic, cut_off, rule_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
@@ -56,13 +56,6 @@ def calls_of(settings: ReviewSettings) -> int:
     return 1 + 2 * settings.iterations * settings.max_regenerations
 
 
-async def evaluate_text(critic: CachedCritic, task: Task, text: str, budget: Budget) -> float | None:
-    """The score of one text by a critic; None where it gives none."""
-    policies = Policies(Acceptance(threshold=0.0))
-    done = await refine(task, text, [critic], None, policies, budget.child(rounds=0), preset=NAME)
-    return done.critiques[0].overall if done.critiques else None
-
-
 async def regenerate_with_critique(
     task: Task,
     text: str,
@@ -96,7 +89,11 @@ async def run_review(
     trace = trace if trace is not None else Trace()
     reason = review_skip(settings, text, traits or TextTraits())
     if reason is not None:
-        return Deliberation(preset=NAME, status="skipped", skip_reason=reason, initial=text, final=text)
+        plain = Draft(text, "given")
+        return Deliberation(
+            preset=NAME, status="skipped", skip_reason=reason, initial=text, final=plain.text,
+            cleaned=plain.cleaned,
+        )  # fmt: skip
     critics: list[Critic] = list(rule_critics(facts) if rules is None else rules)
     reviser: Reviser = RuleReviser(facts)
     if models is not None and models.has(REVIEW, IMPROVEMENT):
@@ -173,6 +170,7 @@ def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget
             "self_reported_gain": round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
             "verified_gain": sum(part.verified_gain or 0 for part in parts),
             "usage": budget.used,
+            "cleaned": sum(part.cleaned for part in parts),
             "events": tuple(trace.events),
             "elapsed_ms": budget.elapsed_ms,
         }

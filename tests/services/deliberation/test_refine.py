@@ -23,7 +23,7 @@ from services.deliberation.policies import (
     latest,
 )
 from services.deliberation.presets.quality import run_quality
-from services.deliberation.refine import Draft, Policies, RefinedText, Task, Trace, refine
+from services.deliberation.refine import Draft, Policies, Task, Trace, refine
 from services.model_calls.asking import GRACE_MS, NoReply
 from tests.services.deliberation.scripted import (
     HANGS,
@@ -309,32 +309,9 @@ def test_same_text_ends_the_loop_by_rules_and_counts_a_round_by_a_model(author, 
     assert (len(done.candidates), done.stop_reason, done.final) == (count, reason, FIRST)
 
 
-def test_loop_is_a_generator_of_another_loop():
-    inner = RefinedText(
-        ListedWriter(["Draft."]), [ListedCritic([WANTS, ACCEPTS])], ListedWriter(["Refined."]), Policies(),
-        rounds=1, trace=Trace(), preset="inner",
-    )  # fmt: skip
-    outer = Budget(1, 9)
-    done = asyncio.run(
-        refine(
-            TASK,
-            inner,
-            [ListedCritic([view("accept", overall=0.9)], "model")],
-            None,
-            Policies(),
-            outer,
-            preset="outer",
-        )
-    )
-    assert (done.initial, done.final, done.status) == ("Refined.", "Refined.", "accepted")
-    assert outer.used.calls == 3
-
-
-def test_inner_loop_that_fails_hands_its_failure_on():
-    inner = RefinedText(
-        ListedWriter([failing("rate_limit")]), [], None, Policies(), rounds=1, trace=Trace(), preset="inner"
-    )
-    done = asyncio.run(refine(TASK, inner, [], None, Policies(), Budget(1, 9), preset="outer", fallback="F"))
+def test_writer_that_fails_hands_its_failure_on():
+    writer = ListedWriter([failing("rate_limit")])
+    done = asyncio.run(refine(TASK, writer, [], None, Policies(), Budget(1, 9), preset="t", fallback="F"))
     assert (done.status, done.final) == ("failed", "F")
     assert "rate_limit" in str(done.degraded_from)
 

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from schemas.settings.deliberation import QUESTIONS, ReviewSettings
 from services.deliberation.budget import Budget
-from services.deliberation.model_critics import CachedCritic, review_critic
 from services.deliberation.presets.review import (
     TextTraits,
     calls_of,
-    evaluate_text,
     result_fields,
     review_skip,
     run_review,
@@ -188,15 +186,6 @@ def test_rules_alone_review():
     assert (done.final, done.status) == ("channel_breakout won 42 % of its trades.", "accepted")
     assert done.verified_gain == 1
     assert done.usage.calls == 0
-
-
-def test_text_is_scored_alone():
-    models, model = texts(review=[reviewed(0.4)], improvement=improved("x y"))
-    critic = CachedCritic(review_critic(models, ON))
-    budget = Budget(0, 1)
-    assert asyncio.run(evaluate_text(critic, Task(""), TEXT, budget)) == 0.4
-    assert asyncio.run(evaluate_text(critic, Task(""), "Other.", budget)) is None
-    assert len(model.asked) == 1
 
 
 def test_questions_are_those_of_the_settings():

@@ -13,7 +13,7 @@ LIE = (
 KEYS = {
     "run_id", "preset", "status", "skip_reason", "initial", "final", "candidates", "critiques", "fact_checks",
     "stop_reason", "degraded_from", "error", "self_reported_gain", "verified_gain", "usage", "events",
-    "elapsed_ms",
+    "cleaned", "elapsed_ms",
 }  # fmt: skip
 OWN = {
     "pass": {"reflected", "critique", "correction_applied", "original_response", "final_response"},
@@ -40,6 +40,39 @@ def test_lie_about_a_run_does_not_stand_in_any_preset(planted, preset):
     assert "won" not in document["final"]
     assert "significant" not in document["final"]
     assert not document["final"].endswith("and")
+
+
+@pytest.mark.parametrize("preset", OWN)
+def test_what_nobody_sees_is_taken_out_and_counted(shell, preset):
+    said = "The week was\x07 quiet,\u202e all\u200b things considered.\n\nNothing\telse was seen, says IBM."
+    document = told(shell, said, "--preset", preset)
+    plain = said.translate(dict.fromkeys(map(ord, "\x07\u202e\u200b")))
+    assert (document["initial"], document["final"], document["cleaned"]) == (said, plain, 3)
+    assert "taken out 3" in shell.run("deliberate", "text.txt", "--preset", preset).output
+
+
+def test_several_texts_are_refined_one_after_the_other_and_the_run_is_read_once(planted, monkeypatch):
+    from worker.review import run_facts
+
+    read, reads = run_facts.read_facts, []
+
+    async def counted(*given, **named):
+        reads.append(given)
+        return await read(*given, **named)
+
+    monkeypatch.setattr(run_facts, "read_facts", counted)
+    (planted.folder / "other.txt").write_text(
+        "All trades won. The week was quiet, and nothing else was.", "utf-8"
+    )
+    words = ("--preset", "pass", "--run", "latest", "--also", "other.txt")
+    first, other = told(planted, LIE, *words)
+    alone = told(planted, LIE, *words[:4])
+    assert all(first[name] == alone[name] for name in ("final", "critiques", "fact_checks", "status"))
+    assert (first["initial"], other["final"]) == (LIE, "The week was quiet, and nothing else was.")
+    assert len(reads) == 2, "one for each command"
+    shown = planted.run("deliberate", "text.txt", *words).output
+    assert [line for line in shown.splitlines() if line.startswith("==")] == ["== text.txt", "== other.txt"]
+    assert "standard input" in planted.complaint("deliberate", "-", *words[:4], "--also", "-")
 
 
 def test_what_holds_stands_word_by_word(planted):

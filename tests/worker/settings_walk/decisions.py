@@ -35,7 +35,14 @@ from tests.worker.settings_walk.slow_seen import (
     trial,
     trigger,
 )
-from tests.worker.settings_walk.texts_seen import asked_models, patience, reread, told, told_in_one_look
+from tests.worker.settings_walk.texts_seen import (
+    asked_models,
+    patience,
+    rationale,
+    reread,
+    told,
+    told_in_one_look,
+)
 from tests.worker.settings_walk.walking import Entry
 
 BUCKET = {"name": "tech", "symbols": ["AAPL", "IBM", "MSFT"], "max_exposure": 0.15}
@@ -194,6 +201,7 @@ DECISIONS: dict[str, Entry] = {
     "deliberation.pass.max_iterations": Entry(2, reread),
     "deliberation.pass.minimum_characters": Entry(500, reread),
     "deliberation.pass.checklist": Entry(["accuracy"], reread),
+    "deliberation.pass.fact_check": Entry(False, rationale),
     "deliberation.review.enabled": Entry(True, told, ASKING),
     "deliberation.review.mode": Entry("never", told, REVIEWED),
     "deliberation.review.iterations": Entry(1, told, REVIEWED),

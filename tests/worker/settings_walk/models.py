@@ -32,6 +32,7 @@ MODELS: dict[str, Entry] = {
     "deliberation.critique_temperature": Entry(0.1, temperatures, OWN_SERVER),
     "deliberation.writing_temperature": Entry(0.1, temperatures, OWN_SERVER),
     "deliberation.check_reasons": Entry(False, judged_reason, JUDGING),
+    "deliberation.name_rows": Entry(False, judged_reason, JUDGING),
     "judge.replan": Entry("model", judged, {"llm.provider": "anthropic"}),
     "llm.provider": Entry("anthropic", asked, {"reflection.mode": "full", **BUDGETS}),
     "llm.base_url": Entry("http://127.0.0.1:9/v1", asked, FULL),

@@ -146,8 +146,14 @@ def judged_reason(settings: Settings) -> Any:
     lie = json.dumps({"keep": ["a1"], "reason": "All 60 trades of channel_breakout won."})
 
     async def judging() -> Any:
-        made = assemble(settings, months(), JournalWriter(MemorySink()))
-        return (await made.slow_loop._judge.replan(REPORT, (), 0)).reason
+        sink = MemorySink()
+        journal = JournalWriter(sink)
+        made = assemble(settings, months(), journal)
+        verdict = await made.slow_loop._judge.replan(REPORT, (), 0)
+        made.slow_loop._decided(verdict.model_copy(update={"actions": ()}), 0)
+        await journal.flush()
+        held = [json.loads(row.payload) for row in sink.rows if row.kind == "fact_check"]
+        return verdict.reason, [sorted(row) for row in held]
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr(wire, "reply", lie)

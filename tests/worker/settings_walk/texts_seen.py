@@ -22,8 +22,10 @@ from services.deliberation.refine import Task
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator as Teller
 from services.ports import ModelReply
+from tests.agents.strategies.test_model_strategist import SNAPSHOT, strategist
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
+from tests.worker.test_texts_of_models import Strategist
 from worker.models import text_models_of
 
 RATIONALE = f"{TRUE} It goes on for as long as the range holds, and the stop stands below it."
@@ -110,6 +112,18 @@ def reread(settings: Settings) -> Any:
         )
     )  # fmt: skip
     return done.final, done.skip_reason, done.status, scribe.asked
+
+
+def rationale(settings: Settings) -> Any:
+    """What stands of a rationale that contradicts its snapshot."""
+    scribe, mind = Scribe(), Strategist(f"{RATIONALE} The close is 1.23 and falls.")
+    asking = strategist(
+        mind, texts=scribe.of((CRITIQUE, CORRECTION)),
+        reflection_pass=settings.deliberation.reflection_pass,
+    )  # fmt: skip
+    proposal = asyncio.run(asking.answer(SNAPSHOT, None)).proposal
+    assert proposal is not None
+    return proposal.rationale, scribe.asked
 
 
 def asked_models(settings: Settings) -> Any:
