@@ -20,7 +20,7 @@ NO_NOUNS = frozenset({
     "once", "one", "open", "operated", "outgoing", "paired", "parked", "parking", "partial", "past",
     "pending", "per", "plain", "playable", "possible", "prepared", "propose", "proposed", "public", "quiet",
     "random", "raw", "reads", "rebuilt", "recent", "recommended", "recorded", "recovering", "redacted",
-    "redacting", "refined", "reflecting", "refused", "resolved", "restored", "resume", "retrying", "safe",
+    "redacting", "reflecting", "refused", "resolved", "restored", "resume", "retrying", "safe",
     "sampled", "sectioned", "seen", "shared", "sifted", "silent", "simulated", "slow", "so", "spent",
     "spliced", "stateful", "stopped", "stored", "system", "t", "taken", "thinktwice", "tighten", "traded",
     "tried", "two", "unkept", "unlocking", "unreadable", "untraded", "unusable", "vital", "waiting", "with",
