@@ -10,7 +10,7 @@ from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
 from tests.worker.planted_store import world
-from worker.review import plan_folder
+from worker.review import plan_folder, playbook_files
 
 HOUR = 3_600 * 10**9
 RISK = "set the risk of buys_strength to 0.2 %"
@@ -175,7 +175,7 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
 
 def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypatch):
     plan = made(planted)
-    write = plan_folder.write_in_force
+    write = playbook_files.write_in_force
     written = []
 
     def crash(*given, **named):
