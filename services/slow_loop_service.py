@@ -103,7 +103,7 @@ class SlowLoopService(Stateful):
             trials,
             self.facts,
             journal,
-            Effects(self.retire_changed, policy_loop.replan),
+            Effects(self.retire_changed, policy_loop.replan, self.counters.applied),
             asks=approval == "ask" or (approval == "" and not market_waits),
         )
 

@@ -49,10 +49,12 @@ class Effects:
     Attributes:
         entered: journals versions that moved and retires policies of those replaced.
         replanned: retires every frozen policy.
+        applied: counts the actions of verdicts that were carried out.
     """
 
     entered: Callable[[tuple[PlaybookVersion, ...], int], None]
     replanned: Callable[[], None]
+    applied: Counter[str]
 
 
 @dataclass
@@ -186,6 +188,11 @@ class PlanDesk(Stateful):
         else:
             self._approve(waiting, AUTO, now)
 
+    def document(self) -> dict[str, Any]:
+        """Plans made, those that wait, and how the others ended, as the run's document tells them."""
+        ended = dict(sorted(self.counters.ended.items()))
+        return {"made": self.counters.made, "waiting": len(self.waiting), "ended": ended}
+
     @property
     def next_deadline(self) -> int | None:
         """When the first plan that waits expires, ns."""
@@ -268,12 +275,13 @@ class PlanDesk(Stateful):
         except StepFailed as failed:
             return self._failed(waiting, failed, now, started)
         for item in done:
-            self._enter(item, now)
+            self._enter(plan, item, now)
             self._rows.step(waiting, item.step, "done", item.versions, None, now)
         return self._phase2(waiting, done, now, started)
 
-    def _enter(self, item: ExecutedStep, now: int) -> None:
+    def _enter(self, plan: ChangePlan, item: ExecutedStep, now: int) -> None:
         self._effects.entered(item.versions, now)
+        self._effects.applied.update([item.step.action.kind] if plan.verdict_id is not None else [])
         if item.key is not None:
             self._trials.promoted(item.key, now)
         else:

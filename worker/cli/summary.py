@@ -51,7 +51,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         ("Policy loop", _policy(document)),
         *((("Model", _model(document)),) if _asks_models(document) else ()),
         ("High-level reflection", _slow(document)),
-        ("Judge", _judge(document["judge"])),
+        ("Judge", _judge(document)),
         ("Journal", _journal(document)),
     ):
         console.print()
@@ -205,9 +205,12 @@ def _slow(document: Document) -> Rows:
     yield "playbook versions", counts(document["playbooks"]["versions"])
 
 
-def _judge(judge: Document) -> Rows:
-    yield "at the boundary", counts(judge["boundary"])
-    yield "replans", counts(judge["replans"])
+def _judge(document: Document) -> Rows:
+    yield "at the boundary", counts(document["judge"]["boundary"])
+    yield "replans", counts(document["judge"]["replans"])
+    plans = document.get("plans", {"made": 0})
+    if plans["made"]:
+        yield "change plans", f"{plans['made']:,}   waiting {plans['waiting']:,}   {counts(plans['ended'])}"
 
 
 def _journal(document: Document) -> Rows:

@@ -74,11 +74,13 @@ async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bo
     facts = await read_plan_facts(store, asked.run, asked.settings, trades=asked.trades)
     before = await store.plans.all(asked.run.run_id)
     missed = bool(before) and before[0].state in MISSED
-    context = DetectionContext(live=asked.trades, last_plan_failed=missed, forced=forced)
-    said = detect_two_phase(text, context, asked.settings.plans)
     read = await read_change(
         text, facts.definitions, asked.settings, os.environ, symbols=asked.run.data["symbols"], now=facts.at
     )
+    context = DetectionContext(
+        live=asked.trades, last_plan_failed=missed, forced=forced, typed=read.model is None
+    )
+    said = detect_two_phase(text, context, asked.settings.plans)
     plan = drafted(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
     return await _kept(store, asked, plan, said, began, read.reasoning)
 

@@ -99,6 +99,7 @@ class RunResult:
                 "actions": dict(sorted(slow.applied.items())),
                 "refused": dict(sorted(slow.refused.items())),
             },
+            "plans": session.slow_loop.plans.document(),
             "deliberation": texts_document((policy.texts, slow.texts)),
             "playbooks": {"versions": session.lifecycle.counts()},
             "journal": {

@@ -1,7 +1,6 @@
 """Plans of a run: every revision kept, decided once, claimed once, moved by the journal; on every dialect."""
 
 import asyncio
-import time
 
 import pytest
 from sqlalchemy import update
@@ -377,7 +376,7 @@ def test_damaged_plan_is_told_as_such(address, column):
     with_run(address, kept(scenario))
 
 
-def test_list_of_a_thousand_plans_reads_none_of_their_texts_and_takes_no_tenth_of_a_second(tmp_path):
+def test_list_of_a_thousand_plans_reads_none_of_their_texts(tmp_path):
     address = f"sqlite:///{tmp_path}/store.db"
 
     async def scenario(store):
@@ -391,16 +390,10 @@ def test_list_of_a_thousand_plans_reads_none_of_their_texts_and_takes_no_tenth_o
                 for n in range(999)
             ]
             await connection.execute(change_plans.insert(), rows)
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            found = await store.plans.all()
-            times.append(time.perf_counter() - start)
-        return len(found), min(times), await store.plans.waiting(), await store.plans.waiting(runs[1])
+        found = await store.plans.all()
+        return len(found), await store.plans.waiting(), await store.plans.waiting(runs[1])
 
-    count, took, waiting, of_run = of_store(address, scenario)
-    assert (count, waiting, of_run) == (1_000, 1_000, 250)
-    assert took < 0.1
+    assert of_store(address, scenario) == (1_000, 1_000, 250)
 
 
 def test_store_of_an_earlier_revision_has_no_plans_until_it_is_upgraded(tmp_path):

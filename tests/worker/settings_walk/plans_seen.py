@@ -2,21 +2,28 @@
 
 import os
 from asyncio import run
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from schemas.errors import ConfigError
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction
 from services.plans.detection import DetectionContext, detect_two_phase
+from services.plans.editing import plan_diff
 from services.plans.text_forms import UnreadableText
 from services.playbooks.loader import load_playbooks
+from services.store import open_store
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.services.plans.desks import NAME, DeskWorld, desk_world, risk
+from tests.services.store.stores import new_run
 from tests.worker.settings_walk.walking import Entry, content
 from tests.worker.wire import wire
+from worker.cli.plans import _edited
 from worker.review.change_texts import read_change
+from worker.review.plan_making import in_wall_time
 
 REPLAN = JudgeAction(kind="replan", reason="the cluster loses")
 LESS = JudgeAction(
@@ -75,6 +82,25 @@ def moved(settings: Settings) -> Any:
     return [reason for reason in world.decide(plan)["reasons"] if "ATR" in reason]
 
 
+def may_edit(settings: Settings) -> Any:
+    """Whether a command edits a plan of a run with these settings."""
+    plan = in_wall_time(_world(settings).plan(risk(0.004), folder=str(Path("out").absolute())), 10**15)
+
+    async def edits() -> Any:
+        async with await open_store("sqlite:///walk.db", create=True) as store:
+            made = await store.runs.create(new_run(config=settings.payload()))
+            await store.plans.put(made.run_id, plan)
+        try:
+            before, after = await _edited(
+                plan.plan_id, ["steps.1.value=0.003"], [], None, "ann", made.run_id, "sqlite:///walk.db"
+            )
+        except ConfigError as error:
+            return str(error).replace(made.run_id, "it")
+        return plan_diff(before, after.plan)
+
+    return run(edits())
+
+
 def _world(settings: Settings) -> DeskWorld:
     return desk_world(**{name: getattr(settings.plans, name) for name in type(settings.plans).model_fields})
 
@@ -89,6 +115,7 @@ PLANS: dict[str, Entry] = {
     "plans.live_threshold": Entry(0.75, detected),
     "plans.analysis_tokens": Entry(100, read_tokens, ASKING),
     "plans.execution_tokens": Entry(16, settled),
+    "plans.allow_edit": Entry(False, may_edit),
     "plans.expires_s": Entry(1_000_000.0, settled, ASKED),
     "plans.expires_bars": Entry(10, settled, ASKED),
     "plans.max_move_atr": Entry(0.01, moved, ASKED),
