@@ -302,6 +302,8 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
     assert "leave out --into" in planted.complaint(
         "plans", "make", "--text", RISK, "--run", run_id, "--into", "b"
     )
+    assert answered(planted, "status", run_id)["plans_waiting"] == 1
+    assert "plans      1 change plan waits for a decision" in planted.run("status", run_id).stdout
     done = approve(planted, plan, "--by", "ann")
     assert done["state"] == "approved"
     (asked,) = answered(planted, "requests", run_id)
