@@ -7,13 +7,14 @@ import os
 import signal
 import socket
 import time
+from typing import Any
 
 import pytest
 
 from schemas.errors import ConfigError
+from schemas.judge import JudgeAction
 from schemas.settings import Settings
 from services.store import open_store
-from tests.services.plans.desks import replan
 from tests.worker.live.paper_runs import Killed, RunningFeed, killed, waiting_feed
 from tests.worker.live.paper_runs import traded as paper
 from tests.worker.operations.operated_paper import (
@@ -183,10 +184,11 @@ def test_change_plan_that_waits_is_told_once_with_its_deadline_and_command(tmp_p
                     await process.traded.committing.caught_up()
                 if number == 20:
                     session = process.traded.stepper.session
-                    action, source = replan().action, ("r" * 16, "v" * 16)
+                    action = JudgeAction(kind="replan", reason="a lesson")
+                    source = ("r" * 16, "v" * 16)
                     seen.append(session.slow_loop.plans.of_verdict([action], session.clock.now, *source))
 
-            seen = []
+            seen: list[Any] = []
             bars = embedded_bars("2009-01-01", "2009-03-31").select(("AAPL",))
             around = OperatedMonitor(prepared_for(settings, there))
             process = PaperProcess(settings, RunningFeed(bars, between), store, "host:1:a", around)
