@@ -5,6 +5,7 @@ from typing import Any
 
 from schemas.episode import Episode
 from schemas.judge import BoundaryVerdict, ReplanVerdict
+from schemas.plan import ChangePlan
 from schemas.playbook import PlaybookVersion
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
@@ -44,6 +45,10 @@ ARTEFACTS: dict[str, Decode] = {
         with_moments(payload["report"])
     ),
     "replan_verdict": lambda payload: ReplanVerdict.model_validate(payload["verdict"]),
+    "two_phase_phase1_complete": lambda payload: (
+        payload["plan"] and ChangePlan.model_validate(payload["plan"])
+    ),
+    "plan_decided": lambda payload: payload["plan"] and ChangePlan.model_validate(payload["plan"]),
     "feed_anomaly": lambda payload: FeedAnomalyKind(payload["anomaly"]),
 }
 # Payloads without a contract: what readers of today take out of them.
@@ -58,6 +63,17 @@ FIELDS = {
     "operator_command": {"kind", "number", "payload"},
     "shadow_trials": {"trials"},
     "run_finished": {"bars", "end", "open_positions"},
+    "two_phase_phase1_start": {"plan_trigger", "report_id", "verdict_id"},
+    "plan_step": {"kind", "number", "phase", "plan_hash", "plan_id", "reason", "state", "versions"},
+    "two_phase_phase2_complete": {
+        "phase",
+        "plan_edited",
+        "plan_hash",
+        "plan_id",
+        "plan_length",
+        "status",
+        "tools_used",
+    },
     "measure_renewed": {"expires_at", "measure", "shown", "since", "until", "version_hash"},
 }
 

@@ -12,6 +12,7 @@ import pytest
 from schemas.errors import ConfigError
 from services.journal.chain import JournalRow, check_chain
 from services.journal.index import JournalIndex
+from services.journal.kinds import PLAN_KINDS
 from services.journal.references import check_references
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -143,6 +144,7 @@ def test_golden_store_holds_what_a_run_can_hold(tmp_path) -> None:
     kinds = asyncio.run(play())
     taken_in = {"feed_anomaly", "answer_arrived", "operator_command", "entries_blocked"}
     thought = {"policy_frozen", "episode", "high_level_report", "replan_verdict", "envelope_breach"}
+    thought |= PLAN_KINDS
     assert kinds[PAPER] >= taken_in | thought
     assert kinds[BACKTEST] >= {"policy_frozen", "episode", "run_finished"}
     tables: dict[str, Any] = newest().facts["tables"]

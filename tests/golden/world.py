@@ -6,14 +6,18 @@ from typing import Any
 
 from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import content_id
+from schemas.judge import JudgeAction
+from schemas.plan import ChangePlan
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import RuntimeSettings, Settings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, series_of
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
+from services.plans.drafting import Proposed, draft
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import stored_text
 from services.store import NewRun, Store, open_store
+from services.store.change_plans import Operator
 from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
@@ -37,6 +41,7 @@ ASKED: dict[int, tuple[RequestKind, dict[str, Any]]] = {
     400: ("replan", {"report_id": None}),
 }
 KINDS = FeedAnomalyKind
+PLANNED = 380  # the row at which an operator plans a change and approves it
 PAPER, BACKTEST = "r0001", "r0002"
 
 
@@ -79,16 +84,42 @@ async def traded(store: Store) -> None:
     async def between(number: int) -> None:
         await asyncio.sleep(0.003)  # answers come within a row or two
         done = process.traded.stepper.rows if number else 0
+        if done == PLANNED and done not in asked:
+            asked.add(done)
+            await planned(store, process.traded.stepper.session)
+            await answered(store)
         if done in ASKED and done not in asked:
             asked.add(done)
             await store.operator.put(PAPER, *ASKED[done])
-            await asyncio.sleep(0.1)  # it is carried out at this row
+            await answered(store)  # it is carried out at this row
 
     asked: set[int] = set()
     feed = RunningFeed(bars(), between, planted(bars()))
     around = NullMonitor(lambda kind, detail: None)
     process = PaperProcess(settings(), feed, store, OWNER, around, look_s=0.01)
     await process.run("golden")
+
+
+async def answered(store: Store) -> None:
+    """Wait until the process has answered what waits, or a few seconds."""
+    for _ in range(200):
+        if not await store.operator.waiting(PAPER):
+            return
+        await asyncio.sleep(0.02)
+
+
+async def planned(store: Store, session: Session) -> None:
+    """A change plan that is approved and carried out at the next row."""
+    now = session.clock.now
+    action = JudgeAction(
+        kind="set_risk_fraction", playbook_id="channel_breakout", value=0.004, reason="golden"
+    )
+    facts = session.slow_loop.plans.facts(now)
+    plan = draft([Proposed(action)], facts, "text", understanding="less risk")
+    assert isinstance(plan, ChangePlan)
+    await store.plans.put(PAPER, plan)
+    who = Operator("golden", MADE_AT, now)
+    await store.plans.approve(PAPER, plan.plan_id, plan.content_hash, who)
 
 
 async def reflected(

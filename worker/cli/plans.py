@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import print_json, print_line
+from worker.cli.console import print_json, print_line, print_page
 from worker.cli.options import (
     DbOption,
     JsonOption,
@@ -158,17 +158,20 @@ async def _listed(run: str | None, db: str | None) -> "list[PlanRecord]":
 
 
 def _render(found: "Sequence[PlanRecord]") -> None:
-    from rich.table import Table
-
-    from worker.cli.console import print_table
+    """A line for each plan; thousands of them are no table that has to be measured."""
     from worker.pages.figures import shown_time
 
-    table = Table("plan", "run", "revision", "state", "from", "made", "expires", box=None)
-    for record in found:
-        moments = (shown_time(record.made_at), shown_time(record.expires_at))
-        row = (record.plan_id, record.run_id, str(record.revision), record.state, record.trigger, *moments)
-        table.add_row(*row)
-    print_table(table)
+    rows = [("plan", "run", "revision", "state", "from", "made", "expires")]
+    rows += [
+        (
+            *(record.plan_id, record.run_id, str(record.revision), record.state, record.trigger),
+            *(shown_time(record.made_at), shown_time(record.expires_at)),
+        )
+        for record in found
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    print_page("".join(f"{visible(line)}\n" for line in lines))
 
 
 @app.command("show")

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from schemas.errors import StoreError
 from services.model_calls.quoting import counted
 from services.store import open_store
 from services.store.database_time import now_ms
@@ -53,8 +54,11 @@ async def plans_waiting(patient: DoctorContext) -> Finding:
     url = parse_url(patient.settings.runtime.db)
     if url.path is not None and not url.path.exists():
         return Finding("plans_waiting", "ok", "there is no store yet")
-    async with await open_store(patient.settings.runtime.db, create=False) as opened:
-        count = await opened.plans.waiting(now=time.time_ns()) if opened.has_plan_tables else 0
+    try:
+        async with await open_store(patient.settings.runtime.db, create=False) as opened:
+            count = await opened.plans.waiting(now=time.time_ns()) if opened.has_plan_tables else 0
+    except StoreError:
+        return Finding("plans_waiting", "ok", "not known: the check of the store says why")
     if count:
         step = "see `thinktwice plans list --state awaiting_approval`"
         return Finding(

@@ -11,8 +11,7 @@ from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised
 from services.playbooks.writing import demand_writable, written_manifest
-from worker.review.playbook_files import in_force, write_in_force
-from worker.review.replan_outcome import renewed, version_of
+from worker.review.playbook_files import in_force, renewed, version_of, write_in_force
 
 if TYPE_CHECKING:
     from services.store import Store

@@ -10,6 +10,7 @@ from typing import Any
 from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import VersionState
+from services.playbooks.measures import revised
 from services.playbooks.writing import MANIFEST, named_files, write_playbooks
 
 OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
@@ -19,6 +20,20 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     """The latest state of every version, from transitions in order."""
     latest = {version.definition.content_hash: version for version in history}
     return tuple(latest.values())
+
+
+def version_of(payload: Mapping[str, Any]) -> PlaybookVersion:
+    """The transition that a `playbook_version` row tells."""
+    fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
+    return PlaybookVersion.model_validate(fields)
+
+
+def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
+    """The version as it stands once one of its measures goes on."""
+    found = (
+        version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
+    )
+    return revised(next(found), expires_at=payload["expires_at"])
 
 
 def write_in_force(

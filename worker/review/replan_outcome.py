@@ -5,7 +5,7 @@ report itself.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,8 @@ from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
-from services.playbooks.measures import revised
 from services.playbooks.version_diff import changes
-from worker.review.playbook_files import OPEN, shown_version
+from worker.review.playbook_files import OPEN, renewed, shown_version, version_of
 from worker.review.replanning import Effect
 
 Parent = Callable[[str], PlaybookDefinition]
@@ -83,20 +82,6 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
         tuple(_in_run(action, verdict.report_id, moved, refused) for action in verdict.actions),
         tuple(history),
     )
-
-
-def version_of(payload: Mapping[str, Any]) -> PlaybookVersion:
-    """The transition that a `playbook_version` row tells."""
-    fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
-    return PlaybookVersion.model_validate(fields)
-
-
-def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
-    """The version as it stands once one of its measures goes on."""
-    found = (
-        version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
-    )
-    return revised(next(found), expires_at=payload["expires_at"])
 
 
 def _in_run(

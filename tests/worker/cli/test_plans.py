@@ -10,7 +10,7 @@ from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
 from tests.worker.planted_store import world
-from worker.review.playbook_files import write_in_force
+from worker.review import plan_folder, playbook_files
 
 HOUR = 3_600 * 10**9
 RISK = "set the risk of buys_strength to 0.2 %"
@@ -175,14 +175,14 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
 
 def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypatch):
     plan = made(planted)
-    write = write_in_force
+    write = playbook_files.write_in_force
     written = []
 
     def crash(*given, **named):
         written.append(write(*given, **named))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("worker.review.plan_folder.write_in_force", crash)
+    monkeypatch.setattr(plan_folder, "write_in_force", crash)
     died = planted.run("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
     assert died.exit_code == 130
     assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "executing"
@@ -302,6 +302,8 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
     assert "leave out --into" in planted.complaint(
         "plans", "make", "--text", RISK, "--run", run_id, "--into", "b"
     )
+    assert answered(planted, "status", run_id)["plans_waiting"] == 1
+    assert "plans      1 change plan waits for a decision" in planted.run("status", run_id).stdout
     done = approve(planted, plan, "--by", "ann")
     assert done["state"] == "approved"
     (asked,) = answered(planted, "requests", run_id)

@@ -15,6 +15,8 @@ from schemas.settings import Settings
 from services.store import open_store
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer
+from tests.services.store.plans import MADE, change_plan
+from tests.services.store.stores import new_run
 from tests.worker.wire import wire
 from worker.doctor import machine_checks, store_checks
 from worker.doctor.checks import DoctorContext, Finding, run_checks
@@ -326,3 +328,16 @@ def test_doctor_tells_a_key_that_is_turned_away(doctor, monkeypatch, provider):
     assert found["state"] == "failed"
     assert "HTTP 401 authentication_error" in found["found"]
     assert "check the key" in found["next_step"]
+
+
+def test_doctor_counts_change_plans_that_wait_for_a_person(doctor):
+    async def made():
+        async with await open_store("sqlite:///thinktwice.db", create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            for number in range(2):
+                await store.plans.put(run_id, change_plan(MADE + number))
+
+    asyncio.run(made())
+    found = doctor(code=0)["plans_waiting"]
+    assert (found["state"], found["found"]) == ("warning", "2 change plans for a person to decide")
+    assert found["next_step"] == "see `thinktwice plans list --state awaiting_approval`"

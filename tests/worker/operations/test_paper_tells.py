@@ -7,13 +7,15 @@ import os
 import signal
 import socket
 import time
+from typing import Any
 
 import pytest
 
 from schemas.errors import ConfigError
+from schemas.judge import JudgeAction
 from schemas.settings import Settings
 from services.store import open_store
-from tests.worker.live.paper_runs import Killed, killed, waiting_feed
+from tests.worker.live.paper_runs import Killed, RunningFeed, killed, waiting_feed
 from tests.worker.live.paper_runs import traded as paper
 from tests.worker.operations.operated_paper import (
     free_port,
@@ -169,6 +171,36 @@ def test_experiment_that_has_ended_waits_for_a_person(tmp_path):
     assert set(waits[0]["detail"]["evidence"]) >= {"n", "e_value"}
     assert waits[0]["summary"].startswith("the judge's experiment buys_strength version 2 has ended")
     assert f"replan {waits[0]['detail']['report_id']} --run r0001" in waits[0]["detail"]["command"]
+
+
+def test_change_plan_that_waits_is_told_once_with_its_deadline_and_command(tmp_path):
+    settings = settings_of(tmp_path)
+
+    async def play():
+        async with receiving() as there, await open_store(settings.runtime.db, create=True) as store:
+
+            async def between(number):
+                if number:
+                    await process.traded.committing.caught_up()
+                if number == 20:
+                    session = process.traded.stepper.session
+                    action = JudgeAction(kind="replan", reason="a lesson")
+                    source = ("r" * 16, "v" * 16)
+                    seen.append(session.slow_loop.plans.of_verdict([action], session.clock.now, *source))
+
+            seen: list[Any] = []
+            bars = embedded_bars("2009-01-01", "2009-03-31").select(("AAPL",))
+            around = OperatedMonitor(prepared_for(settings, there))
+            process = PaperProcess(settings, RunningFeed(bars, between), store, "host:1:a", around)
+            await process.run("test")
+            return seen[0], [one for one in news(there) if one["kind"] == "approval_waits"]
+
+    with configure_logging(settings):
+        plan, told = asyncio.run(play())
+    assert [one["detail"]["plan_id"] for one in told] == [plan.plan_id]
+    assert told[0]["detail"]["plan_hash"] == plan.content_hash
+    assert told[0]["detail"]["command"] == f"thinktwice plans show {plan.plan_id} --run r0001"
+    assert told[0]["summary"].startswith(f"plan {plan.plan_id} waits for a decision until 2009-")
 
 
 @pytest.mark.parametrize(("event", "level"), [*LEVELS.items(), ("report_heard", logging.INFO)])
