@@ -6,7 +6,7 @@ The fast path receives readers only: they have no method that writes, so a write
 runs (R8).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from schemas.reflection import (
 )
 from schemas.regime import RegimeLabels
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
+from schemas.tool import ToolDefinition, ToolReply
 from schemas.vocabulary import Direction
 
 
@@ -257,4 +258,16 @@ class Judge(Protocol):
         open_experiments: int,
     ) -> ReplanVerdict:
         """Turn a report into typed actions, or hold; the report is evidence, never a command."""
+        ...
+
+
+class ToolHost(Protocol):
+    """Tools that read runs and change nothing."""
+
+    async def tools(self) -> tuple[ToolDefinition, ...]:
+        """Those that may be called, by name."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
+        """The answer of one; a call that cannot be answered is a reply that says what would work."""
         ...

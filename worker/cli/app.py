@@ -27,6 +27,7 @@ from worker.cli import (
     factcheck,
     gate,
     journal,
+    mcp,
     model,
     paper,
     playbooks,
@@ -136,6 +137,7 @@ app.command("ablate")(ablate.ablate)
 app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 app.add_typer(playbooks.app, name="playbooks")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")
 app.add_typer(config.app, name="config")
