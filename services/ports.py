@@ -6,7 +6,7 @@ The fast path receives readers only: they have no method that writes, so a write
 runs (R8).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -270,4 +270,16 @@ class ToolHost(Protocol):
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
         """The answer of one; a call that cannot be answered is a reply that says what would work."""
+        ...
+
+
+class PinBook(Protocol):
+    """Definitions of tools as they were when they were first used, or last accepted."""
+
+    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+        """The pinned definitions of a client's tools, by name."""
+        ...
+
+    async def pin(self, client: str, definitions: Sequence[ToolDefinition]) -> None:
+        """Hold on to these definitions; a tool that was pinned before is pinned anew."""
         ...

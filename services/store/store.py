@@ -20,7 +20,8 @@ from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
-from services.store.tables import OPERATOR, SEALS, TRADING, TRIALS, WORKER, metadata
+from services.store.tables import OPERATOR, SEALS, TOOL_PINS, TRADING, TRIALS, WORKER, metadata
+from services.store.tool_pins import ToolPins
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
 from services.store.urls import StoreUrl, parse_url
@@ -61,6 +62,7 @@ class Store:
         self.operator = OperatorRequests(engine, url)
         self.savepoints = SavepointRepository(engine, url)
         self.trials = TrialRepository(engine, url, there=tables >= TRIALS)
+        self.tool_pins = ToolPins(engine, url, there=tables >= TOOL_PINS)
 
     async def close(self) -> None:
         """Release every connection."""

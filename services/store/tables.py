@@ -6,7 +6,7 @@ act (`leases`), what became of each slot (`slot_claims`), what was reported, wha
 what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
 `seals` are hashes of what is stored beside the journal. `trials` is the ledger of what was tried: its rows
-refer to runs and outlive them.
+refer to runs and outlive them. `tool_pins` are definitions of tools of other servers, as they were accepted.
 """
 
 from sqlalchemy import (
@@ -29,6 +29,7 @@ OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
 TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
 SEALS = frozenset({"seals"})
 TRIALS = frozenset({"trials"})
+TOOL_PINS = frozenset({"tool_pins"})
 ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 runs = Table(
@@ -247,4 +248,14 @@ trials = Table(
     Column("candidates", BigInteger, nullable=False),
     Column("promotions", BigInteger, nullable=False),
     Column("ledger", Text, nullable=False),
+)
+
+tool_pins = Table(
+    "tool_pins",
+    metadata,
+    Column("client", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("pinned_ms", BigInteger, nullable=False),
 )

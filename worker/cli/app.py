@@ -40,6 +40,7 @@ from worker.cli import (
     scenarios,
     schema,
     status,
+    tools,
     trials,
     verify,
     why,
@@ -140,6 +141,7 @@ app.add_typer(playbooks.app, name="playbooks")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")
+app.add_typer(tools.app, name="tools")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(data.app, name="data")

@@ -76,7 +76,7 @@ def mcp(
         return
     chosen = _transport(transport)
     moment = None if at is None else time_option(at, "--at")
-    _demand_extra()
+    demand_extra()
     from worker.mcp_server.serving import HttpAddress
     from worker.operations.endpoint_access import guard
     from worker.operations.logs import configure_logging
@@ -139,11 +139,16 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _demand_extra() -> None:
+def demand_extra() -> None:
+    """Refuse what needs the SDK where it is not installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        raise ConfigError(f"the MCP server needs the package mcp: {INSTALL}")
+        raise ConfigError(f"MCP needs the package mcp: {INSTALL}")
 
 
 async def _served(address: str, run: str | None, at: int | None, http: "HttpAddress | None") -> None:

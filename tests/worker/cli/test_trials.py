@@ -108,7 +108,7 @@ def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_count
     assert "5 runs of older versions noted nothing for the ledger of trials" in done.stderr
     done = command(tmp_path, "backtest", *BARS, "--seed", "7")
     assert "ledger" not in done.stdout
-    assert "/t.db was upgraded from revision '0006' to '0007': an older version of this" in done.stderr
+    assert "/t.db was upgraded from revision '0006' to '0008': an older version of this" in done.stderr
     assert "upgraded" not in command(tmp_path, "backtest", *BARS, "--seed", "7").stderr
     assert [one["configurations"] for one in told(tmp_path)["ranges"]] == [1]
 
