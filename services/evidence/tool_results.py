@@ -92,6 +92,7 @@ class EpisodeSeen(Contract):
     exit_reason: str
     failure_mode: str | None
     conviction: float
+    fill_id: str | None = Field(description="the fill that closed it, for explain_fill")
     row: FactRow
 
 

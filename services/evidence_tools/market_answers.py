@@ -87,7 +87,7 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
     )
     matching = chosen_of(view.episodes, subject)
     page, cursor = page_of(matching, arguments, _place, newest_first=True)
-    seen = tuple(_episode(known) for known in page)
+    seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     trades = [known.episode for known in matching]
     modes = Counter(str(trade.failure_mode) for trade in trades if trade.failure_mode is not None)
     return told.EpisodeResult(
@@ -113,7 +113,7 @@ def _figures(trades: list[Episode]) -> dict[str, float]:
     return {name: float(way(trades)) for name, way in ways.items() if way is not None}
 
 
-def _episode(known: KnownEpisode) -> told.EpisodeSeen:
+def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
     trade = known.episode
     names = told.EpisodeSeen.model_fields.keys() & Episode.model_fields.keys()
     same = {name: getattr(trade, name) for name in names - {"exit_reason", "failure_mode"}}
@@ -124,6 +124,7 @@ def _episode(known: KnownEpisode) -> told.EpisodeSeen:
         exited=iso(trade.exit_label),
         exit_reason=str(trade.exit_reason),
         failure_mode=mode,
+        fill_id=fill_id,
         row=known.row,
     )
 

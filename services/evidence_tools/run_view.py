@@ -63,6 +63,19 @@ class RunView:
         ]
 
     @cached_property
+    def _exits(self) -> dict[tuple[str | None, str], list[Event]]:
+        found: dict[tuple[str | None, str], list[Event]] = {}
+        for event in self.index.of_kind("exit_filled"):
+            found.setdefault((event.row.symbol, event.payload["policy_id"]), []).append(event)
+        return found
+
+    def exit_of(self, known: KnownEpisode) -> str | None:
+        """Id of the fill that closed a trade: the last exit of its policy before its row."""
+        exits = self._exits.get((known.episode.symbol, known.episode.policy_id), [])
+        ids = [event.payload["fill_id"] for event in exits if event.row.seq < (known.row.seq or 0)]
+        return ids[-1] if ids else None
+
+    @cached_property
     def past_runs(self) -> dict[str, PastRun]:
         """Runs of the slow loop that wrote a report, by its id."""
         past = PastRuns()

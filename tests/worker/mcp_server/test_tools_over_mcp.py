@@ -106,6 +106,24 @@ def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
     assert (figures["trades"], figures["total_r"]) == (len(r), pytest.approx(sum(r)))
 
 
+def test_fill_that_an_episode_names_is_its_exit(stored):
+    async def scenario():
+        async with client_of(stored) as client:
+            told = (await client.call_tool("episodes", {"limit": 100})).structured_content["episodes"]
+            first = await client.call_tool("explain_fill", {"fill_id": told[0]["fill_id"]})
+            return told, first.structured_content["steps"][0]
+
+    told, root = asyncio.run(scenario())
+    fills = {payload["fill_id"]: payload for _, payload in rows_of(stored, "exit_filled")}
+    episodes = {payload["episode_id"]: payload["episode"] for _, payload in rows_of(stored, "episode")}
+    assert len({episode["fill_id"] for episode in told}) == len(told)
+    for episode in told:
+        fill = fills[episode["fill_id"]]
+        assert fill["policy_id"] == episodes[episode["episode_id"]]["policy_id"]
+        assert fill["bar_label"] == episodes[episode["episode_id"]]["exit_label"]
+    assert root["facts"]["bar_label"] == told[0]["exited"]
+
+
 REFUSED = [
     ("episodes", {"sybol": "IBM"}, "Did you mean 'symbol'?"),
     ("episodes", {"symbol": "IBN"}, "Did you mean 'IBM'?"),
