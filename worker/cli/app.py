@@ -17,17 +17,14 @@ from services.store.open_files import too_few_files
 from worker.cli import (
     ablate,
     backtest,
-    calibration,
     check,
     config,
     data,
     db,
-    deliberate,
     doctor,
-    factcheck,
+    evidence,
     gate,
     journal,
-    mcp,
     model,
     paper,
     playbooks,
@@ -40,7 +37,6 @@ from worker.cli import (
     scenarios,
     schema,
     status,
-    tools,
     trials,
     verify,
     why,
@@ -129,19 +125,15 @@ app.command("requests")(requests.requests)
 app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
-app.command("factcheck")(factcheck.factcheck)
-app.command("calibration")(calibration.calibration)
-app.command("deliberate")(deliberate.deliberate)
+evidence.add_commands(app)
 app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)
 app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 app.add_typer(playbooks.app, name="playbooks")
-app.add_typer(mcp.app, name="mcp")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")
-app.add_typer(tools.app, name="tools")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
 app.add_typer(data.app, name="data")
