@@ -261,6 +261,14 @@ class Judge(Protocol):
         ...
 
 
+class ToolProgress(Protocol):
+    """Is told how far a tool is."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """What is done, of how much, and what comes next."""
+        ...
+
+
 class ToolHost(Protocol):
     """Tools that read runs and change nothing."""
 
@@ -268,8 +276,13 @@ class ToolHost(Protocol):
         """Those that may be called, by name."""
         ...
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
-        """The answer of one; a call that cannot be answered is a reply that says what would work."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
+    ) -> ToolReply:
+        """The answer of one; a call that cannot be answered is a reply that says what would work.
+
+        `progress` is told where a tool takes long.
+        """
         ...
 
 

@@ -26,7 +26,7 @@ from schemas.settings.planner import ToolServer
 from schemas.tool import ToolDefinition, ToolReply
 from services.evidence.tools import shown
 from services.model_calls.quoting import visible, visible_json
-from services.ports import PinBook
+from services.ports import PinBook, ToolProgress
 
 LOG = logging.getLogger("thinktwice.tools")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -118,7 +118,9 @@ class McpTools:
         self._usable = None
         return [OfferedTool(item, item.content_hash) for item in listed]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
+    ) -> ToolReply:
         """The answer of one tool, as data."""
         known = [definition.name for definition in await self.tools()]
         if name in self._refused:
@@ -131,7 +133,8 @@ class McpTools:
             return _failed(f"server {self.name} does not answer: ask without it, or start it")
         try:
             async with asyncio.timeout(self._deadline_s):
-                return self._reply(name, await self._client.call_tool(name, dict(arguments)))
+                result = await self._client.call_tool(name, dict(arguments), progress_callback=progress)
+                return self._reply(name, result)
         except TimeoutError:
             return _failed(f"{self.name}.{name} did not answer within {self._deadline_s:g} s: ask for less")
         except MCPError as error:

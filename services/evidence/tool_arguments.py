@@ -116,5 +116,22 @@ class PlanArguments(ToolArguments):
     rationale: str | None = Field(default=None, max_length=4_000)
 
 
+class RuleArguments(ToolArguments):
+    """A rule with a bracket, on the bars of a run up to the moment."""
+
+    run: RunName = LATEST
+    at: At = None
+    symbol: Symbol = None
+    entry: Rule = Field(
+        description="boolean rule, such as crosses_above(sma_10, sma_30); acts at the next open"
+    )
+    direction: Direction = "long"
+    stop_pct: float = Field(
+        default=0.02, gt=0, lt=1, description="distance of the stop, as a share of the fill"
+    )
+    target_pct: float = Field(default=0.04, gt=0, le=10, description="distance of the target, likewise")
+    time_stop_bars: int = Field(default=50, ge=1, le=500, description="bars until an exit at the open")
+
+
 class RunListArguments(PageArguments):
     """All runs of the store."""

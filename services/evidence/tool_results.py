@@ -159,3 +159,18 @@ class PlanResult(ToolResult):
     findings: tuple[dict[str, Any], ...]
     requested_revisions: tuple[str, ...]
     checks_run: tuple[str, ...]
+
+
+class RuleResult(ToolResult):
+    """What a rule would have traded after the run's costs; null where it traded nothing."""
+
+    trial: int = Field(description="number of the rule in the ledger of trials: it has been tried now")
+    bars: int = Field(description="present bars that it was tried on, the newest ones")
+    first_bar: str
+    last_bar: str
+    trades: int
+    win_rate: float | None
+    mean_r: float | None
+    total_r: float | None
+    exit_reasons: dict[str, int]
+    refused: dict[str, int]

@@ -1,6 +1,7 @@
 """The tools that read a run: their names, words and schemas, and the one door that their arguments pass.
 
-A tool changes nothing. What cannot be answered is refused in one sentence that says what would work.
+A tool changes nothing, but that a rule was tried is noted in the ledger of trials. What cannot be answered is
+refused in one sentence that says what would work.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ class EvidenceTool:
     description: str
     arguments: type[asked.ToolArguments]
     result: type[told.ToolResult]
+    reads_only: bool = True
 
     @property
     def definition(self) -> ToolDefinition:
@@ -36,6 +38,7 @@ class EvidenceTool:
             description=self.description,
             input_schema=self.arguments.model_json_schema(),
             output_schema=self.result.model_json_schema(),
+            reads_only=self.reads_only,
         )
 
 
@@ -89,6 +92,13 @@ TOOLS = {
             "Whether a plan would pass the fast reflection now, and what would pass instead.",
             asked.PlanArguments,
             told.PlanResult,
+        ),
+        EvidenceTool(
+            "backtest_rule",
+            "What an entry rule would have traded on a run's bars; the rule is noted as tried.",
+            asked.RuleArguments,
+            told.RuleResult,
+            reads_only=False,  # the note makes the next runs on these bars harder to please
         ),
     )
 }

@@ -1,6 +1,7 @@
 """Pins of tools in a store: a definition that changed since it was accepted is told from the one that was."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import delete, select
@@ -62,7 +63,7 @@ class ToolPins(Repository):
             for item in definitions:
                 own = (tool_pins.c.client == client) & (tool_pins.c.tool == item.name)
                 await connection.execute(delete(tool_pins).where(own))
-                row = {"client": client, "tool": item.name, "hash": item.content_hash}
+                row: dict[str, Any] = {"client": client, "tool": item.name, "hash": item.content_hash}
                 row |= {"definition": item.canonical_text(), "pinned_ms": now_ms(self._url.dialect)}
                 await connection.execute(tool_pins.insert().values(row))
 

@@ -11,7 +11,7 @@ from mcp import Client
 from schemas.settings import Settings
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import fewer_bars
-from worker.cli.mcp import opened_views
+from worker.cli.mcp import opened_views, trial_noting
 from worker.mcp_server.server import build_server
 from worker.review.evidence import store_tools
 from worker.runs.backtest import run_backtest
@@ -43,8 +43,9 @@ async def _run(*given: Any, **_: Any) -> Any:
 @asynccontextmanager
 async def server_of(path: Path, run: str | None = None, at: int | None = None) -> AsyncIterator[Any]:
     """The server as the command makes it, over a connection that only reads."""
-    async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
-        yield build_server(store_tools(await opened_views(store, run, at)))
+    address = f"sqlite:///{path}"
+    async with await open_store(address, create=False, read_only=True) as store:
+        yield build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
 
 
 @asynccontextmanager

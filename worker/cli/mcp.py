@@ -12,7 +12,9 @@ from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store import Store
+    from services.store.trials import TriedOn
     from worker.mcp_server.serving import HttpAddress
+    from worker.review.rule_trial import NoteTrial
     from worker.review.run_views import RunViews
 
 INSTALL = "pip install 'thinktwice[mcp]'"
@@ -158,8 +160,19 @@ async def _served(address: str, run: str | None, at: int | None, http: "HttpAddr
 
     store = await open_to_read(address, read_only=True)
     async with store:
-        server = build_server(store_tools(await opened_views(store, run, at)))
+        server = build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
         await (serve_stdio(server) if http is None else serve_http(server, http))
+
+
+def trial_noting(address: str) -> "NoteTrial":
+    """Enters a rule in a ledger of trials: the one thing that a server writes, on a connection of its own."""
+    from services.store import open_store
+
+    async def note(on: "TriedOn") -> int:
+        async with await open_store(address, create=False) as store:
+            return await store.trials.note_rule(on)
+
+    return note
 
 
 async def opened_views(store: "Store", run: str | None, at: int | None) -> "RunViews":

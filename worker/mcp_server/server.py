@@ -25,9 +25,6 @@ INSTRUCTIONS = (
     "stands on and the time that it is as of. R is profit after costs in units of the planned risk."
 )
 TTL_MS = 3_600_000
-READING = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
 SCHEME = re.compile(r"thinktwice://runs/([\w-]{1,64})/(summary|reports|playbooks)(?:/([\w-]{1,64}))?")
 RESOURCES = {
     "thinktwice://runs/{run}/summary": "What a run has earned so far, its newest report, what it has proven.",
@@ -85,7 +82,7 @@ class HostAnswers:
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool, as text and as data; a refusal is text alone."""
-        reply = await self._host.call(params.name, params.arguments or {})
+        reply = await self._host.call(params.name, params.arguments or {}, context.session.report_progress)
         return types.CallToolResult(
             content=[types.TextContent(text=reply.text)],
             structured_content=reply.content,
@@ -196,5 +193,10 @@ def _tool(known: ToolDefinition) -> types.Tool:
         description=known.description,
         input_schema=dict(known.input_schema),
         output_schema=None if known.output_schema is None else dict(known.output_schema),
-        annotations=READING,
+        annotations=types.ToolAnnotations(
+            read_only_hint=known.reads_only,
+            destructive_hint=False,
+            idempotent_hint=True,
+            open_world_hint=False,
+        ),
     )
