@@ -107,7 +107,8 @@ def test_bars_after_the_clock_change_nothing(stores):
 
 
 def test_rule_that_takes_too_long_or_is_cancelled_leaves_no_process(stores, monkeypatch):
-    started, make, begun = [], asyncio.create_subprocess_exec, {}
+    started, make = [], asyncio.create_subprocess_exec
+    begun: dict[str, asyncio.Event] = {}
 
     async def noted(*words, **given):
         started.append(await make(*words, **given))
