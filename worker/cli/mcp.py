@@ -8,9 +8,11 @@ import typer
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
 from worker.cli.options import DbOption, open_to_read, store_address
-from worker.runs.interrupts import run_async
+from worker.runs.interrupts import RunInterrupted, run_async
 
 if TYPE_CHECKING:
+    from signal import Signals
+
     from services.store import Store
     from services.store.trials import TriedOn
     from worker.mcp_server.serving import HttpAddress
@@ -91,7 +93,9 @@ def mcp(
         address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
     settings = load_settings(flags={"runtime.db": ("--db", db)}).settings
     with configure_logging(settings):
-        run_async(_served(settings.runtime.db, run, moment, address))
+        stopped_by = run_async(_served(settings.runtime.db, run, moment, address))
+    if stopped_by is not None:
+        raise RunInterrupted(stopped_by)
 
 
 @app.command("config")
@@ -153,7 +157,10 @@ def demand_extra() -> None:
         raise ConfigError(f"MCP needs the package mcp: {INSTALL}")
 
 
-async def _served(address: str, run: str | None, at: int | None, http: "HttpAddress | None") -> None:
+async def _served(
+    address: str, run: str | None, at: int | None, http: "HttpAddress | None"
+) -> "Signals | None":
+    """Serve until the client leaves, or until the signal that comes back."""
     from worker.mcp_server.server import build_server
     from worker.mcp_server.serving import serve_http, serve_stdio
     from worker.review.evidence import store_tools
@@ -161,7 +168,10 @@ async def _served(address: str, run: str | None, at: int | None, http: "HttpAddr
     store = await open_to_read(address, read_only=True)
     async with store:
         server = build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
-        await (serve_stdio(server) if http is None else serve_http(server, http))
+        if http is not None:
+            return await serve_http(server, http, complain)
+        await serve_stdio(server)
+        return None
 
 
 def trial_noting(address: str) -> "NoteTrial":

@@ -1,7 +1,12 @@
 """How the server is reached: standard streams, or streamable HTTP with its guard."""
 
+import errno
 import hmac
-from collections.abc import Sequence
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +19,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
+from schemas.errors import ConfigError
 from worker.operations.endpoint import LOOPBACK_NAMES
 from worker.operations.endpoint_access import most_connections
+from worker.runs.interrupts import hear_stops, nothing_to_lose
 
 PATH = "/mcp"
 MOST_BODY = 65_536
@@ -54,9 +61,11 @@ class TokenGuard:
 
 
 async def serve_stdio(server: "Server[Any]") -> None:
-    """Serve whoever started this process, until standard input ends."""
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    """Serve whoever started this process, until standard input ends; Ctrl-C leaves at once."""
+    # The thread that waits for a line of standard input hears of no other end.
+    with nothing_to_lose():
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
 
 
 def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
@@ -82,19 +91,67 @@ def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
     )
 
 
-async def serve_http(server: "Server[Any]", address: HttpAddress) -> None:
-    """Serve HTTP until a signal ends it."""
+class HttpServer(uvicorn.Server):
+    """Ends at the signals that its command hears, and tells where it listens."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell_started = started
+        self.stopped_by: signal.Signals | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell so."""
+        await super().startup(sockets)
+        self._tell_started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Hear signals here: raised again by the library, they would break off what is being closed."""
+        hear_stops(self._stop)
+        yield
+
+    def _stop(self, signum: signal.Signals) -> None:
+        self.force_exit, self.should_exit, self.stopped_by = self.should_exit, True, signum
+
+
+async def serve_http(
+    server: "Server[Any]", address: HttpAddress, tell: Callable[[str], None]
+) -> signal.Signals | None:
+    """Serve HTTP until a signal ends it.
+
+    Args:
+        server: what is served.
+        address: where, and to whom.
+        tell: is told where it listens.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
     config = uvicorn.Config(
         http_app(server, address),
-        host=address.host,
-        port=address.port,
         log_config=None,
+        log_level="warning",
         access_log=False,
         proxy_headers=False,
         server_header=False,
         limit_concurrency=most_connections(),
     )
-    await uvicorn.Server(config).serve()
+    with _listening(address) as listening:
+        url = f"http://{_bracketed(address.host)}:{listening.getsockname()[1]}{PATH}"
+        http = HttpServer(config, lambda: tell(f"serving {url} until Ctrl-C"))
+        await http.serve(sockets=[listening])
+    return http.stopped_by
+
+
+def _listening(address: HttpAddress) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=most_connections())
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number in errno.errorcode else error
+        where = f"{address.host!r} port {address.port}"
+        raise ConfigError(f"cannot listen on {where}: {reason}; name another --port, or 0") from error
 
 
 def _bracketed(name: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +27,17 @@ from worker.start import main
 atexit.register(lambda: print(sorted({"numba", "pandas"} & set(sys.modules)), file=sys.stderr))
 main()
 """
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
 
 
 def command(stored, *words):
@@ -50,16 +62,7 @@ def test_server_over_standard_streams_lists_and_answers(stored, mode):
 
 def test_server_lists_its_tools_without_numba_or_pandas(stored):
     asked = [
-        {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            },
-        },
+        INITIALIZE,
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
     ]
@@ -143,6 +146,40 @@ def test_server_over_http_answers_both_protocols_with_the_token(stored):
     finally:
         process.terminate()
         process.wait(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("words", "signum", "code"),
+    [
+        (["--transport", "http", "--port", "0"], signal.SIGINT, 130),
+        (["--transport", "http", "--port", "0"], signal.SIGTERM, 143),
+        ([], signal.SIGINT, 130),
+    ],
+)
+def test_signal_ends_the_server_in_one_line(stored, words, signum, code):
+    program = [sys.executable, "-m", "worker.cli", "mcp", "--db", f"sqlite:///{stored}", *words]
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if words:
+            assert "serving http://127.0.0.1:" in process.stderr.readline()
+        else:
+            process.stdin.write(json.dumps(INITIALIZE) + "\n")
+            process.stdin.flush()
+            process.stdout.readline()
+        process.send_signal(signum)
+        assert process.wait(timeout=30) == code
+        assert process.stderr.read() == f"thinktwice: stopped by {signum.name}\n"
+
+
+def test_port_that_is_taken_is_told_with_the_next_step(shell, stored):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = shell.complaint("mcp", "--transport", "http", "--port", port, "--db", f"sqlite:///{stored}")
+    assert f"cannot listen on '127.0.0.1' port {port}: Address already in use; name another --port" in said
 
 
 def _listening(port):
