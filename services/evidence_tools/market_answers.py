@@ -41,7 +41,7 @@ FIGURES = (
 def market_snapshot(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotResult:
     """The newest snapshot of each symbol that was asked for."""
     demand_known("symbol", arguments.symbol, view.symbols)
-    newest = {event.row.symbol: event for event in view.index.of_kind("policy_snapshot")}
+    newest = view.newest_snapshots
     wanted = sorted(view.symbols) if arguments.symbol is None else [arguments.symbol]
     found = [(number, newest[symbol]) for number, symbol in enumerate(wanted) if symbol in newest]
     page, cursor = page_of(found, arguments, lambda item: item[0])
@@ -135,9 +135,9 @@ def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResu
     known = [_key(event) for kind in FILL_KINDS for event in index.of_kind(kind)]
     event = the_one("fill", prefix, [*index.fills(prefix), *index.stop_moves(prefix)], _key, known)
     root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
-    steps = list(enumerate(_steps(root, 0)))
-    page, cursor = page_of(steps, arguments, lambda item: item[0])
-    shown = tuple(step for _, step in page)
+    nodes = list(enumerate(_nodes(root, 0)))
+    page, cursor = page_of(nodes, arguments, lambda item: item[0])
+    shown = tuple(_step(node, depth) for _, (node, depth) in page)
     return told.FillResult(
         run_id=view.run_id,
         known_at=view.moment,
@@ -152,10 +152,16 @@ def _key(event: Event) -> str:
     return str(event.payload.get("fill_id") or event.payload["amendment_id"])
 
 
-def _steps(node: LineageNode, depth: int) -> Iterator[told.LineageStep]:
+def _nodes(node: LineageNode, depth: int) -> Iterator[tuple[LineageNode, int]]:
+    yield node, depth
+    for child in node.children:
+        yield from _nodes(child, depth + 1)
+
+
+def _step(node: LineageNode, depth: int) -> told.LineageStep:
     row: Any = None if node.seq is None else {"seq": node.seq, "kind": node.kind}
     facts = {name: value for name, value in node.facts.items() if value not in (None, [], {}, "")}
-    yield told.LineageStep(
+    return told.LineageStep(
         depth=depth,
         title=node.title,
         kind=node.kind,
@@ -164,5 +170,3 @@ def _steps(node: LineageNode, depth: int) -> Iterator[told.LineageStep]:
         facts=with_times(facts),
         row=row,
     )
-    for child in node.children:
-        yield from _steps(child, depth + 1)

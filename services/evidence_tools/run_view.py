@@ -76,6 +76,11 @@ class RunView:
         return ids[-1] if ids else None
 
     @cached_property
+    def newest_snapshots(self) -> dict[str | None, Event]:
+        """The newest evaluation of each symbol."""
+        return {event.row.symbol: event for event in self.index.of_kind("policy_snapshot")}
+
+    @cached_property
     def past_runs(self) -> dict[str, PastRun]:
         """Runs of the slow loop that wrote a report, by its id."""
         past = PastRuns()

@@ -96,9 +96,11 @@ def _opened(index: JournalIndex, entry: Event) -> LineageNode:
 def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """Scale-outs and stop moves between the entry of the position and this fill."""
     entered = False
-    for event in index.events[: fill.row.seq]:
-        if event.row.symbol != fill.row.symbol:
-            continue
+    kinds = ("entry_filled", *MANAGED)
+    events = (event for kind in kinds for event in index.of_kind(kind) if event.row.symbol == fill.row.symbol)
+    for event in sorted(events, key=lambda event: event.row.seq):
+        if event.row.seq >= fill.row.seq:
+            return
         if event.row.kind == "entry_filled":
             entered = event.payload["order_id"] == fill.payload.get("entry_order_id")
         elif entered and event.row.kind in MANAGED:

@@ -149,7 +149,7 @@ def _listening(address: HttpAddress) -> socket.socket:
         return socket.create_server((address.host, address.port), family=family, backlog=most_connections())
     except (OSError, UnicodeError) as error:
         number = getattr(error, "errno", None)
-        reason = os.strerror(number) if number in errno.errorcode else error
+        reason = os.strerror(number) if isinstance(number, int) and number in errno.errorcode else error
         where = f"{address.host!r} port {address.port}"
         raise ConfigError(f"cannot listen on {where}: {reason}; name another --port, or 0") from error
 

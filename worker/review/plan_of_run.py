@@ -72,10 +72,9 @@ def _settings(view: RunView) -> Settings:
 
 
 def _newest_snapshot(view: RunView, symbol: str) -> Event:
-    for event in reversed(view.index.of_kind("policy_snapshot")):
-        if event.row.symbol == symbol:
-            return event
-    raise ToolRefused(f"{symbol} was not evaluated by then: give a later at, or another symbol")
+    if symbol not in view.newest_snapshots:
+        raise ToolRefused(f"{symbol} was not evaluated by then: give a later at, or another symbol")
+    return view.newest_snapshots[symbol]
 
 
 def _proposal(
