@@ -64,7 +64,7 @@ def all_sections() -> list[str]:
     embedded = page.backtest_section(*time_backtest())
     tell("texts that are looked at again")
     texts = page.text_section(all_costs())
-    return [page.head(), limit, peers, *growth, models, checks, texts, evidence, starts, embedded]
+    return [page.head(), limit, peers, *growth, models, checks, evidence, texts, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:
