@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "scipy", "numpy", "llvmlite", "alembic")
+HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic")
 RUN = "import sys; from worker.cli import app\n"
 LOADED = (
     "try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
@@ -54,6 +54,9 @@ def stored_run(shell):
         ["check", "--help"],
         ["model", "--help"],
         ["prompts", "diff", "--help"],
+        ["mcp", "--help"],
+        ["mcp", "config"],
+        ["tools", "list"],
     ],
 )
 def test_reading_command_loads_no_heavy_library(stored_run, words):
