@@ -10,6 +10,7 @@ from benchmarks import page
 from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
+from benchmarks.evidence_tools import time_tools
 from benchmarks.fact_check_speed import time_checks
 from benchmarks.gate_worlds import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
@@ -55,13 +56,15 @@ def all_sections() -> list[str]:
     models = page.model_section(all_shares(), question_sizes(load_embedded_bars(start=SPAN[0], end=SPAN[1])))
     tell("checks of a text")
     checks = page.fact_check_section(time_checks())
+    tell("questions to the evidence tools")
+    evidence = page.evidence_section(*time_tools())
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
     embedded = page.backtest_section(*time_backtest())
     tell("texts that are looked at again")
     texts = page.text_section(all_costs())
-    return [page.head(), limit, peers, *growth, models, checks, texts, starts, embedded]
+    return [page.head(), limit, peers, *growth, models, checks, evidence, texts, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

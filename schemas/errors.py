@@ -5,7 +5,8 @@
     |   |-- ConfigError          a setting, an option, a playbook file
     |   |-- DataError            bars, a file, a request
     |   |-- CassetteMiss         a replay asked what was not recorded
-    |   `-- ModelRefused         the first question to a model was turned away
+    |   |-- ModelRefused         the first question to a model was turned away
+    |   `-- ToolRefused          a tool was asked for what it cannot answer
     |-- StrategistError          whoever proposed
     |   |-- InvalidProposal      the proposal cannot be compiled or is incomplete
     |   |-- RuleError            a rule text is not a rule
@@ -50,6 +51,10 @@ class CassetteMiss(OperatorError):
 
 class ModelRefused(OperatorError):
     """The first question of a run was turned away: key, address or model are wrong; no tier may decide on."""
+
+
+class ToolRefused(OperatorError):
+    """A tool was asked for what it cannot answer; its one sentence may be shown to whoever asked."""
 
 
 class StrategistError(ThinktwiceError):

@@ -6,7 +6,7 @@ The fast path receives readers only: they have no method that writes, so a write
 runs (R8).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from schemas.reflection import (
 )
 from schemas.regime import RegimeLabels
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
+from schemas.tool import ToolDefinition, ToolReply
 from schemas.vocabulary import Direction
 
 
@@ -257,4 +258,41 @@ class Judge(Protocol):
         open_experiments: int,
     ) -> ReplanVerdict:
         """Turn a report into typed actions, or hold; the report is evidence, never a command."""
+        ...
+
+
+class ToolProgress(Protocol):
+    """Is told how far a tool is."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """What is done, of how much, and what comes next."""
+        ...
+
+
+class ToolHost(Protocol):
+    """Tools that read runs and change nothing."""
+
+    async def tools(self) -> tuple[ToolDefinition, ...]:
+        """Those that may be called, by name."""
+        ...
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
+    ) -> ToolReply:
+        """The answer of one; a call that cannot be answered is a reply that says what would work.
+
+        `progress` is told where a tool takes long.
+        """
+        ...
+
+
+class PinBook(Protocol):
+    """Definitions of tools as they were when they were first used, or last accepted."""
+
+    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+        """The pinned definitions of a client's tools, by name."""
+        ...
+
+    async def pin(self, client: str, definitions: Sequence[ToolDefinition]) -> None:
+        """Hold on to these definitions; a tool that was pinned before is pinned anew."""
         ...

@@ -18,6 +18,7 @@ from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
 from schemas.settings.live import ExchangeSettings, FeedSettings, OperationsSettings
 from schemas.settings.llm import NO_PROVIDER, LlmSettings
+from schemas.settings.planner import PlannerSettings
 from schemas.settings.plans import PlansSettings
 from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
 from schemas.settings.reflection import HighLevelSettings, MemorySettings, ReflectionSettings
@@ -40,6 +41,7 @@ __all__ = [
     "MemorySettings",
     "NoTradeWindow",
     "OperationsSettings",
+    "PlannerSettings",
     "PlansSettings",
     "PolicyLoopSettings",
     "ReflectionSettings",
@@ -177,6 +179,7 @@ class Settings(Contract):
     llm: LlmSettings = LlmSettings()
     deliberation: DeliberationSettings = DeliberationSettings()
     plans: PlansSettings = PlansSettings()
+    planner: PlannerSettings = PlannerSettings()
     runtime: RuntimeSettings = RuntimeSettings()
 
     @model_validator(mode="after")
@@ -230,13 +233,14 @@ class Settings(Contract):
         ]
 
     def hashed(self) -> dict[str, Any]:
-        """Everything that decides, as plain data: not `runtime`, nor where a model's API is.
+        """Everything that decides, as plain data: not `runtime`, nor where a model's API or a server is.
 
         What was added to a section later is left out at its default, so a run of before keeps its hash.
         """
         payload = self.payload()
         del payload["runtime"]
         del payload["llm"]["base_url"]
+        del payload["planner"]  # holds nothing but where servers are
         fresh = Settings.model_construct().payload()
         for section, names in LATER.items():
             told, by_default = _section(payload, section), _section(fresh, section)

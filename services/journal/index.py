@@ -43,6 +43,7 @@ class JournalIndex:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self._kinds: dict[str, list[Event]] = {}
         self._by_id: dict[tuple[str, str], Event] = {}
         self._versions: dict[str, list[Event]] = {}
         self._renewals: dict[str, list[Event]] = {}
@@ -68,6 +69,7 @@ class JournalIndex:
         """Take one event; in order of sequence."""
         self.events.append(event)
         kind = event.row.kind
+        self._kinds.setdefault(kind, []).append(event)
         if kind == "episode":
             key = event.payload["episode"]["episode_id"]
         else:
@@ -83,21 +85,23 @@ class JournalIndex:
         """The event of this kind and id."""
         return None if key is None else self._by_id.get((kind, key))
 
+    def of_kind(self, kind: str) -> list[Event]:
+        """All events of a kind, in order."""
+        return self._kinds.get(kind, [])
+
     def fills(self, prefix: str) -> list[Event]:
         """Fills whose id starts with `prefix`; exactly one when it is a whole id."""
         exact = [found for kind in FILL_KINDS if (found := self.get(kind, prefix))]
-        return exact or [
-            e for e in self.events if e.row.kind in FILL_KINDS and e.payload["fill_id"].startswith(prefix)
-        ]
+        fills = (event for kind in FILL_KINDS for event in self.of_kind(kind))
+        started = [event for event in fills if event.payload["fill_id"].startswith(prefix)]
+        return exact or sorted(started, key=lambda event: event.row.seq)
 
     def stop_moves(self, prefix: str) -> list[Event]:
         """Stop moves whose amendment's id starts with `prefix`; those of a policy's own rules have none."""
         return [
             event
-            for event in self.events
-            if event.row.kind == "stop_tightened"
-            and (key := event.payload.get("amendment_id")) is not None
-            and key.startswith(prefix)
+            for event in self.of_kind("stop_tightened")
+            if (key := event.payload.get("amendment_id")) is not None and key.startswith(prefix)
         ]
 
     def versions(self, version_hash: str) -> list[Event]:

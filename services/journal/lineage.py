@@ -12,6 +12,10 @@ from services.journal.index import ID_FIELDS, Event, JournalIndex
 from services.journal.kinds import TICK_KINDS
 
 # Order, fills and what moved the stop of the position have nodes of their own.
+TIME_FACTS = frozenset(
+    {"bar_label", "label", "ts_event", "known_at", "since", "expires_at", "until"}
+    | {"window_start", "window_end", "entry_label", "exit_label"}
+)
 SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys() - {"stop_tightened"}
 REDUCING = ("scale_out_filled", "exit_filled")
 RENEWED = ("measure", "since", "until", "shown")
@@ -51,8 +55,8 @@ def trace_move(index: JournalIndex, move: Event) -> LineageNode:
     key, policy_id = payload["amendment_id"], payload.get("policy_id")
     entries = [
         event
-        for event in index.events[: move.row.seq]
-        if event.row.kind == "entry_filled" and event.row.symbol == move.row.symbol
+        for event in index.of_kind("entry_filled")
+        if event.row.seq < move.row.seq and event.row.symbol == move.row.symbol
     ]
     children = [_bar(move, "bar of the stop move"), *(_opened(index, event) for event in entries[-1:])]
     children += [*_amendment(index, key), _policy(index, policy_id, index.get("policy_frozen", policy_id))]
@@ -77,8 +81,8 @@ def _order(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
 def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """The entry of the position that this exit closed."""
     order_id = fill.payload.get("entry_order_id")
-    for event in index.events[: fill.row.seq]:
-        if event.row.kind == "entry_filled" and event.payload["order_id"] == order_id:
+    for event in index.of_kind("entry_filled"):
+        if event.row.seq < fill.row.seq and event.payload["order_id"] == order_id:
             yield _opened(index, event)
             return
     yield _missing("entry of the position", "entry_filled", order_id)
@@ -92,9 +96,11 @@ def _opened(index: JournalIndex, entry: Event) -> LineageNode:
 def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """Scale-outs and stop moves between the entry of the position and this fill."""
     entered = False
-    for event in index.events[: fill.row.seq]:
-        if event.row.symbol != fill.row.symbol:
-            continue
+    kinds = ("entry_filled", *MANAGED)
+    events = (event for kind in kinds for event in index.of_kind(kind) if event.row.symbol == fill.row.symbol)
+    for event in sorted(events, key=lambda event: event.row.seq):
+        if event.row.seq >= fill.row.seq:
+            return
         if event.row.kind == "entry_filled":
             entered = event.payload["order_id"] == fill.payload.get("entry_order_id")
         elif entered and event.row.kind in MANAGED:
@@ -138,11 +144,9 @@ def _amendment(index: JournalIndex, amendment_id: str | None) -> Iterator[Lineag
 
 def _clamps(index: JournalIndex, subject: str, snapshot: str) -> Iterator[LineageNode]:
     """What was asked for and not allowed of a plan or an amendment, before it was judged."""
-    for event in index.events:
+    for event in index.of_kind("proposal_clamped"):
         told = event.payload
-        if event.row.kind != "proposal_clamped" or told["snapshot_hash"] != snapshot:
-            continue
-        if told["proposal_hash"] == subject:
+        if (told["snapshot_hash"], told["proposal_hash"]) == (snapshot, subject):
             facts = {name: told[name] for name in ("asked", "allowed", "asked_hash")}
             yield _node(f"clamp of {told['field']}", event, None, facts)
 

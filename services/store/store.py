@@ -21,7 +21,8 @@ from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
-from services.store.tables import OPERATOR, PLANS, SEALS, TRADING, TRIALS, WORKER, metadata
+from services.store.tables import OPERATOR, PLANS, SEALS, TOOL_PINS, TRADING, TRIALS, WORKER, metadata
+from services.store.tool_pins import ToolPins
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
 from services.store.urls import StoreUrl, parse_url
@@ -65,6 +66,7 @@ class Store:
         self.has_plan_tables = tables >= PLANS
         self.plans = ChangePlanRepository(engine, url)
         self.trials = TrialRepository(engine, url, there=tables >= TRIALS)
+        self.tool_pins = ToolPins(engine, url, there=tables >= TOOL_PINS)
 
     async def close(self) -> None:
         """Release every connection."""

@@ -7,7 +7,7 @@ what the judge said; then the operator's: what a trading process is asked, and r
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
 `seals` are hashes of what is stored beside the journal. `trials` is the ledger of what was tried: its rows
 refer to runs and outlive them. `change_plans` says how each plan of a run stands; its revisions come last, so
-that a list need not read them.
+that a list need not read them. `tool_pins` are definitions of tools of other servers, as they were accepted.
 """
 
 from sqlalchemy import (
@@ -31,6 +31,7 @@ TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_proc
 SEALS = frozenset({"seals"})
 TRIALS = frozenset({"trials"})
 PLANS = frozenset({"change_plans"})
+TOOL_PINS = frozenset({"tool_pins"})
 ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 runs = Table(
@@ -271,4 +272,14 @@ change_plans = Table(
     Column("reasoning", Text, nullable=True),
     Column("elapsed_ms", BigInteger, nullable=True),
     Column("revisions", Text, nullable=False),
+)
+
+tool_pins = Table(
+    "tool_pins",
+    metadata,
+    Column("client", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("pinned_ms", BigInteger, nullable=False),
 )

@@ -23,6 +23,7 @@ from services.store.tables import paper_bars, trials
 from services.store.urls import StoreUrl
 
 Key = tuple[str, str, str]
+RULE = "rule:"  # begins the name of a rule that was tried outside every run
 REVISION = "0007"  # of the first store that has a ledger; a run notes the revision that it was stored at
 
 
@@ -141,6 +142,25 @@ class TrialRepository(Repository):
                 await connection.execute(trials.insert(), _columns(trial))
                 await seal_trial(connection, run_id)
         return ledger
+
+    async def note_rule(self, on: TriedOn) -> int:
+        """Enter a rule that is tried outside every run: one hypothesis. What comes back is its number.
+
+        Raises:
+            StoreError: the store has no ledger, or cannot be written.
+        """
+        name = f"{RULE}{on.config_hash[:16]}"
+        async with self._write() as connection:
+            if self._url.dialect == "postgresql":
+                await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
+            known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+            same = [trial.number for trial in known if (trial.run_id, trial.on) == (name, on)]
+            if same:
+                return same[-1]
+            number = (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
+            trial = Trial(number, name, on, TrialCounts(hypotheses=1), counted_before(known, on))
+            await connection.execute(trials.insert(), _columns(trial))
+        return number
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""

@@ -50,6 +50,8 @@ COMMANDS = {
     "factcheck": "factcheck:factcheck",
     "calibration": "calibration:calibration",
     "deliberate": "deliberate:deliberate",
+    "mcp": "mcp:app",
+    "tools": "tools:app",
     "gate": "gate:gate",
     "worlds": "worlds:worlds",
     "ablate": "ablate:ablate",

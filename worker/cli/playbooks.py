@@ -19,8 +19,8 @@ from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 if TYPE_CHECKING:
     from schemas.playbook import PlaybookVersion
     from schemas.settings import Settings
+    from services.evidence_tools.playbook_history import PlaybookHistory
     from services.store import RunRecord, Store
-    from worker.review.playbook_history import PlaybookHistory
     from worker.runs.replay import Rebuilt
 
 LATEST = "latest"
@@ -103,7 +103,7 @@ def _settings(record: "RunRecord") -> "Settings | None":
 
 
 async def _read(store: "Store", record: "RunRecord", settings: "Settings | None") -> "PlaybookHistory":
-    from worker.review.playbook_history import KINDS, PlaybookHistory
+    from services.evidence_tools.playbook_history import KINDS, PlaybookHistory
 
     found = PlaybookHistory(settings)
     await found.read(store.journal.rows(record.run_id, kinds=KINDS))

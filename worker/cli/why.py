@@ -7,7 +7,7 @@ import typer
 
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
-from services.journal.lineage import LineageNode, trace, trace_move
+from services.journal.lineage import TIME_FACTS, LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
 SHOWN = 5
-TIME_FACTS = frozenset(
-    {"bar_label", "label", "ts_event", "known_at", "since", "expires_at", "until"}
-    | {"window_start", "window_end", "entry_label", "exit_label"}
-)
 
 
 def why(

@@ -28,25 +28,40 @@ def is_address(host: str) -> bool:
 
 
 def guard_of(settings: OperationsSettings, environment: Mapping[str, str]) -> str | None:
-    """The token that requests have to carry; None on loopback without one.
+    """The token that requests to the endpoint have to carry; None on loopback without one.
 
     Raises:
         ConfigError: others reach the address and no strong secret guards it, or a given one is weak.
     """
-    token = secret(OPERATIONS_TOKEN, environment)
-    if token is None and not is_loopback(settings.host):
+    return guard(OPERATIONS_TOKEN, "runtime.operations.host", settings.host, environment)
+
+
+def guard(variable: str, place: str, host: str, environment: Mapping[str, str]) -> str | None:
+    """The token that requests to a host have to carry; None on loopback without one.
+
+    Args:
+        variable: that holds the token.
+        place: where the host was given.
+        host: where requests are heard.
+        environment: the variables.
+
+    Raises:
+        ConfigError: others reach the host and no strong secret guards it, or a given one is weak.
+    """
+    token = secret(variable, environment)
+    if token is None and not is_loopback(host):
         raise ConfigError(
-            f"runtime.operations.host {settings.host!r} is reached by others: set {OPERATIONS_TOKEN} or "
-            f"{OPERATIONS_TOKEN}{FILE} to {LEAST_BYTES} random bytes (`openssl rand -hex {LEAST_BYTES}`), "
+            f"{place} {host!r} is reached by others: set {variable} or "
+            f"{variable}{FILE} to {LEAST_BYTES} random bytes (`openssl rand -hex {LEAST_BYTES}`), "
             "or use 127.0.0.1"
         )
     if token is not None and not strong(token):
         raise ConfigError(
-            f"{OPERATIONS_TOKEN} is too weak: at least {LEAST_BYTES} bytes, as `openssl rand -hex "
+            f"{variable} is too weak: at least {LEAST_BYTES} bytes, as `openssl rand -hex "
             f"{LEAST_BYTES}` makes them"
         )
     if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
-        raise ConfigError(f"{OPERATIONS_TOKEN} holds a blank or a character that no header carries")
+        raise ConfigError(f"{variable} holds a blank or a character that no header carries")
     return token
 
 

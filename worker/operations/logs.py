@@ -36,6 +36,7 @@ LIBRARIES = {
     "ccxt": logging.INFO,
     "httpcore2": logging.INFO,
     "httpx2": logging.WARNING,
+    "mcp": logging.WARNING,
     "numba": logging.WARNING,
     "sqlalchemy": logging.WARNING,
     **dict.fromkeys(PROVIDERS, logging.INFO),

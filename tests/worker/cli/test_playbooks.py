@@ -72,10 +72,10 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
     from schemas.playbook import PlaybookVersion
     from schemas.settings import Settings
     from schemas.vocabulary import VersionState
+    from services.evidence_tools.playbook_history import PlaybookHistory
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
     from services.slow_loop_service import journal_version
-    from worker.review.playbook_history import PlaybookHistory
 
     sink = MemorySink()
     journal = JournalWriter(sink)
@@ -134,12 +134,12 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
     from schemas.playbook import PlaybookVersion
     from schemas.settings import Settings
     from schemas.vocabulary import VersionState
+    from services.evidence_tools.playbook_history import KINDS, PlaybookHistory
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
     from services.playbooks.renewals import Renewal
     from services.slow_loop_service import journal_renewal, journal_version
     from worker.cli.playbooks import _version_lines
-    from worker.review.playbook_history import KINDS, PlaybookHistory
 
     day = 86_400 * 10**9
     sink = MemorySink()

@@ -17,7 +17,7 @@ from services.plans.drafting import PlanFacts, Proposed, draft
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
 
-HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "scipy", "numpy", "llvmlite", "alembic")
+HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic")
 RUN = "import sys; from worker.cli import app\n"
 LOADED = (
     "try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
@@ -65,6 +65,9 @@ def stored_run(shell):
         ["prompts", "diff", "--help"],
         ["plans", "list"],
         ["plans", "--help"],
+        ["mcp", "--help"],
+        ["mcp", "config"],
+        ["tools", "list"],
     ],
 )
 def test_reading_command_loads_no_heavy_library(stored_run, words):

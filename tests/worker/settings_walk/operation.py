@@ -15,6 +15,7 @@ from tests.worker.settings_walk.operation_seen import (
     pausing,
     served,
     steadily,
+    tool_servers,
     vanishing,
 )
 from tests.worker.settings_walk.walking import Entry
@@ -27,6 +28,8 @@ LOGGED = {f"{OPERATIONS}log_file": "run.log"}
 SERVED = {f"{OPERATIONS}port": 0}
 STEADILY, JUMPING = growing(steadily, 20), growing(jumping)
 VANISHING, PAUSING = growing(vanishing, 60), growing(pausing, 20)
+STARTED, REACHED = {"command": ["serve"]}, {"url": "http://127.0.0.1:9/mcp"}
+ONE_SERVER = {"planner.servers": {"desk": STARTED}}
 WATCHED = {f"{FEED}continuous": True}
 
 OPERATION: dict[str, Entry] = {
@@ -68,4 +71,10 @@ OPERATION: dict[str, Entry] = {
     f"{OPERATIONS}notify_window_s": Entry(30.0, notified),
     f"{OPERATIONS}start_limit": Entry(2, crashed),
     f"{OPERATIONS}start_window_s": Entry(60, crashed),
+    "planner.servers": Entry({"desk": STARTED}, tool_servers),
+    "planner.servers[].command": Entry({"desk": {"command": ["serve", "now"]}}, tool_servers, ONE_SERVER),
+    "planner.servers[].url": Entry({"desk": REACHED}, tool_servers, ONE_SERVER),
+    "planner.servers[].token_env": Entry(
+        {"desk": {**STARTED, "token_env": "DESK"}}, tool_servers, ONE_SERVER
+    ),
 }

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 from starlette.exceptions import HTTPException
 
+from agents.tool_hosts.mcp import target_of
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings import Settings
 from schemas.settings.live import NotificationKind
@@ -44,6 +45,12 @@ ROWS = "".join(
 def a_file(name: str = FILE) -> str:
     Path(name).write_text("time,symbol,open,high,low,close,volume\n" + ROWS)
     return name
+
+
+def tool_servers(settings: Settings) -> Any:
+    """What a client of each server of tools connects to."""
+    targets = {name: target_of(it, {"DESK": "t0ken"}) for name, it in settings.planner.servers.items()}
+    return {name: repr(target.args if hasattr(target, "gen") else target) for name, target in targets.items()}
 
 
 def bars(settings: Settings) -> Any:

@@ -4,7 +4,7 @@ Read from the run's journal alone: transitions as they were recorded, trades on 
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +62,11 @@ class PlaybookHistory:
         self._settings = settings
         self._versions: dict[str, VersionHistory] = {}
 
+    def take(self, rows: Iterable[JournalRow]) -> None:
+        """Take rows that were read before, in order."""
+        for row in rows:
+            self._take_checked(row)
+
     async def read(self, rows: AsyncIterator[JournalRow]) -> None:
         """Take the rows of a run, in order.
 
@@ -69,13 +74,16 @@ class PlaybookHistory:
             DataError: a row holds something else than its kind says.
         """
         async for row in rows:
-            try:
-                self._take(row)
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"row {row.seq} of the journal is damaged, it holds no {row.kind}: `thinktwice verify` "
-                    "says what was changed, `thinktwice db restore` gets a backup back"
-                ) from error
+            self._take_checked(row)
+
+    def _take_checked(self, row: JournalRow) -> None:
+        try:
+            self._take(row)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"row {row.seq} of the journal is damaged, it holds no {row.kind}: `thinktwice verify` "
+                "says what was changed, `thinktwice db restore` gets a backup back"
+            ) from error
 
     def _take(self, row: JournalRow) -> None:
         payload = json.loads(row.payload)

@@ -1,0 +1,256 @@
+"""Tools of another server over MCP: each definition is pinned at first use, and refused when it changes.
+
+The server is not trusted. It may page, hang, die, lie about a schema, send too much or give orders: a call
+has a deadline of its own, an answer is bounded and stays data, and whatever goes wrong is a reply in one
+sentence. A server that does not answer leaves the pinned definitions.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent, Tool
+
+from schemas.canonical import canonical_json
+from schemas.errors import ConfigError, nearest
+from schemas.settings.planner import ToolServer
+from schemas.tool import ToolDefinition, ToolReply
+from services.evidence.tools import shown
+from services.model_calls.quoting import visible, visible_json
+from services.ports import PinBook, ToolProgress
+
+LOG = logging.getLogger("thinktwice.tools")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+MOST_PAGES = 50
+MOST_TOOLS = 500
+LONGEST_DEFINITION = 65_536
+LONGEST_ANSWER = 200_000
+LONGEST_SAID = 300
+DEADLINE_S = 10.0
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A definition as a server gives it, beside its pin."""
+
+    definition: ToolDefinition
+    pinned: str | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is another one than was accepted."""
+        return self.pinned is not None and self.pinned != self.definition.content_hash
+
+
+class McpTools:
+    """The tools of one server.
+
+    Args:
+        name: of the server in the settings.
+        target: what the SDK's client connects to.
+        pins: definitions that were accepted.
+        deadline_s: longest wait for one answer.
+    """
+
+    def __init__(self, name: str, target: Any, pins: PinBook, *, deadline_s: float = DEADLINE_S) -> None:
+        self.name = name
+        self._target, self._pins, self._deadline_s = target, pins, deadline_s
+        self._client: Client | None = None
+        self._stack = AsyncExitStack()
+        self._usable: dict[str, ToolDefinition] | None = None
+        self._refused: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                self._client = await self._stack.enter_async_context(Client(self._target))
+        except Exception as error:  # noqa: BLE001 - of another's server; the pinned definitions stay
+            self._warn("tool_server_silent", error)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._stack.aclose()
+        except Exception as failure:  # noqa: BLE001 - as above; there is nothing left to close
+            self._warn("tool_server_broke_off", failure)
+
+    async def tools(self) -> tuple[ToolDefinition, ...]:
+        """Definitions that may be used: those that are as they were pinned; new ones are pinned now."""
+        if self._usable is None:
+            await self._look()
+        return tuple((self._usable or {}).values())
+
+    async def offered(self) -> list[OfferedTool]:
+        """What the server offers now, beside the pins; of a silent server what is pinned.
+
+        Raises:
+            ConfigError: the server is silent and nothing is pinned.
+        """
+        pinned = await self._pins.pinned(self.name)
+        listed = await self._listed()
+        if listed is None and not pinned:
+            raise ConfigError(f"server {self.name!r} does not answer and nothing of it is pinned: start it")
+        definitions = list(pinned.values()) if listed is None else listed
+        hashes = {name: definition.content_hash for name, definition in pinned.items()}
+        return [OfferedTool(item, hashes.get(item.name)) for item in definitions]
+
+    async def accept(self) -> list[OfferedTool]:
+        """Pin every definition as it is now.
+
+        Raises:
+            ConfigError: the server does not answer.
+        """
+        listed = await self._listed()
+        if listed is None:
+            raise ConfigError(f"server {self.name!r} does not answer: start it, and pin then")
+        await self._pins.pin(self.name, listed)
+        self._usable = None
+        return [OfferedTool(item, item.content_hash) for item in listed]
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
+    ) -> ToolReply:
+        """The answer of one tool, as data."""
+        known = [definition.name for definition in await self.tools()]
+        if name in self._refused:
+            return _failed(
+                f"{self.name}.{name} changed since it was pinned: `thinktwice tools pin` accepts it"
+            )
+        if name not in known:
+            return _failed(f"{self.name} has no tool {shown(name)}.{nearest(name, known)}")
+        if self._client is None:
+            return _failed(f"server {self.name} does not answer: ask without it, or start it")
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                result = await self._client.call_tool(name, dict(arguments), progress_callback=progress)
+                return self._reply(name, result)
+        except TimeoutError:
+            return _failed(f"{self.name}.{name} did not answer within {self._deadline_s:g} s: ask for less")
+        except MCPError as error:
+            return _failed(f"{self.name}.{name} refused the call: {_said(str(error))}")
+        except Exception as error:  # noqa: BLE001 - of another's server: it ends this call and nothing else
+            self._warn("tool_call_broke_off", error)
+            return _failed(f"{self.name}.{name} broke off: ask again, or without it")
+
+    async def _look(self) -> None:
+        """Read what is offered and hold it against the pins."""
+        pinned, listed = await self._pins.pinned(self.name), await self._listed()
+        if listed is None:
+            self._usable = pinned
+            return
+        new = [item for item in listed if item.name not in pinned]
+        if new:
+            await self._pins.pin(self.name, new)
+            LOG.warning(
+                "tools_pinned_at_first_use", extra={"server": self.name, "tools": [item.name for item in new]}
+            )
+        held = {**{item.name: item for item in new}, **pinned}
+        self._refused = {item.name for item in listed if item != held[item.name]}
+        if self._refused:
+            LOG.warning(
+                "tools_changed_since_pinned", extra={"server": self.name, "tools": sorted(self._refused)}
+            )
+        self._usable = {item.name: item for item in listed if item.name not in self._refused}
+
+    async def _listed(self) -> list[ToolDefinition] | None:
+        """Every page of definitions; None when the server does not give them."""
+        if self._client is None:
+            return None
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await self._pages(self._client)
+        except Exception as error:  # noqa: BLE001 - of another's server; the pinned definitions stay
+            self._warn("tool_server_silent", error)
+            return None
+
+    async def _pages(self, client: Client) -> list[ToolDefinition]:
+        found: dict[str, ToolDefinition] = {}
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            for tool in page.tools[: MOST_TOOLS - len(found)]:
+                definition = _definition(tool)
+                if definition is None or definition.name in found:
+                    LOG.warning("tool_dropped", extra={"server": self.name, "tool": shown(tool.name)})
+                else:
+                    found[definition.name] = definition
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return list(found.values())
+
+    def _reply(self, name: str, result: CallToolResult) -> ToolReply:
+        texts = [part.text for part in result.content if isinstance(part, TextContent)]
+        if result.is_error:
+            return _failed(f"{self.name}.{name}: {_said(' '.join(texts))}")
+        document = result.structured_content
+        text = visible_json(canonical_json({"text": "\n".join(texts)} if document is None else document))
+        if len(text) > LONGEST_ANSWER:
+            return _failed(
+                f"{self.name}.{name} answered {len(text):,} characters: ask for less than {LONGEST_ANSWER:,}"
+            )
+        return ToolReply(text=text)
+
+    def _warn(self, event: str, error: Exception) -> None:
+        LOG.warning(event, extra={"server": self.name, "error": type(error).__name__})
+
+
+def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:
+    """What the SDK's client connects to.
+
+    Raises:
+        ConfigError: the variable of its token is not set.
+    """
+    token = None if server.token_env is None else environment.get(server.token_env)
+    if server.token_env is not None and not token:
+        raise ConfigError(f"planner.servers: {server.token_env} is not set: set it, or leave token_env out")
+    if server.url is None:
+        program, *arguments = server.command
+        handed = {server.token_env: token} if server.token_env and token else None
+        return StdioServerParameters(command=program, args=arguments, env=handed)
+    return _over_http(server.url, {} if token is None else {"authorization": f"Bearer {token}"})
+
+
+@asynccontextmanager
+async def _over_http(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
+    """Streams to a server, over a client that is closed with them."""
+    async with (
+        create_mcp_http_client(headers=headers) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+def _definition(tool: Tool) -> ToolDefinition | None:
+    """A definition within bounds; None for one that no prompt could hold."""
+    if TOOL_NAME.fullmatch(tool.name) is None:
+        return None
+    reads = tool.annotations is not None and tool.annotations.read_only_hint is True
+    definition = ToolDefinition(
+        name=tool.name,
+        description=tool.description or "",
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        reads_only=reads,
+    )
+    return definition if len(definition.canonical_text()) <= LONGEST_DEFINITION else None
+
+
+def _failed(sentence: str) -> ToolReply:
+    return ToolReply(text=sentence, is_error=True)
+
+
+def _said(text: str) -> str:
+    """Words of another's server on one line, cut."""
+    return visible(" ".join(text.split()))[:LONGEST_SAID]

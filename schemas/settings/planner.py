@@ -1,0 +1,50 @@
+"""Where evidence may be asked for: servers of tools besides our own."""
+
+import re
+
+from pydantic import Field, field_validator, model_validator
+
+from schemas.contract import Contract, FrozenMap
+
+SERVER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+OWN = "thinktwice"
+
+
+class ToolServer(Contract):
+    """One server of tools over MCP: a program that is started, or an address that is reached."""
+
+    command: tuple[str, ...] = Field(default=(), description="program and arguments of a server over stdio")
+    url: str | None = Field(default=None, description="address of a server over streamable HTTP")
+    token_env: str | None = Field(
+        default=None, description="variable with the server's token: sent to `url`, handed to `command`"
+    )
+
+    @model_validator(mode="after")
+    def _is_reached_one_way(self) -> "ToolServer":
+        if bool(self.command) == (self.url is not None):
+            raise ValueError("a server has either command or url: give one of them")
+        return self
+
+    @field_validator("url")
+    @classmethod
+    def _is_web_address(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("write http:// or https:// and the address of the server")
+        return url
+
+
+class PlannerSettings(Contract):
+    """How evidence is asked for."""
+
+    servers: FrozenMap[str, ToolServer] = Field(
+        default={},
+        description="servers of tools by name, each a table of `command` or `url`, and `token_env`",
+    )
+
+    @field_validator("servers")
+    @classmethod
+    def _have_names(cls, servers: FrozenMap[str, ToolServer]) -> FrozenMap[str, ToolServer]:
+        for name in servers:
+            if SERVER_NAME.fullmatch(name) is None or name == OWN:
+                raise ValueError(f"{name!r} is no name of a server: lower-case letters and digits, not {OWN}")
+        return servers

@@ -1,0 +1,137 @@
+"""What each tool may be asked: closed, so that an argument which nobody reads is refused and not ignored."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from schemas.canonical import datetime_to_ns
+from schemas.contract import Contract
+from schemas.vocabulary import Direction
+
+LATEST = "latest"
+MOST_ITEMS = 100
+
+
+def _moment(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError("write a time like 2012-01-31 or 2012-01-31T16:00:00Z")
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError as error:
+        raise ValueError("write a time like 2012-01-31 or 2012-01-31T16:00:00Z") from error
+    return datetime_to_ns(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment)
+
+
+# Nanoseconds; told as an ISO time, UTC where it names no zone.
+Moment = Annotated[int, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Rule = Annotated[str, Field(min_length=1, max_length=1_000)]
+RunName = Annotated[Name, Field(description="run id, a unique prefix of one, or latest")]
+At = Annotated[
+    Moment | None, Field(description="as of this time, ISO, UTC; left out: as of what the server knows")
+]
+Playbook = Annotated[Name | None, Field(description="id of a playbook")]
+Symbol = Annotated[Name | None, Field(description="symbol")]
+Regime = Annotated[Name | None, Field(description="trend/volatility, such as up/low")]
+
+
+class ToolArguments(Contract):
+    """Closed, and strict about types."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class PageArguments(ToolArguments):
+    """A list is given in pages."""
+
+    limit: int = Field(default=20, ge=1, le=MOST_ITEMS, description="items at most")
+    cursor: str | None = Field(
+        default=None, max_length=20, pattern="^[0-9]+$", description="next_cursor of the page before"
+    )
+
+
+class RunArguments(PageArguments):
+    """One run as of one moment."""
+
+    run: RunName = LATEST
+    at: At = None
+
+
+class SnapshotArguments(RunArguments):
+    """Of one symbol, or of all."""
+
+    symbol: Symbol = None
+
+
+class PlaybookArguments(RunArguments):
+    """Of one playbook, or of all."""
+
+    playbook_id: Playbook = None
+
+
+class EpisodeArguments(PlaybookArguments):
+    """Resolved trades by what they have in common."""
+
+    symbol: Symbol = None
+    regime: Regime = None
+    outcome: Literal["won", "lost"] | None = Field(
+        default=None, description="by what they earned after costs"
+    )
+
+
+class ReportArguments(RunArguments):
+    """One report with all it says, or the list of them."""
+
+    report_id: Name | None = Field(default=None, description="id of a report, or the start of one")
+
+
+class GateArguments(PlaybookArguments):
+    """Clusters that the newest report graded."""
+
+    regime: Regime = None
+
+
+class FillArguments(RunArguments):
+    """One fill, or the amendment of a stop."""
+
+    fill_id: Name = Field(description="id of a fill or of a stop's amendment, or the start of one")
+
+
+class PlanArguments(ToolArguments):
+    """A plan on one symbol; what is left out is as the playbook's own rules have it."""
+
+    run: RunName = LATEST
+    at: At = None
+    symbol: Name = Field(description="symbol that the plan is for")
+    playbook_id: Name = Field(description="playbook that the plan follows")
+    direction: Direction
+    setup: Rule | None = None
+    activation: Rule | None = None
+    stop: Rule | None = Field(default=None, description="price, a rule such as close - 2 * atr_14")
+    target: Rule | None = Field(default=None, description="price, a rule")
+    invalidation: Rule | None = None
+    horizon_bars: int | None = Field(default=None, ge=1, le=500)
+    conviction: float | None = Field(default=None, ge=0, le=1)
+    rationale: str | None = Field(default=None, max_length=4_000)
+
+
+class RuleArguments(ToolArguments):
+    """A rule with a bracket, on the bars of a run up to the moment."""
+
+    run: RunName = LATEST
+    at: At = None
+    symbol: Symbol = None
+    entry: Rule = Field(
+        description="boolean rule, such as crosses_above(sma_10, sma_30); acts at the next open"
+    )
+    direction: Direction = "long"
+    stop_pct: float = Field(
+        default=0.02, gt=0, lt=1, description="distance of the stop, as a share of the fill"
+    )
+    target_pct: float = Field(default=0.04, gt=0, le=10, description="distance of the target, likewise")
+    time_stop_bars: int = Field(default=50, ge=1, le=500, description="bars until an exit at the open")
+
+
+class RunListArguments(PageArguments):
+    """All runs of the store."""

@@ -1,0 +1,176 @@
+"""What each tool answers: times as ISO texts in UTC, R multiples after costs, shares 0 to 1.
+
+`rows` are the journal rows that an answer stands on, `known_at` the moment that it is as of, `next_cursor`
+the way to the next page.
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from schemas.contract import Contract
+from schemas.fact_check import FactRow
+
+
+class ToolResult(Contract):
+    """What every answer has."""
+
+    run_id: str | None = None
+    known_at: str | None = Field(description="ISO time; nothing later is in the answer")
+    rows: tuple[FactRow, ...] = Field(default=(), description="journal rows that the answer stands on")
+    next_cursor: str | None = Field(default=None, description="of the next page; null at the end")
+
+
+class RunSeen(Contract):
+    """One run; what its end brought is null as of an earlier moment."""
+
+    run_id: str
+    name: str
+    mode: str
+    symbols: tuple[str, ...]
+    timeframe: str
+    status: str | None = None
+    events: int | None = None
+    trades: int | None = None
+    total_return: float | None = None
+
+
+class RunListResult(ToolResult):
+    """Newest first."""
+
+    runs: tuple[RunSeen, ...]
+
+
+class SnapshotSeen(Contract):
+    """The market of one symbol at its newest evaluation."""
+
+    symbol: str
+    bar: str
+    known_at: str
+    close: float
+    regime: str | None
+    structure: str | None
+    state: str
+    events: tuple[str, ...]
+    features: dict[str, float | None]
+    position: dict[str, Any] | None
+    policy_id: str | None
+    row: FactRow
+
+
+class SnapshotResult(ToolResult):
+    """By symbol."""
+
+    snapshots: tuple[SnapshotSeen, ...]
+
+
+class PlaybookResult(ToolResult):
+    """Versions with where they came from and what they have shown; rules where one playbook is asked for."""
+
+    versions: tuple[dict[str, Any], ...]
+
+
+class EpisodeSeen(Contract):
+    """One resolved trade."""
+
+    episode_id: str
+    symbol: str
+    playbook_id: str
+    playbook_version: int
+    direction: str
+    regime: str
+    structure: str
+    entered: str
+    exited: str
+    entry_price: float
+    exit_price: float
+    r: float
+    pnl: float
+    mae_r: float
+    mfe_r: float
+    hold_bars: int
+    exit_reason: str
+    failure_mode: str | None
+    conviction: float
+    fill_id: str | None = Field(description="the fill that closed it, for explain_fill")
+    row: FactRow
+
+
+class EpisodeResult(ToolResult):
+    """Newest first; `figures` and `failure_modes` are of all that match, not of the page alone."""
+
+    figures: dict[str, float] = Field(description="answers of the fact catalogue on all that match")
+    failure_modes: dict[str, int]
+    episodes: tuple[EpisodeSeen, ...]
+
+
+class ReportSeen(Contract):
+    """One report and the judge's verdict on it; `content` where one report is asked for."""
+
+    report_id: str
+    known_at: str
+    n_episodes: int
+    recommended_action: str
+    insufficient_sample: bool
+    narrative: str
+    verdict: dict[str, Any] | None
+    content: dict[str, Any] | None = None
+    row: FactRow
+
+
+class ReportResult(ToolResult):
+    """Newest first."""
+
+    reports: tuple[ReportSeen, ...]
+
+
+class GateResult(ToolResult):
+    """What the newest report has proven; no cluster before the first one."""
+
+    report_id: str | None
+    trades: int = Field(description="resolved trades known by now, also those after the report")
+    clusters: tuple[dict[str, Any], ...]
+
+
+class LineageStep(Contract):
+    """One step back from a fill; steps of depth n + 1 are the reasons of the last one of depth n."""
+
+    depth: int
+    title: str
+    kind: str
+    id: str | None
+    found: bool
+    facts: dict[str, Any]
+    row: FactRow | None
+
+
+class FillResult(ToolResult):
+    """Why a fill happened, or a stop was moved."""
+
+    fill_id: str
+    steps: tuple[LineageStep, ...]
+
+
+class PlanResult(ToolResult):
+    """The fast reflection's word on a plan: pass, revise or block, with what would pass."""
+
+    status: str
+    proposal: dict[str, Any]
+    findings: tuple[dict[str, Any], ...]
+    requested_revisions: tuple[str, ...]
+    checks_run: tuple[str, ...]
+
+
+class RuleResult(ToolResult):
+    """What a rule would have traded after the run's costs; null where it traded nothing."""
+
+    trial: int = Field(description="number of the rule in the ledger of trials: it has been tried now")
+    bars: int = Field(description="present bars that it was tried on, the newest ones")
+    first_bar: str
+    last_bar: str
+    trades: int
+    win_rate: float | None
+    mean_r: float | None
+    total_r: float | None
+    exit_reasons: dict[str, int]
+    refused: dict[str, int]

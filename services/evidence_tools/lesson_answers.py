@@ -1,0 +1,156 @@
+"""What a run has learned: reports with their verdicts, what is proven, and the versions of its playbooks."""
+
+from typing import Any
+
+from services.evidence import tool_arguments as asked
+from services.evidence import tool_results as told
+from services.evidence.tools import demand_known, page_of, the_one
+from services.evidence_tools.market_answers import REGIMES
+from services.evidence_tools.run_view import RunView, iso, row_of, with_times
+from services.journal.index import Event
+from services.slow_loop.past_runs import PastRun
+
+REPORT = "high_level_report"
+# Of a report as it is told in full; clusters are the gate's, evidence is the page of episodes.
+CONTENT = (
+    "window_start",
+    "window_end",
+    "recommendations",
+    "drift_findings",
+    "expectation_misses",
+    "failure_modes",
+    "untraded",
+    "decay",
+    "expectations",
+    "fire_quality",
+    "regime_shift",
+    "excluded",
+    "evidence_refs",
+    "shadow_trials",
+    "judge_history",
+)
+CLUSTER = (
+    "playbook_id",
+    "regime",
+    "timeframe",
+    "grade",
+    "n",
+    "blocks",
+    "unit",
+    "claim",
+    "leaning",
+    "mean_r",
+    "mean_raw_r",
+    "reference_r",
+    "lower_r",
+    "upper_r",
+    "interval_kind",
+    "e_value",
+    "alpha",
+    "win_rate",
+    "smallest_detectable_r",
+    "strongest_action",
+    "reason",
+    "failure_modes",
+)
+
+
+def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResult:
+    """Reports with their verdicts, newest first; one of them in full where it is named."""
+    found = view.index.of_kind(REPORT)
+    if arguments.report_id is not None:
+        prefix = arguments.report_id
+        matching = [event for event in found if _id(event).startswith(prefix)]
+        found = [the_one("report", prefix, matching, _id, map(_id, found))]
+    page, cursor = page_of(found, arguments, _seq, newest_first=True)
+    full = arguments.report_id is not None
+    verdicts = {event.payload["report_id"]: event for event in view.index.of_kind("replan_verdict")}
+    rows = [row_of(event) for event in page]
+    rows += [row_of(verdicts[_id(event)]) for event in page if _id(event) in verdicts]
+    return told.ReportResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(rows),
+        next_cursor=cursor,
+        reports=tuple(_report(event, view.past_runs[_id(event)], full=full) for event in page),
+    )
+
+
+def _id(event: Event) -> str:
+    return str(event.payload["report_id"])
+
+
+def _seq(event: Event) -> int:
+    return event.row.seq
+
+
+def _report(event: Event, past: PastRun, *, full: bool) -> told.ReportSeen:
+    report, verdict = event.payload["report"], past.verdict
+    told_verdict = None if verdict is None else with_times(_verdict(past))
+    return told.ReportSeen(
+        report_id=_id(event),
+        known_at=iso(past.known_at),
+        n_episodes=past.n_episodes,
+        recommended_action=str(past.recommended_action),
+        insufficient_sample=report["insufficient_sample"],
+        narrative=report["narrative"],
+        verdict=told_verdict,
+        content=with_times({name: report[name] for name in CONTENT}) if full else None,
+        row=row_of(event),
+    )
+
+
+def _verdict(past: PastRun) -> dict[str, Any]:
+    """The judge's verdict, with what of it the state of the run did not allow."""
+    made = {} if past.verdict is None else past.verdict.payload()
+    names = ("decision", "reason", "model", "actions", "known_at")
+    refused = [action.payload() for action in past.refused]
+    return {"verdict_id": past.verdict_id, **{name: made[name] for name in names}, "refused": refused}
+
+
+def gate_status(view: RunView, arguments: asked.GateArguments) -> told.GateResult:
+    """The clusters of the newest report."""
+    demand_known("playbook", arguments.playbook_id, view.playbook_ids)
+    demand_known("regime", arguments.regime, REGIMES)
+    newest = view.index.of_kind(REPORT)[-1:]
+    clusters = [cluster for event in newest for cluster in event.payload["report"]["clusters"]]
+    matching = [
+        (number, cluster)
+        for number, cluster in enumerate(clusters)
+        if arguments.playbook_id in (None, cluster["playbook_id"])
+        and arguments.regime in (None, cluster["regime"])
+    ]
+    page, cursor = page_of(matching, arguments, lambda item: item[0])
+    return told.GateResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(row_of(event) for event in newest),
+        next_cursor=cursor,
+        report_id=_id(newest[0]) if newest else None,
+        trades=len(view.episodes),
+        clusters=tuple({name: cluster[name] for name in CLUSTER} for _, cluster in page),
+    )
+
+
+def playbooks(view: RunView, arguments: asked.PlaybookArguments) -> told.PlaybookResult:
+    """Versions by playbook and number; with rules and parameters where one playbook is named."""
+    demand_known("playbook", arguments.playbook_id, view.playbook_ids)
+    history = view.history
+    versions = sorted(
+        history.of(arguments.playbook_id), key=lambda one: (one.definition.id, one.definition.version)
+    )
+    page, cursor = page_of(list(enumerate(versions)), arguments, lambda item: item[0])
+    documents, rows = [], []
+    for _, version in page:
+        document = with_times(history.document(version))
+        if arguments.playbook_id is not None:
+            document["definition"] = version.definition.payload()
+        documents.append(document)
+        rows += [row_of(event) for event in view.index.versions(version.definition.content_hash)]
+    return told.PlaybookResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(rows),
+        next_cursor=cursor,
+        versions=tuple(documents),
+    )

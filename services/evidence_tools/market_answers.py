@@ -1,0 +1,172 @@
+"""What the market and the trades of a run were: snapshots of symbols, resolved trades, reasons of a fill."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from schemas.episode import Episode
+from schemas.regime import RegimeLabels
+from schemas.vocabulary import Trend, VolatilityBand
+from services.evidence import tool_arguments as asked
+from services.evidence import tool_results as told
+from services.evidence.catalogue import CATALOGUE
+from services.evidence.facts import Subject
+from services.evidence.run_facts import KnownEpisode
+from services.evidence.selection import chosen_of
+from services.evidence.tools import demand_known, page_of, the_one
+from services.evidence_tools.run_view import RunView, iso, row_of, with_times
+from services.journal.index import FILL_KINDS, Event
+from services.journal.lineage import LineageNode, trace, trace_move
+
+REGIMES = frozenset(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
+FIGURES = (
+    "trades",
+    "winners",
+    "losers",
+    "win_rate",
+    "mean_r",
+    "median_r",
+    "total_r",
+    "best_r",
+    "worst_r",
+    "hold_p50",
+    "mean_mae",
+    "mean_mfe",
+    "pnl",
+    "fees",
+    "profit_factor",
+)
+
+
+def market_snapshot(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotResult:
+    """The newest snapshot of each symbol that was asked for."""
+    demand_known("symbol", arguments.symbol, view.symbols)
+    newest = view.newest_snapshots
+    wanted = sorted(view.symbols) if arguments.symbol is None else [arguments.symbol]
+    found = [(number, newest[symbol]) for number, symbol in enumerate(wanted) if symbol in newest]
+    page, cursor = page_of(found, arguments, lambda item: item[0])
+    snapshots = tuple(_snapshot(event) for _, event in page)
+    return told.SnapshotResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(snapshot.row for snapshot in snapshots),
+        next_cursor=cursor,
+        snapshots=snapshots,
+    )
+
+
+def _snapshot(event: Event) -> told.SnapshotSeen:
+    seen = event.payload["snapshot"]
+    labels = None if seen["regime"] is None else RegimeLabels.model_validate(seen["regime"]["labels"])
+    return told.SnapshotSeen(
+        symbol=seen["symbol"],
+        bar=iso(seen["bar_label"]),
+        known_at=iso(seen["known_at"]),
+        close=seen["close"],
+        regime=None if labels is None else labels.key,
+        structure=None if labels is None else str(labels.structure),
+        state=seen["state"],
+        events=tuple(seen["events"]),
+        features=seen["features"],
+        position=with_times(seen["position"]),
+        policy_id=seen["active_policy_id"],
+        row=row_of(event),
+    )
+
+
+def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeResult:
+    """Resolved trades that match, newest first, with the figures of all of them."""
+    demand_known("symbol", arguments.symbol, view.symbols)
+    demand_known("playbook", arguments.playbook_id, view.playbook_ids)
+    demand_known("regime", arguments.regime, REGIMES)
+    subject = Subject(
+        playbook=arguments.playbook_id,
+        symbol=arguments.symbol,
+        regime=arguments.regime,
+        outcome=arguments.outcome,
+    )
+    matching = chosen_of(view.episodes, subject)
+    page, cursor = page_of(matching, arguments, _place, newest_first=True)
+    seen = tuple(_episode(known, view.exit_of(known)) for known in page)
+    trades = [known.episode for known in matching]
+    modes = Counter(str(trade.failure_mode) for trade in trades if trade.failure_mode is not None)
+    return told.EpisodeResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(item.row for item in seen),
+        next_cursor=cursor,
+        figures=_figures(trades),
+        failure_modes=dict(sorted(modes.items())),
+        episodes=seen,
+    )
+
+
+def _place(known: KnownEpisode) -> int:
+    return known.row.seq or 0
+
+
+def _figures(trades: list[Episode]) -> dict[str, float]:
+    """What the fact catalogue answers on these trades; the count alone where there is none."""
+    if not trades:
+        return {"trades": 0.0}
+    ways = {name: CATALOGUE[name].episodes for name in FIGURES}
+    return {name: float(way(trades)) for name, way in ways.items() if way is not None}
+
+
+def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
+    trade = known.episode
+    names = told.EpisodeSeen.model_fields.keys() & Episode.model_fields.keys()
+    same = {name: getattr(trade, name) for name in names - {"exit_reason", "failure_mode"}}
+    mode = None if trade.failure_mode is None else str(trade.failure_mode)
+    return told.EpisodeSeen(
+        **same,
+        entered=iso(trade.entry_label),
+        exited=iso(trade.exit_label),
+        exit_reason=str(trade.exit_reason),
+        failure_mode=mode,
+        fill_id=fill_id,
+        row=known.row,
+    )
+
+
+def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
+    """The tree of reasons behind a fill or a stop move, step by step in depth first order."""
+    index, prefix = view.index, arguments.fill_id
+    known = [_key(event) for kind in FILL_KINDS for event in index.of_kind(kind)]
+    event = the_one("fill", prefix, [*index.fills(prefix), *index.stop_moves(prefix)], _key, known)
+    root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
+    nodes = list(enumerate(_nodes(root, 0)))
+    page, cursor = page_of(nodes, arguments, lambda item: item[0])
+    shown = tuple(_step(node, depth) for _, (node, depth) in page)
+    return told.FillResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(step.row for step in shown if step.row is not None),
+        next_cursor=cursor,
+        fill_id=_key(event),
+        steps=shown,
+    )
+
+
+def _key(event: Event) -> str:
+    return str(event.payload.get("fill_id") or event.payload["amendment_id"])
+
+
+def _nodes(node: LineageNode, depth: int) -> Iterator[tuple[LineageNode, int]]:
+    yield node, depth
+    for child in node.children:
+        yield from _nodes(child, depth + 1)
+
+
+def _step(node: LineageNode, depth: int) -> told.LineageStep:
+    row: Any = None if node.seq is None else {"seq": node.seq, "kind": node.kind}
+    facts = {name: value for name, value in node.facts.items() if value not in (None, [], {}, "")}
+    return told.LineageStep(
+        depth=depth,
+        title=node.title,
+        kind=node.kind,
+        id=node.id,
+        found=node.found,
+        facts=with_times(facts),
+        row=row,
+    )

@@ -1,0 +1,69 @@
+"""Pins of tools: kept apart by client, pinned anew, told when they are damaged, on both dialects."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+from sqlalchemy import update
+
+from schemas.errors import StoreError
+from schemas.tool import ToolDefinition
+from services.store import open_store
+from services.store.failures import StoreDamaged
+from services.store.tables import tool_pins
+
+
+def tool(name="quote", description="The price."):
+    return ToolDefinition(
+        name=name,
+        description=description,
+        input_schema={"type": "object", "properties": {"a": {"maximum": 0.5}}},
+    )
+
+
+def test_pins_are_kept_by_client_and_pinned_anew(address):
+    async def scenario():
+        async with await open_store(address, create=True) as store:
+            await store.tool_pins.pin("desk", [tool(), tool("book")])
+            await store.tool_pins.pin("feed", [tool(description="Another price.")])
+            await store.tool_pins.pin("desk", [tool(description="The price, now.")])
+        async with await open_store(address, create=False, read_only=True) as store:
+            return await store.tool_pins.pinned("desk"), await store.tool_pins.pinned("feed")
+
+    desk, feed = asyncio.run(scenario())
+    assert desk == {"book": tool("book"), "quote": tool(description="The price, now.")}
+    assert feed == {"quote": tool(description="Another price.")}
+
+
+@pytest.mark.parametrize("damage", [{"hash": "0" * 64}, {"definition": "{}"}])
+def test_pin_that_is_not_what_was_written_is_damage(address, damage):
+    async def scenario():
+        async with await open_store(address, create=True) as store:
+            await store.tool_pins.pin("desk", [tool()])
+            async with store._engine.begin() as connection:
+                await connection.execute(update(tool_pins).values(damage))
+            await store.tool_pins.pinned("desk")
+
+    with pytest.raises(StoreDamaged, match=r"the pin of desk\.quote cannot be read"):
+        asyncio.run(scenario())
+
+
+def test_store_of_before_the_pins_has_none_and_takes_none(tmp_path):
+    address = f"sqlite:///{tmp_path}/store.db"
+
+    async def made():
+        async with await open_store(address, create=True):
+            pass
+
+    async def scenario():
+        async with await open_store(address, create=False) as store:
+            assert await store.tool_pins.pinned("desk") == {}
+            await store.tool_pins.pin("desk", [tool()])
+
+    asyncio.run(made())
+    with closing(sqlite3.connect(tmp_path / "store.db")) as store, store:
+        store.execute("DROP TABLE tool_pins")
+        store.execute("UPDATE thinktwice_revision SET version_num = '0007'")
+    with pytest.raises(StoreError, match="keeps no pins yet: run `thinktwice db upgrade"):
+        asyncio.run(scenario())

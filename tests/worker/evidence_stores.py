@@ -1,0 +1,57 @@
+"""Stores with one run each over a few years of three embedded symbols, and clients of a server on them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from schemas.settings import Settings
+from services.store import NewRun, open_store
+from tests.worker.shared_runs import fewer_bars
+from worker.cli.mcp import opened_views, trial_noting
+from worker.mcp_server.server import build_server
+from worker.review.evidence import store_tools
+from worker.runs.backtest import run_backtest
+from worker.runs.store_run import record_run
+
+START, EARLIER, END = "2000-03-01", "2005-06-30", "2006-12-29"
+CLOCK = "2004-06-30"
+
+
+def store_run(path: Path, end: str = END) -> Path:
+    """Run it into a store."""
+    settings, bars = Settings(), fewer_bars(START, end)
+    data: dict[str, Any] = {"source": "embedded", "path": None, "sha256": bars.sha256}
+    data |= {"symbols": list(bars.symbols), "timeframe": bars.timeframe, "label": bars.label}
+    new = NewRun("embedded", 0, "backtest", settings.config_hash, settings.payload(), data, {})
+
+    async def scenario() -> None:
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            await record_run(_run, settings, bars, store, new)
+
+    asyncio.run(scenario())
+    return path
+
+
+async def _run(*given: Any, **_: Any) -> Any:
+    return await run_backtest(*given)
+
+
+@asynccontextmanager
+async def server_of(path: Path, run: str | None = None, at: int | None = None) -> AsyncIterator[Any]:
+    """The server as the command makes it, over a connection that only reads."""
+    address = f"sqlite:///{path}"
+    async with await open_store(address, create=False, read_only=True) as store:
+        yield build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
+
+
+@asynccontextmanager
+async def client_of(
+    path: Path, run: str | None = None, at: int | None = None, mode: Any = "auto"
+) -> AsyncIterator[Any]:
+    """The SDK's own client, connected in memory."""
+    async with server_of(path, run, at) as server, Client(server, mode=mode) as client:
+        yield client

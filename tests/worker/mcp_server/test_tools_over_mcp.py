@@ -1,0 +1,352 @@
+"""The evidence tools through the SDK's own client, in memory: what they answer, refuse and never change."""
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+
+import pytest
+from mcp import Client
+
+from services.evidence.tools import TOOLS
+from services.store.tables import metadata
+from tests.worker.evidence_stores import CLOCK, client_of, server_of
+from worker.cli.console import time_option
+
+AT = time_option(CLOCK, "--at")
+READING = set(TOOLS) - {"backtest_rule"}  # which notes what it tries: see test_rule_trials.py
+MODES = ("auto", "legacy", "2026-07-28")
+
+
+def rows_of(path, *kinds):
+    marks = ",".join("?" * len(kinds))
+    with sqlite3.connect(path) as store:
+        found = store.execute(f"select seq, payload from journal where kind in ({marks}) order by seq", kinds)
+        return [(seq, json.loads(payload)) for seq, payload in found]
+
+
+def calls_of(path):
+    """One call of every tool, and some more with their arguments."""
+    fill = rows_of(path, "exit_filled")[3][1]["fill_id"]
+    report = rows_of(path, "high_level_report")[0][1]["report_id"]
+    plan = {"symbol": "IBM", "playbook_id": "trend_pullback", "direction": "long"}
+    return [
+        ("list_runs", {}),
+        ("market_snapshot", {}),
+        ("market_snapshot", {"symbol": "IBM"}),
+        ("playbooks", {}),
+        ("playbooks", {"playbook_id": "channel_breakout"}),
+        ("episodes", {"playbook_id": "channel_breakout", "limit": 5}),
+        ("reports", {}),
+        ("reports", {"report_id": report}),
+        ("gate_status", {"regime": "sideways/mid"}),
+        ("explain_fill", {"fill_id": fill, "limit": 100}),
+        ("check_plan", plan),
+        ("check_plan", {**plan, "stop": "close + 1"}),
+    ]
+
+
+async def answers(client, calls):
+    return {json.dumps(call): await client.call_tool(*call) for call in calls}
+
+
+def texts(found):
+    return {call: (result.is_error, result.content[0].text) for call, result in found.items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_tool_is_listed_as_reading_and_answers_by_its_schema(stored, mode):
+    async def scenario():
+        async with client_of(stored, mode=mode) as client:
+            return (await client.list_tools()).tools, await answers(client, calls_of(stored))
+
+    listed, found = asyncio.run(scenario())
+    assert [tool.name for tool in listed] == list(TOOLS)
+    for tool in listed:
+        assert tool.annotations.read_only_hint is (tool.name in READING)
+        assert not tool.annotations.destructive_hint
+        assert tool.input_schema["additionalProperties"] is False
+        assert len(tool.description) <= 100
+    assert {json.loads(call)[0] for call in found} == READING
+    for call, result in found.items():
+        assert not result.is_error, (call, result.content)
+        assert json.loads(result.content[0].text) == result.structured_content
+        TOOLS[json.loads(call)[0]].result.model_validate_json(result.content[0].text)
+
+
+def test_rows_that_an_answer_names_are_those_of_the_journal(stored):
+    with sqlite3.connect(stored) as store:
+        kinds = dict(store.execute("select seq, kind from journal"))
+
+    async def scenario():
+        async with client_of(stored) as client:
+            return await answers(client, calls_of(stored))
+
+    for call, result in asyncio.run(scenario()).items():
+        rows = result.structured_content["rows"]
+        assert rows or json.loads(call)[0] == "list_runs", call
+        assert all(kinds[row["seq"]] == row["kind"] for row in rows), call
+
+
+def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
+    async def scenario():
+        async with client_of(stored) as client:
+            cursor, seen, figures = None, [], None
+            while True:
+                asked = {"limit": 7} if cursor is None else {"limit": 7, "cursor": cursor}
+                told = (await client.call_tool("episodes", asked)).structured_content
+                seen += [episode["row"]["seq"] for episode in told["episodes"]]
+                figures, cursor = told["figures"], told["next_cursor"]
+                if cursor is None:
+                    return seen, figures
+
+    seen, figures = asyncio.run(scenario())
+    stored_rows = [seq for seq, _ in rows_of(stored, "episode")]
+    assert seen == stored_rows[::-1]
+    r = [payload["episode"]["r"] for _, payload in rows_of(stored, "episode")]
+    assert (figures["trades"], figures["total_r"]) == (len(r), pytest.approx(sum(r)))
+
+
+def test_fill_that_an_episode_names_is_its_exit(stored):
+    async def scenario():
+        async with client_of(stored) as client:
+            told = (await client.call_tool("episodes", {"limit": 100})).structured_content["episodes"]
+            first = await client.call_tool("explain_fill", {"fill_id": told[0]["fill_id"]})
+            return told, first.structured_content["steps"][0]
+
+    told, root = asyncio.run(scenario())
+    fills = {payload["fill_id"]: payload for _, payload in rows_of(stored, "exit_filled")}
+    episodes = {payload["episode_id"]: payload["episode"] for _, payload in rows_of(stored, "episode")}
+    assert len({episode["fill_id"] for episode in told}) == len(told)
+    for episode in told:
+        fill = fills[episode["fill_id"]]
+        assert fill["policy_id"] == episodes[episode["episode_id"]]["policy_id"]
+        assert fill["bar_label"] == episodes[episode["episode_id"]]["exit_label"]
+    assert root["facts"]["bar_label"] == told[0]["exited"]
+
+
+REFUSED = [
+    ("episodes", {"sybol": "IBM"}, "Did you mean 'symbol'?"),
+    ("episodes", {"symbol": "IBN"}, "Did you mean 'IBM'?"),
+    ("episodes", {"playbook_id": "chanel_breakout"}, "Did you mean 'channel_breakout'?"),
+    ("episodes", {"regime": "up/lo"}, "Did you mean 'up/low'?"),
+    ("episodes", {"limit": 101}, "limit 101: input should be less than or equal to 100"),
+    ("episodes", {"limit": True}, "limit True: input should be a valid integer"),
+    ("episodes", {"cursor": "x; drop"}, "cursor 'x; drop'"),
+    ("episodes", {"at": "tomorrow"}, "write a time like 2012-01-31"),
+    ("episodes", {"at": "1990-01-01"}, "had begun at no bar by that time: give a time from 2000-03-01"),
+    ("episodes", {"run": "r9\u202e"}, "no single run 'r9\\u202e': the newest are r0001"),
+    ("explain_fill", {}, "explain_fill needs fill_id"),
+    ("explain_fill", {"fill_id": "zz"}, "no fill 'zz'"),
+    ("explain_fill", {"fill_id": "x" * 65}, "at most 64 characters"),
+    ("reports", {"report_id": "zz"}, "no report 'zz'"),
+    (
+        "check_plan",
+        {"symbol": "IBM", "playbook_id": "trend", "direction": "long"},
+        "no active playbook 'trend'",
+    ),
+    ("check_plan", {"symbol": "IBM", "playbook_id": "trend_pullback", "direction": "up"}, "direction 'up'"),
+    ("episode", {}, "Did you mean 'episodes'?"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED)
+def test_refused_call_says_in_one_line_what_would_work(stored, tool, arguments, said):
+    async def scenario():
+        async with client_of(stored) as client:
+            return await client.call_tool(tool, arguments)
+
+    result = asyncio.run(scenario())
+    text = result.content[0].text
+    assert result.is_error
+    assert said in text
+    assert "\n" not in text
+    assert str(stored.parent) not in text
+    assert "Traceback" not in text
+
+
+def test_crash_and_store_failure_tell_nothing_of_inside(stored, monkeypatch):
+    from agents.tool_hosts.in_process import STORE_FAILED, TOOL_FAILED
+    from schemas.errors import StoreError
+    from worker.review.run_views import RunViews
+
+    async def scenario(error):
+        async def broken(*_):
+            raise error
+
+        async with client_of(stored) as client:
+            monkeypatch.setattr(RunViews, "view", broken)
+            return await client.call_tool("episodes", {})
+
+    for error, said in (
+        (StoreError(f"store sqlite:///{stored} is locked"), STORE_FAILED),
+        (KeyError("x"), TOOL_FAILED),
+    ):
+        result = asyncio.run(scenario(error))
+        assert (result.is_error, result.content[0].text) == (True, said)
+
+
+def test_no_tool_changes_a_table(stored):
+    def content():
+        with sqlite3.connect(stored) as store:
+            tables = {name: store.execute(f"select * from {name}").fetchall() for name in metadata.tables}
+        return tables, hashlib.sha256(stored.read_bytes()).hexdigest()
+
+    async def scenario():
+        async with client_of(stored) as client:
+            return await answers(client, calls_of(stored))
+
+    before = content()
+    found = asyncio.run(scenario())
+    assert {json.loads(call)[0] for call in found} == READING
+    assert content() == before
+
+
+def test_connection_of_the_server_cannot_write_and_a_file_that_cannot_be_written_is_enough(stored, tmp_path):
+    import shutil
+
+    from sqlalchemy import text as sql
+
+    from services.store import open_store
+
+    path = tmp_path / "thinktwice.db"
+    shutil.copy(stored, path)
+    path.chmod(0o400)
+
+    async def scenario():
+        async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
+            with pytest.raises(Exception, match=r"readonly|query_only|attempt to write"):
+                async with store._engine.begin() as connection:
+                    await connection.execute(sql("delete from journal"))
+        async with client_of(path) as client:
+            return await client.call_tool("episodes", {})
+
+    assert not asyncio.run(scenario()).is_error
+
+
+def test_future_after_the_clock_changes_no_byte_of_any_answer(stored, ended_earlier):
+    async def scenario(path, at):
+        async with client_of(path, at=at) as client:
+            resources = [
+                (await client.read_resource(f"thinktwice://runs/r0001/{part}")).contents[0].text
+                for part in ("summary", "playbooks/channel_breakout")
+            ]
+            return texts(await answers(client, calls)), resources
+
+    calls = calls_of(ended_earlier)
+    calls += [("market_snapshot", {"at": "2003-01-31"}), ("episodes", {"at": "2004-07-01"})]
+    assert asyncio.run(scenario(stored, AT)) == asyncio.run(scenario(ended_earlier, AT))
+    late, early = asyncio.run(scenario(stored, None)), asyncio.run(scenario(ended_earlier, None))
+    assert late != early  # without the clock the two stores do differ
+
+
+def test_no_argument_reaches_beyond_the_clock_of_the_server(stored):
+    async def scenario():
+        async with client_of(stored, at=AT) as client:
+            beyond = await client.call_tool("episodes", {"at": "2006-01-01"})
+            whole = (await client.call_tool("episodes", {"limit": 100})).structured_content
+            return beyond, whole, (await client.call_tool("list_runs", {})).structured_content["runs"]
+
+    beyond, whole, runs = asyncio.run(scenario())
+    assert beyond.is_error
+    assert "lies after the clock of this server: give a time up to 2004-06-30" in beyond.content[0].text
+    assert whole["known_at"].startswith(CLOCK)
+    assert max(episode["exited"] for episode in whole["episodes"]) < CLOCK
+    assert (runs[0]["status"], runs[0]["trades"], runs[0]["events"]) == (None, None, None)
+
+
+def test_server_of_one_run_answers_for_no_other(stored):
+    async def scenario():
+        async with client_of(stored, run="r0001") as client:
+            other = await client.call_tool("episodes", {"run": "r0002"})
+            return other, await client.call_tool("episodes", {"run": "r0001"})
+
+    other, own = asyncio.run(scenario())
+    assert other.content[0].text == "this server answers for run r0001 alone: leave run out"
+    assert not own.is_error
+
+
+def test_run_in_progress_is_answered_as_of_its_newest_row(stored, tmp_path):
+    import shutil
+
+    path = tmp_path / "thinktwice.db"
+    shutil.copy(stored, path)
+    with sqlite3.connect(path) as store:
+        whole = store.execute("select * from journal order by seq").fetchall()
+        names = [item[1] for item in store.execute("pragma table_info(journal)")]
+        held = len(whole) // 2
+
+        def keep(count):
+            store.execute("delete from journal")
+            marks = ",".join("?" * len(names))
+            store.executemany(f"insert into journal values ({marks})", whole[:count])
+            store.execute("update runs set status = 'running', events = ?", (count,))
+            store.commit()
+
+        async def scenario():
+            async with client_of(path) as client:
+                keep(held)
+                half = (await client.call_tool("episodes", {})).structured_content
+                keep(len(whole))
+                return half, (await client.call_tool("episodes", {})).structured_content
+
+        keep(held)
+        half, rest = asyncio.run(scenario())
+    known = names.index("known_at")
+    assert time_option(half["known_at"], "") == whole[held - 1][known]
+    assert time_option(rest["known_at"], "") == whole[-1][known]
+    assert half["figures"]["trades"] < rest["figures"]["trades"] == len(rows_of(stored, "episode"))
+
+
+def test_fifty_clients_at_once_get_the_answers_that_each_alone_gets(stored):
+    async def scenario():
+        async with server_of(stored) as server:
+
+            async def told(asked):
+                async with Client(server) as client:
+                    return texts(await answers(client, asked))
+
+            alone = await told(calls)
+            few = [(calls[number % len(calls)], calls[-1 - number % len(calls)]) for number in range(50)]
+            return alone, await asyncio.gather(*map(told, few))
+
+    calls = calls_of(stored)
+    alone, together = asyncio.run(scenario())
+    assert len(together) == 50
+    assert all(found.items() <= alone.items() for found in together)
+
+
+def test_resources_and_prompts_name_what_the_tools_read(stored):
+    async def scenario():
+        async with client_of(stored) as client:
+            resources = (await client.list_resources()).resources
+            templates = (await client.list_resource_templates()).resource_templates
+            summary = (await client.read_resource(str(resources[0].uri))).contents[0].text
+            prompts = (await client.list_prompts()).prompts
+            prompt = await client.get_prompt("review_report", {"report": "ab12"})
+            refused = []
+            for asked in (
+                "thinktwice://runs/r0001/rows",
+                "file:///etc/passwd",
+                "thinktwice://runs/r9/summary",
+            ):
+                with pytest.raises(Exception) as failure:  # noqa: PT011 - the SDK's own error
+                    await client.read_resource(asked)
+                refused.append(str(failure.value))
+            return resources, templates, json.loads(summary), prompts, prompt, refused
+
+    resources, templates, summary, prompts, prompt, refused = asyncio.run(scenario())
+    assert [str(item.uri) for item in resources] == ["thinktwice://runs/r0001/summary"]
+    assert len(templates) == 3
+    assert summary["episodes"]["figures"]["trades"] == len(rows_of(stored, "episode"))
+    assert [item.name for item in prompts] == ["review_report", "explain_fill"]
+    assert "report ab12 of run latest" in prompt.messages[0].content.text
+    assert "there are thinktwice://runs/{run}/summary" in refused[0] + refused[1]
+    assert "no single run 'r9'" in refused[2]
+
+
+def test_clock_of_the_tests_lies_inside_both_runs(stored, ended_earlier):
+    for path in (stored, ended_earlier):
+        with sqlite3.connect(path) as store:
+            first, last = store.execute("select min(known_at), max(known_at) from journal").fetchone()
+        assert first < AT < last

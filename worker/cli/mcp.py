@@ -1,0 +1,204 @@
+"""`thinktwice mcp`: the evidence tools for desktop clients, editors and programs; nothing is written."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli.console import complain, print_json, time_option
+from worker.cli.options import DbOption, open_to_read, store_address
+from worker.runs.interrupts import RunInterrupted, run_async
+
+if TYPE_CHECKING:
+    from signal import Signals
+
+    from services.store import Store
+    from services.store.trials import TriedOn
+    from worker.mcp_server.serving import HttpAddress
+    from worker.review.rule_trial import NoteTrial
+    from worker.review.run_views import RunViews
+
+INSTALL = "pip install 'thinktwice[mcp]'"
+PORT = 8_765
+app = typer.Typer(help="Serve the evidence tools over MCP: read-only, over stdio or HTTP.")
+TransportOption = Annotated[
+    str, typer.Option(metavar="stdio|http", help="Standard streams, or streamable HTTP.")
+]
+HostOption = Annotated[
+    str,
+    typer.Option(metavar="H", help="Where HTTP is heard; other than loopback needs THINKTWICE_MCP_TOKEN."),
+]
+PortOption = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port of HTTP; 0 takes any.")]
+RunOption = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help="Answer for this run alone. [every run]", show_default=False),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The clock: nothing that was known later is told. [the newest row]",
+        show_default=False,
+    ),
+]
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A further name that requests may call us by.",
+        show_default=False,
+    ),
+]
+AllowOriginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        metavar="URL",
+        help="A page that may ask, such as https://desk.example.",
+        show_default=False,
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def mcp(
+    context: typer.Context,
+    transport: TransportOption = "stdio",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PORT,
+    run: RunOption = None,
+    at: AtOption = None,
+    allow_host: AllowHostOption = None,
+    allow_origin: AllowOriginOption = None,
+    db: DbOption = None,
+) -> None:
+    """Serve the evidence tools over MCP: read-only, over stdio or HTTP, until the client leaves."""
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    chosen = _transport(transport)
+    moment = None if at is None else time_option(at, "--at")
+    demand_extra()
+    from worker.mcp_server.serving import HttpAddress
+    from worker.operations.endpoint_access import guard
+    from worker.operations.logs import configure_logging
+    from worker.secrets.secrets import MCP_TOKEN
+    from worker.settings import load_settings
+
+    address = None
+    if chosen == "http":
+        token = guard(MCP_TOKEN, "--host", host, os.environ)
+        address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
+    settings = load_settings(flags={"runtime.db": ("--db", db)}).settings
+    with configure_logging(settings):
+        stopped_by = run_async(_served(settings.runtime.db, run, moment, address))
+    if stopped_by is not None:
+        raise RunInterrupted(stopped_by)
+
+
+@app.command("config")
+def config(
+    transport: TransportOption = "stdio",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PORT,
+    run: RunOption = None,
+    at: AtOption = None,
+    db: DbOption = None,
+) -> None:
+    """Print the JSON that desktop clients and editors take to start the server, or to reach it."""
+    from worker.mcp_server.client_config import http_config, stdio_config, without_password
+    from worker.operations.endpoint_access import is_loopback
+
+    if _transport(transport) == "http":
+        name = f"[{host}]" if ":" in host else host
+        print_json(http_config(f"http://{name}:{port}/mcp", guarded=not is_loopback(host)))
+        return
+    if at is not None:
+        time_option(at, "--at")
+    address, cut = without_password(store_address(db))
+    if cut:
+        complain("the password of the store is left out: give THINKTWICE_DB_PASSWORD to the client")
+    given = [*(("--run", run) if run else ()), *(("--at", at) if at else ())]
+    print_json(stdio_config(["--db", address, *given]))
+
+
+def _transport(text: str) -> Literal["stdio", "http"]:
+    if text == "stdio":
+        return "stdio"
+    if text == "http":
+        return "http"
+    raise ConfigError(f"--transport {text!r} is neither stdio nor http: write one of them")
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Refuse options that the command behind would not read."""
+    given = [name for name in context.params if _is_given(context, name)]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ConfigError(f"{option} stands before {context.invoked_subcommand}: give it behind it")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def demand_extra() -> None:
+    """Refuse what needs the SDK where it is not installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise ConfigError(f"MCP needs the package mcp: {INSTALL}")
+
+
+async def _served(
+    address: str, run: str | None, at: int | None, http: "HttpAddress | None"
+) -> "Signals | None":
+    """Serve until the client leaves, or until the signal that comes back."""
+    from worker.mcp_server.server import build_server
+    from worker.mcp_server.serving import serve_http, serve_stdio
+    from worker.review.evidence import store_tools
+
+    store = await open_to_read(address, read_only=True)
+    async with store:
+        server = build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
+        if http is not None:
+            return await serve_http(server, http, complain)
+        await serve_stdio(server)
+        return None
+
+
+def trial_noting(address: str) -> "NoteTrial":
+    """Enters a rule in a ledger of trials: the one thing that a server writes, on a connection of its own."""
+    from services.store import open_store
+
+    async def note(on: "TriedOn") -> int:
+        async with await open_store(address, create=False) as store:
+            return await store.trials.note_rule(on)
+
+    return note
+
+
+async def opened_views(store: "Store", run: str | None, at: int | None) -> "RunViews":
+    """Views of the store's runs, bound to one of them and to a clock.
+
+    Raises:
+        ConfigError: there is no such run, or the newest one had begun at no bar by then.
+    """
+    from worker.review.run_views import RunViews
+
+    bound = None if run is None else (await store.runs.find(run)).run_id
+    if at is not None:
+        record = await store.runs.find(bound or "latest")
+        first: Any = None
+        async for row in store.journal.rows(record.run_id, kinds={"genesis"}):
+            first = row.known_at
+        if first is None or first > at:
+            raise ConfigError(f"run {record.run_id} had begun at no bar by that time: give a later --at")
+    return RunViews(store, run=bound, at=at)

@@ -1,0 +1,132 @@
+"""`thinktwice tools`: which tools there are for evidence, and what of them is accepted."""
+
+import os
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError, nearest
+from worker.cli.console import print_json, print_table
+from worker.cli.mcp import demand_extra
+from worker.cli.options import DbOption, JsonOption, open_for_writing, open_to_read
+from worker.cli.run_options import ConfigArgument
+from worker.runs.interrupts import run_async
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from agents.tool_hosts.mcp import OfferedTool
+    from schemas.settings import Settings
+    from schemas.settings.planner import ToolServer
+    from services.ports import PinBook
+
+SHOWN_HASH = 16
+CUT = 100
+app = typer.Typer(no_args_is_help=True, help="Tools of evidence: list them, accept their definitions.")
+ServerOption = Annotated[
+    list[str] | None,
+    typer.Option("--server", metavar="NAME", help="A server of [planner.servers]. [all]", show_default=False),
+]
+
+
+@app.command("list")
+def list_tools(
+    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+) -> None:
+    """List our own tools and those of the configured servers, with what was pinned of them."""
+    _told(config, server, db, json=json, accepts=False)
+
+
+@app.command("pin")
+def pin(
+    config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
+) -> None:
+    """Accept the definitions of the configured servers' tools as they are now."""
+    _told(config, server, db, json=json, accepts=True)
+
+
+def _told(config: Any, names: list[str] | None, db: str | None, *, json: bool, accepts: bool) -> None:
+    settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
+    servers = _servers(settings, names)
+    if accepts and not servers:
+        raise ConfigError("no server is configured: write [planner.servers.NAME] with command or url")
+    if servers:
+        demand_extra()
+    own = [] if accepts or names else _own()
+    found = own + run_async(_offered(settings, servers, accepts=accepts))
+    if json:
+        print_json({"tools": found})
+    else:
+        _render(found)
+
+
+def _servers(settings: "Settings", names: list[str] | None) -> "dict[str, ToolServer]":
+    known = settings.planner.servers
+    for name in names or ():
+        if name not in known:
+            listing = ", ".join(sorted(known)) or "none"
+            where = f"[planner.servers] has {listing}"
+            raise ConfigError(f"--server {name!r} is not configured ({where}).{nearest(name, known)}")
+    return {name: known[name] for name in sorted(known) if not names or name in names}
+
+
+def _own() -> list[dict[str, Any]]:
+    """Our own tools need no pin: they change with this program."""
+    from schemas.settings.planner import OWN
+    from services.evidence.tools import TOOLS
+
+    definitions = [tool.definition for tool in TOOLS.values()]
+    return [
+        _row(OWN, item.name, item.description, item.content_hash, item.content_hash) for item in definitions
+    ]
+
+
+async def _offered(
+    settings: "Settings", servers: "dict[str, ToolServer]", *, accepts: bool
+) -> list[dict[str, Any]]:
+    if not servers:
+        return []
+    from agents.tool_hosts.mcp import McpTools, target_of
+
+    targets = {name: target_of(server, os.environ) for name, server in servers.items()}
+    found = []
+    async with AsyncExitStack() as stack:
+        pins = await _pins(stack, settings.runtime.db, writes=accepts)
+        for name, target in targets.items():
+            async with McpTools(name, target, pins) as host:
+                offered = await (host.accept() if accepts else host.offered())
+            found += [_of_server(name, tool) for tool in offered]
+    return found
+
+
+async def _pins(stack: AsyncExitStack, address: str, *, writes: bool) -> "PinBook":
+    """The pins of the store; listing makes none."""
+    from agents.tool_hosts.pins import NoPins
+    from services.store import StoreMissing
+
+    try:
+        opened = open_for_writing(address) if writes else open_to_read(address, read_only=True)
+        return (await stack.enter_async_context(await opened)).tool_pins
+    except StoreMissing:
+        return NoPins()
+
+
+def _of_server(name: str, tool: "OfferedTool") -> dict[str, Any]:
+    item = tool.definition
+    return _row(name, item.name, item.description, item.content_hash, tool.pinned)
+
+
+def _row(client: str, name: str, description: str, content_hash: str, pinned: str | None) -> dict[str, Any]:
+    changed = pinned is not None and pinned != content_hash
+    row = {"client": client, "name": name, "description": " ".join(description.split())[:CUT]}
+    return {**row, "hash": content_hash, "pinned": pinned, "changed": changed}
+
+
+def _render(found: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table("client", "tool", "hash", "pinned", "description", box=None)
+    for row in found:
+        pinned = "no" if row["pinned"] is None else "CHANGED" if row["changed"] else "yes"
+        table.add_row(row["client"], row["name"], row["hash"][:SHOWN_HASH], pinned, row["description"])
+    print_table(table)

@@ -1,0 +1,1 @@
+"""The evidence tools over the Model Context Protocol: read-only, over stdio or streamable HTTP."""

@@ -1,0 +1,159 @@
+"""How the server is reached: standard streams, or streamable HTTP with its guard."""
+
+import errno
+import hmac
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
+
+from schemas.errors import ConfigError
+from worker.operations.endpoint import LOOPBACK_NAMES
+from worker.operations.endpoint_access import most_connections
+from worker.runs.interrupts import hear_stops, nothing_to_lose
+
+PATH = "/mcp"
+MOST_BODY = 65_536
+
+
+@dataclass(frozen=True)
+class HttpAddress:
+    """Where HTTP is spoken, and who may speak it.
+
+    Attributes:
+        host: name or address to listen on.
+        port: 0 takes any.
+        token: that every request carries; None on loopback alone.
+        hosts: further names in Host that are ours.
+        origins: pages that may ask.
+    """
+
+    host: str
+    port: int
+    token: str | None
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
+
+
+class TokenGuard:
+    """Knows one token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Who carries it; None for any other token."""
+        if not hmac.compare_digest(token.encode(), self._token):
+            return None
+        return AccessToken(token=token, client_id="operator", scopes=[])
+
+
+async def serve_stdio(server: "Server[Any]") -> None:
+    """Serve whoever started this process, until standard input ends; Ctrl-C leaves at once."""
+    # The thread that waits for a line of standard input hears of no other end.
+    with nothing_to_lose():
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+
+def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
+    """The server as an application: Host and Origin are checked, and the token where there is one."""
+    names = [_bracketed(name) for name in sorted({*LOOPBACK_NAMES, address.host, *address.hosts})]
+    own = [f"http://{name}{port}" for name in map(_bracketed, sorted(LOOPBACK_NAMES)) for port in ("", ":*")]
+    guarded: dict[str, Any] = {}
+    if address.token is not None:
+        issuer = AnyHttpUrl(f"http://{_bracketed(address.host)}")
+        guarded = {
+            "auth": AuthSettings(issuer_url=issuer, resource_server_url=None),
+            "token_verifier": TokenGuard(address.token),
+        }
+    return server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=True,
+        max_request_body_size=MOST_BODY,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=[f"{name}{port}" for name in names for port in ("", ":*")],
+            allowed_origins=[*own, *address.origins],
+        ),
+        **guarded,
+    )
+
+
+class HttpServer(uvicorn.Server):
+    """Ends at the signals that its command hears, and tells where it listens."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell_started = started
+        self.stopped_by: signal.Signals | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell so."""
+        await super().startup(sockets)
+        self._tell_started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Hear signals here: raised again by the library, they would break off what is being closed."""
+        hear_stops(self._stop)
+        yield
+
+    def _stop(self, signum: signal.Signals) -> None:
+        self.force_exit, self.should_exit, self.stopped_by = self.should_exit, True, signum
+
+
+async def serve_http(
+    server: "Server[Any]", address: HttpAddress, tell: Callable[[str], None]
+) -> signal.Signals | None:
+    """Serve HTTP until a signal ends it.
+
+    Args:
+        server: what is served.
+        address: where, and to whom.
+        tell: is told where it listens.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    config = uvicorn.Config(
+        http_app(server, address),
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=most_connections(),
+    )
+    with _listening(address) as listening:
+        url = f"http://{_bracketed(address.host)}:{listening.getsockname()[1]}{PATH}"
+        http = HttpServer(config, lambda: tell(f"serving {url} until Ctrl-C"))
+        await http.serve(sockets=[listening])
+    return http.stopped_by
+
+
+def _listening(address: HttpAddress) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=most_connections())
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if isinstance(number, int) and number in errno.errorcode else error
+        where = f"{address.host!r} port {address.port}"
+        raise ConfigError(f"cannot listen on {where}: {reason}; name another --port, or 0") from error
+
+
+def _bracketed(name: str) -> str:
+    """As a name stands in a Host field."""
+    return f"[{name}]" if ":" in name else name

@@ -1,0 +1,92 @@
+"""The evidence tools over a store: which handler answers which tool."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agents.tool_hosts.in_process import Handler, InProcessTools
+from services.evidence import tool_arguments as asked
+from services.evidence import tool_results as told
+from services.evidence.tools import page_of
+from services.evidence_tools import lesson_answers, market_answers
+from services.evidence_tools.run_view import RunView, iso
+from services.ports import ToolProgress
+from worker.review.rule_trial import NoteTrial, RuleTrials
+from worker.review.run_views import RunViews
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
+
+OF_A_RUN: dict[str, Callable[[RunView, Any], told.ToolResult]] = {
+    "market_snapshot": market_answers.market_snapshot,
+    "episodes": market_answers.episodes,
+    "explain_fill": market_answers.explain_fill,
+    "playbooks": lesson_answers.playbooks,
+    "reports": lesson_answers.reports,
+    "gate_status": lesson_answers.gate_status,
+}
+
+
+def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTools:
+    """The tools that answer from the runs of a store.
+
+    Args:
+        views: of the store.
+        note: enters a rule in the ledger of trials; without it no rule is tried.
+    """
+    handlers: dict[str, Handler] = {name: _on_view(views, answer) for name, answer in OF_A_RUN.items()}
+
+    async def list_runs(arguments: asked.RunListArguments, progress: ToolProgress) -> told.RunListResult:
+        return _runs(await views.records(), views.at, arguments)
+
+    async def check_plan(arguments: asked.PlanArguments, progress: ToolProgress) -> told.PlanResult:
+        from worker.review.plan_of_run import checked_plan  # loads the engine, which no other tool needs
+
+        return await checked_plan(await views.view(arguments.run, arguments.at), arguments)
+
+    handlers |= {"list_runs": list_runs, "check_plan": check_plan}
+    if note is not None:
+        rules = RuleTrials(note)
+
+        async def backtest_rule(arguments: asked.RuleArguments, progress: ToolProgress) -> told.RuleResult:
+            view = await views.view(arguments.run, arguments.at)
+            return await rules.tried(view, await views.record(arguments.run), arguments, progress)
+
+        handlers["backtest_rule"] = backtest_rule
+    return InProcessTools(handlers)
+
+
+def _on_view(views: RunViews, answer: Callable[[RunView, Any], told.ToolResult]) -> Handler:
+    async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
+        return answer(await views.view(arguments.run, arguments.at), arguments)
+
+    return answered
+
+
+def _runs(
+    records: "list[RunRecord]", clock: int | None, arguments: asked.RunListArguments
+) -> told.RunListResult:
+    """Runs by number; as of an earlier clock without what their ends brought."""
+    page, cursor = page_of(records, arguments, lambda record: record.number, newest_first=True)
+    return told.RunListResult(
+        known_at=None if clock is None else iso(clock),
+        next_cursor=cursor,
+        runs=tuple(_run(record, whole=clock is None) for record in page),
+    )
+
+
+def _run(record: "RunRecord", *, whole: bool) -> told.RunSeen:
+    performance = (record.document or {}).get("performance", {})
+    end = {
+        "status": record.status,
+        "events": record.events,
+        "trades": performance.get("trades"),
+        "total_return": performance.get("total_return"),
+    }
+    return told.RunSeen(
+        run_id=record.run_id,
+        name=record.name,
+        mode=record.mode,
+        symbols=tuple(record.data["symbols"]),
+        timeframe=record.data["timeframe"],
+        **(end if whole else {}),
+    )

@@ -1,0 +1,114 @@
+"""Runs of a store as of a moment, for the evidence tools: each row is read once, later rows are added behind.
+
+A clock binds every view: no argument reaches a row that was known later. The store is only read.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import ConfigError, StoreError, ToolRefused, nearest
+from schemas.settings import Settings
+from services.evidence.tool_arguments import LATEST
+from services.evidence.tools import shown
+from services.evidence_tools.run_view import RunRows, RunView, iso
+from services.journal.index import Event
+from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+
+MOST_VIEWS = 16
+MOST_RUNS = 4
+SHOWN = 5
+Key = tuple[str, int, int | None]
+
+
+class RunViews:
+    """Views of the runs of one store.
+
+    Args:
+        store: open; nothing is written to it.
+        run: the only run that may be asked about; None for all.
+        at: the clock, ns; None: what the store holds.
+    """
+
+    def __init__(self, store: "Store", *, run: str | None = None, at: int | None = None) -> None:
+        self._store, self.run, self.at = store, run, at
+        self._rows: OrderedDict[str, RunRows] = OrderedDict()
+        self._views: OrderedDict[Key, RunView] = OrderedDict()
+        self._settings: dict[str, Settings | None] = {}
+        self._reading = asyncio.Lock()
+
+    async def records(self) -> "list[RunRecord]":
+        """Readable runs that may be asked about, oldest first."""
+        found = [record for record in await self._store.runs.all() if record.damage is None]
+        return [record for record in found if self.run in (None, record.run_id)]
+
+    async def record(self, name: str) -> "RunRecord":
+        """The run of a name, a unique prefix of one, or the newest.
+
+        Raises:
+            ToolRefused: there is none.
+        """
+        if self.run is not None and name not in (LATEST, self.run):
+            raise ToolRefused(f"this server answers for run {self.run} alone: leave run out")
+        try:
+            return await self._store.runs.find(self.run or name)
+        except ConfigError as error:
+            known = [record.run_id for record in await self.records()]
+            some = ", ".join(known[-SHOWN:]) or "none yet"
+            raise ToolRefused(
+                f"no single run {shown(name)}: the newest are {some}.{nearest(name, known)}"
+            ) from error
+
+    async def view(self, name: str, at: int | None) -> RunView:
+        """A run as of `at`, ns, of the clock, or of its newest row.
+
+        Raises:
+            ToolRefused: there is no such run, it had not begun, or `at` lies after the clock.
+            StoreError: a row cannot be read.
+        """
+        if at is not None and self.at is not None and at > self.at:
+            raise ToolRefused(f"at lies after the clock of this server: give a time up to {iso(self.at)}")
+        record = await self.record(name)
+        moment = self.at if at is None else at
+        async with self._reading:
+            rows = await self._read(record)
+            key = record.run_id, len(rows.index.events), moment
+            if key not in self._views:
+                known_at = rows.known_at if moment is None else moment
+                view = RunView(record.run_id, rows.until(moment), known_at, self._settings_of(record))
+                self._views[key] = view
+                _forget(self._views, MOST_VIEWS)
+            self._views.move_to_end(key)
+            return self._views[key]
+
+    async def _read(self, record: "RunRecord") -> RunRows:
+        """The rows of a run, those that were written since the last time included."""
+        rows = self._rows.setdefault(record.run_id, RunRows())
+        self._rows.move_to_end(record.run_id)
+        _forget(self._rows, MOST_RUNS)
+        have = len(rows.index.events)
+        if have < record.events:
+            async for row in self._store.journal.rows(record.run_id, after=have - 1):
+                try:
+                    rows.add(Event(row, json.loads(row.payload)))
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise StoreError(f"row {row.seq} ({row.kind}) is not what was written") from error
+        return rows
+
+    def _settings_of(self, record: "RunRecord") -> Settings | None:
+        if record.run_id not in self._settings:
+            try:
+                self._settings[record.run_id] = stored_settings(record)
+            except (SettingsOfAnotherVersion, ConfigError):
+                self._settings[record.run_id] = None
+        return self._settings[record.run_id]
+
+
+def _forget(kept: "OrderedDict[Any, Any]", most: int) -> None:
+    """Leave the newest ones."""
+    while len(kept) > most:
+        kept.popitem(last=False)
