@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
-from schemas.judge import JudgeAction, RefusedAction
+from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import Direction
 
@@ -51,6 +51,14 @@ class FolderAction(Contract):
 
 
 PlanAction = JudgeAction | RollbackAction | FolderAction
+
+
+class RefusedStep(Contract):
+    """An action that became no step: a stable code, and what would be accepted."""
+
+    action: PlanAction
+    code: str
+    reason: str
 
 
 class FieldChange(Contract):
@@ -156,7 +164,7 @@ class ChangePlan(Contract):
     basis: PlanBasis
     made_at: int
     expires_at: int
-    refused: tuple[RefusedAction, ...] = ()
+    refused: tuple[RefusedStep, ...] = ()
     report_id: str | None = None
     verdict_id: str | None = None
 

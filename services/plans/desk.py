@@ -217,7 +217,8 @@ class PlanDesk(Stateful):
         """Carry out a person's decision on a plan.
 
         Args:
-            command: {plan_id, decision, hash, by, plan} of the operator's request.
+            command: {plan_id, decision, hash, by, plan} of the operator's request; `submit` hands in a plan
+                that was made beside the run, which waits here from now on.
             now: close of the last bar, ns.
 
         Returns:
@@ -235,6 +236,9 @@ class PlanDesk(Stateful):
                 return _answer(plan_id, "cancelled")
             return self._end(waiting, "cancel", by, "cancelled", (), now)
         plan = ChangePlan.model_validate(command["plan"])
+        if decision == "submit":
+            self.waiting[plan_id] = waiting or self._arrived(plan, now)
+            return _answer(plan_id, "awaiting_approval")
         if plan.content_hash != command["hash"] or plan.plan_id != plan_id:
             return _answer(plan_id, "awaiting_approval", ("the hash is not that of the plan",), refused=True)
         if waiting is None:
@@ -247,7 +251,7 @@ class PlanDesk(Stateful):
         return self._approve(approved, by, now, told=waiting.plan)
 
     def _arrived(self, plan: ChangePlan, now: int) -> WaitingPlan:
-        """A plan that was made beside the run enters its journal with the decision on it."""
+        """A plan that was made beside the run enters its journal."""
         self.counters.made += 1
         self._rows.made(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
         return WaitingPlan(plan, edited=plan.revision > 1)
@@ -331,6 +335,7 @@ class PlanDesk(Stateful):
         )  # fmt: skip
         self._rows.made(again, plan.trigger, (plan.report_id, plan.verdict_id), now)
         if isinstance(again, EmptyPlan):
+            self._rows.completed(waiting, "failed", 0, now, time.perf_counter())
             self._finish(plan, "failed", made)
             return
         self.finished[plan.plan_id] = FinishedPlan("awaiting_approval", again, made)

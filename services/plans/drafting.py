@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from schemas.judge import JudgeAction, RefusedAction
+from schemas.judge import JudgeAction
 from schemas.plan import (
     ChangePlan,
     FieldChange,
@@ -17,6 +17,7 @@ from schemas.plan import (
     PlanBasis,
     PlanStep,
     PositionHeld,
+    RefusedStep,
     RollbackAction,
     Trigger,
     VersionInForce,
@@ -90,7 +91,7 @@ class PlanFacts:
 class EmptyPlan:
     """Nothing is left to do: every action was refused, or there was none."""
 
-    refused: tuple[RefusedAction, ...] = ()
+    refused: tuple[RefusedStep, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class _Draft:
     numbers: Mapping[str, int]
     steps: tuple[PlanStep, ...] = ()
     accepted: tuple[JudgeAction, ...] = ()
-    refused: tuple[RefusedAction, ...] = ()
+    refused: tuple[RefusedStep, ...] = ()
 
 
 def draft(
@@ -154,26 +155,28 @@ def _with_step(drafted: _Draft, item: Proposed, facts: PlanFacts) -> _Draft:
     state = ContractState(drafted.definitions, facts.judge, facts.open_experiments, drafted.accepted)
     refusal = None if item.after is not None else check_action(action, state)
     if refusal is not None:
-        return replace(drafted, refused=(*drafted.refused, refusal))
-    before = drafted.definitions.get(action.playbook_id or "")
+        return _refused(drafted, action, refusal.code, refusal.reason)
+    before = None if action.kind == "replan" else drafted.definitions.get(action.playbook_id or "")
     after = item.after
     if after is None and before is not None:
         after = changed(before, action, drafted.numbers[before.id], facts.at)
     lowers = lowers_exposure(action, drafted.definitions)
     step = _step(len(drafted.steps) + 1, item, words_of(action, before), (before, after), lowers)
     if sum(len(made.canonical_text()) for made in (*drafted.steps, step)) > facts.longest:
-        code, limit = "plan_too_long", f"a plan has {facts.longest} characters of steps at most"
-        return replace(
-            drafted, refused=(*drafted.refused, RefusedAction(action=action, code=code, reason=limit))
-        )
+        limit = f"a plan has {facts.longest} characters of steps at most"
+        return _refused(drafted, action, "plan_too_long", limit)
     return _behind(drafted, step, after, (*drafted.accepted, action))
 
 
+def _refused(drafted: _Draft, action: JudgeAction | RollbackAction, code: str, reason: str) -> _Draft:
+    return replace(drafted, refused=(*drafted.refused, RefusedStep(action=action, code=code, reason=reason)))
+
+
 def _with_rollback(drafted: _Draft, action: RollbackAction, item: Proposed, facts: PlanFacts) -> _Draft:
-    """A rollback whose target is unknown makes no step: `earlier` has none for it."""
-    after = facts.earlier.get(action.playbook_id)
+    after = item.after or facts.earlier.get(action.playbook_id)
     if after is None:
-        return drafted
+        why = f"{action.playbook_id} has no earlier version that traded differently"
+        return _refused(drafted, action, "nothing_earlier", why)
     before = drafted.definitions[action.playbook_id]
     aimed = RollbackAction(**(action.payload() | {"version_hash": after.content_hash}))
     step = _step(

@@ -37,11 +37,8 @@ def revise(
     Raises:
         ConfigError: there is no such step or field, a value that the contract refuses, or nothing is left.
     """
-    for number in [edit.number for edit in edits] + list(drop):
-        _demand_step(plan, number)
+    _demand_edits(plan, edits, drop)
     folder = next((step.action.folder for step in plan.steps if isinstance(step.action, FolderAction)), None)
-    if any(isinstance(_demand_step(plan, number).action, FolderAction) for number in drop):
-        raise ConfigError("the folder of a plan cannot be dropped: cancel the plan and make another")
     kept = list(_kept(plan, edits, drop))
     made = draft(
         kept,
@@ -64,6 +61,8 @@ def revise(
         raise ConfigError(
             f"plan {plan.plan_id}: {first.action.kind} is refused: {first.code}, {first.reason}"
         )
+    if not plan_diff(plan, made):
+        raise ConfigError(f"plan {plan.plan_id}: nothing changes, its revision {plan.revision} stays")
     return made
 
 
@@ -85,6 +84,22 @@ def plan_diff(before: ChangePlan, after: ChangePlan) -> list[dict[str, Any]]:
         ]
     found += [{"step": step.number, "field": "step", "from": None, "to": step.effect} for step in rest]
     return found
+
+
+def _demand_edits(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> None:
+    """Refuse steps that are not there, a field set twice, and a folder that is edited or dropped."""
+    named = [(edit.number, edit.field) for edit in edits]
+    for number, field in [*named, *((number, "step") for number in drop)]:
+        step = _demand_step(plan, number)
+        if isinstance(step.action, FolderAction):
+            raise ConfigError(
+                f"steps.{number}: the folder of a plan cannot be edited or dropped: cancel the plan and "
+                "make another"
+            )
+        if named.count((number, field)) > 1:
+            raise ConfigError(f"steps.{number}.{field} is set twice: give it once")
+        if number in drop and (number, field) in named:
+            raise ConfigError(f"step {number} is edited and dropped: do one of them")
 
 
 def _demand_step(plan: ChangePlan, number: int) -> PlanStep:

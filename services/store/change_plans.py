@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.errors import ConfigError
 from schemas.plan import HASH_DIGITS, ID_DIGITS, ChangePlan, PlanState
 from services.store.database_time import insert_once
-from services.store.operator_requests import put_request, withdraw_plan
+from services.store.operator_requests import plan_was_handed_in, put_request, withdraw_plan
 from services.store.plan_records import (
     EDIT,
     STANDING,
@@ -59,18 +59,31 @@ class Operator:
 class ChangePlanRepository(Repository):
     """The plans of one store."""
 
-    async def put(self, run_id: str, plan: ChangePlan, **told: Any) -> PlanRecord:
-        """Keep a plan that a command has made; one that is there already stays as it is.
+    async def put(
+        self, run_id: str, plan: ChangePlan, who: Operator | None = None, **told: Any
+    ) -> PlanRecord:
+        """Keep a plan that a command has made; one that waits already stays as it is.
 
         Args:
             run_id: the run.
             plan: its first revision.
+            who: hands it in to the process of a run that trades, where it waits and expires; None for a run
+                that is over.
             told: two_phase, reasoning and elapsed_ms of phase 1.
+
+        Raises:
+            ConfigError: the same plan, of the same bar, was decided before.
         """
         async with self._write() as connection:
+            trades = await self._hold(connection, run_id)
             values = new_columns(run_id, plan, **told)
             await connection.execute(insert_once(self._url.dialect, change_plans, values))
-            return (await self._there(connection, run_id, plan.plan_id)).record
+            kept = (await self._there(connection, run_id, plan.plan_id)).record
+            if kept.state != "awaiting_approval":
+                raise ConfigError(_not_open(kept, "the same can be planned again at the next bar"))
+            if trades and who is not None:
+                await self._ask(connection, kept, "submit", who, plan)
+            return kept
 
     async def find(self, prefix: str, run_id: str | None = None, *, now: int = 0) -> StoredPlan:
         """The plan whose id starts so, in one run; without a run in the newest that has it.
@@ -197,7 +210,7 @@ class ChangePlanRepository(Repository):
             if record.state == "approved":
                 reason = f"it was cancelled by {who.by}"
                 await withdraw_plan(connection, self._url.dialect, run_id, plan_id, reason)
-            if trades and record.journalled:
+            if trades and (record.journalled or await plan_was_handed_in(connection, run_id, plan_id)):
                 await self._ask(connection, cancelled, "cancel", who)
         return cancelled
 

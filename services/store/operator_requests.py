@@ -43,7 +43,7 @@ class OperatorRequest:
         number: 1 and up within a run, in the order of asking.
         kind: what is asked.
         payload: kill_switch {on}, rollback {playbook_id}, replan {report_id or null}, stop {},
-            plan {plan_id, decision: approve | cancel | rollback, hash, by, plan: with an approval}.
+            plan {plan_id, decision (submit, approve, cancel, rollback), hash, by, plan (with the first two)}.
         state: waiting, done or refused.
         asked_ms: database time.
         answered_ms: database time; None while it waits.
@@ -126,15 +126,28 @@ async def put_request(
 async def withdraw_plan(
     connection: AsyncConnection, dialect: Dialect, run_id: str, plan_id: str, reason: str
 ) -> None:
-    """Answer what waits about a plan as refused, inside a transaction of the caller's."""
+    """Answer the approvals of a plan that wait as refused, inside a transaction of the caller's."""
     waits = _of(run_id) & (operator_requests.c.state == "waiting") & (operator_requests.c.kind == "plan")
     columns = (operator_requests.c.number, operator_requests.c.payload)
     found = (await connection.execute(select(*columns).where(waits))).all()
-    numbers = [number for number, payload in found if json.loads(payload)["plan_id"] == plan_id]
+    asked = [(number, json.loads(payload)) for number, payload in found]
+    numbers = [
+        number
+        for number, payload in asked
+        if (payload["plan_id"], payload["decision"]) == (plan_id, "approve")
+    ]
     told = canonical_json({"plan_id": plan_id, "reasons": [reason]})
     values = {"state": "refused", "result": told, "answered_ms": now_ms(dialect)}
     own = waits & operator_requests.c.number.in_(numbers)
     await connection.execute(update(operator_requests).where(own).values(values))
+
+
+async def plan_was_handed_in(connection: AsyncConnection, run_id: str, plan_id: str) -> bool:
+    """Whether the process of a run was, or is to be, told of a plan that a command has made."""
+    own = _of(run_id) & (operator_requests.c.kind == "plan")
+    found = (await connection.execute(select(operator_requests.c.payload).where(own))).scalars()
+    asked = map(json.loads, found)
+    return any((item["plan_id"], item["decision"]) == (plan_id, "submit") for item in asked)
 
 
 async def demand_running(connection: AsyncConnection, run_id: str) -> None:

@@ -125,7 +125,7 @@ def _asked(record: "RunRecord", into: Path | None) -> Any:
                 f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
             )
         demand_writable(into, "--into")
-    return PlanRequest(record, settings, trades, into)
+    return PlanRequest(record, settings, trades, into, operator_name(None))
 
 
 @app.command("list")
@@ -356,7 +356,14 @@ def rollback(
     json: JsonOption = False,
 ) -> None:
     """Return every playbook that a change plan changed to its version of before."""
-    _end(run_async(_rolled_back(plan, operator_name(by), run, db)), json=json)
+    stored = run_async(_rolled_back(plan, operator_name(by), run, db))
+    _end(stored, json=json)
+    if stored.folder is None and not json:
+        run_id = stored.record.run_id
+        print_line(
+            f"asked of run {run_id}: its process does it at the next bar close, the result shows in "
+            f"`thinktwice requests {run_id}`"
+        )
 
 
 async def _rolled_back(plan: str, by: str, run: str | None, db: str | None) -> "StoredPlan":

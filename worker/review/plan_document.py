@@ -103,7 +103,10 @@ def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[st
     yield f"hash {document['hash']}"
     yield f"expires {shown_time(record.expires_at)}"
     yield from (f"because: {reason}" for reason in record.reasons)
-    yield from next_lines(record)
+    if document["revision"] == record.revision:
+        yield from next_lines(record)
+    else:
+        yield f"its newest revision is {record.revision}: thinktwice plans show {record.plan_id}"
 
 
 def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from schemas.plan import ChangePlan, Trigger
 from schemas.settings import Settings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.store.change_plans import Operator
 from worker.review.change_texts import read_change
 from worker.review.plan_facts import read_plan_facts
 from worker.review.report_finder import FoundReport
@@ -33,12 +34,14 @@ class PlanRequest:
         settings: of the run.
         trades: whether a process trades it.
         folder: where the playbooks that result are written; None for a run that trades.
+        by: who makes the plan.
     """
 
     run: "RunRecord"
     settings: Settings
     trades: bool
     folder: Path | None
+    by: str
 
 
 async def plan_report(store: "Store", asked: PlanRequest, found: FoundReport) -> "PlanRecord":
@@ -108,7 +111,7 @@ def drafted(
     if isinstance(made, EmptyPlan):
         told = [f"{item.action.kind} is refused: {item.code}, {item.reason}" for item in made.refused]
         told += [f"{item.action.kind} needs a run that trades: a folder holds none" for item in later]
-        said = "; ".join(told) or "no action is left"
+        said = "; ".join(told) or "the judge wanted nothing"
         raise ConfigError(f"empty_plan: there is nothing to change in run {asked.run.run_id}: {said}")
     if asked.trades:
         return made
@@ -131,4 +134,5 @@ async def _kept(
 ) -> "PlanRecord":
     elapsed_ms = round((time.perf_counter() - began) * 1e3)
     told: dict[str, Any] = {"two_phase": said.payload(), "reasoning": reasoning, "elapsed_ms": elapsed_ms}
-    return await store.plans.put(asked.run.run_id, plan, **told)
+    who = Operator(asked.by, time.time_ns(), plan.made_at) if asked.trades else None
+    return await store.plans.put(asked.run.run_id, plan, who, **told)

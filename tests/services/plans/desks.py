@@ -73,7 +73,8 @@ class DeskWorld:
             "hash": plan.content_hash,
             "by": "ann",
         }
-        command["plan"] = json.loads(plan.canonical_text()) if decision == "approve" else None
+        with_bytes = decision in ("approve", "submit")
+        command["plan"] = json.loads(plan.canonical_text()) if with_bytes else None
         return self.desk.decide(command | named, self.now)
 
     def in_force(self, name: str = NAME) -> Any:

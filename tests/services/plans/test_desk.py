@@ -7,8 +7,8 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan
-from services.plans.drafting import EmptyPlan, draft
+from schemas.plan import ChangePlan, RollbackAction
+from services.plans.drafting import EmptyPlan, Proposed, draft
 from services.plans.editing import StepEdit, plan_diff, revise
 from tests.services.plans.desks import NAME, OTHER, DeskWorld, desk_world, replan, risk
 
@@ -231,3 +231,55 @@ def test_desk_state_goes_on_where_it_stood(world: DeskWorld) -> None:
     other.session.slow_loop.plans.restore(world.desk.state())
     assert other.desk.waiting == world.desk.waiting
     assert isinstance(other.desk.waiting[made.plan_id].plan, ChangePlan)
+
+
+def test_desk_replan_that_names_the_playbook_behind_it_is_planned_and_acts(world: DeskWorld) -> None:
+    action = JudgeAction(kind="replan", playbook_id=NAME, reason="its cluster loses")
+    made = world.desk.of_verdict([action], world.now, "r" * 16, "v" * 16)
+    assert made is not None
+    assert made.steps[0].makes == ()
+    assert world.decide(made)["state"] == "completed"
+    assert [world.session.policy_loop.in_force(s) for s in range(2)] == [None, None]
+
+
+@pytest.mark.parametrize(("value", "state"), [(0.008, "declined"), (0.004, "completed")])
+def test_desk_plan_that_a_command_hands_in_waits_and_lapses_as_one_of_the_run(
+    value: float, state: str
+) -> None:
+    world = desk_world(approval="ask", unattended="reduce_only", max_move_atr=100.0)
+    plan = world.plan(risk(value))
+    told = world.decide(plan, "submit")
+    assert told["state"] == "awaiting_approval"
+    assert world.desk.waiting[plan.plan_id].plan == plan
+    while world.desk.waiting:
+        world.to_row(world.session.engine.t + 1)
+    assert world.desk.finished[plan.plan_id].state == state
+    assert [row["status"] for row in world.rows("two_phase_phase1_complete")] == ["awaiting_approval"]
+
+
+def test_desk_rollback_with_nothing_before_it_is_refused_in_the_plan_by_its_code(world: DeskWorld) -> None:
+    back = Proposed(RollbackAction(playbook_id=NAME, reason="as before"))
+    plan = world.plan(risk(0.008, OTHER), back)
+    assert [(refusal.action.kind, refusal.code) for refusal in plan.refused] == [
+        ("rollback", "nothing_earlier")
+    ]
+    alone = draft([back], world.desk.facts(world.now), "text", understanding="back")
+    assert isinstance(alone, EmptyPlan)
+
+
+@pytest.mark.parametrize(
+    ("edits", "drop", "said"),
+    [
+        ([StepEdit(1, "value", "0.008")], [], "nothing changes"),
+        ([StepEdit(1, "value", "0.006"), StepEdit(1, "value", "0.007")], [], "set twice"),
+        ([StepEdit(1, "value", "0.006")], [1], "edited and dropped"),
+        ([StepEdit(2, "folder", "elsewhere")], [], "cannot be edited or dropped"),
+        ([], [2], "cannot be edited or dropped"),
+    ],
+)
+def test_edit_that_changes_nothing_or_says_two_things_is_refused(
+    world: DeskWorld, edits: list[StepEdit], drop: list[int], said: str
+) -> None:
+    plan = world.plan(risk(0.008), folder="out")
+    with pytest.raises(ConfigError, match=said):
+        revise(plan, edits=edits, drop=drop, judge=world.session.settings.judge)

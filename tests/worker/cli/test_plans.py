@@ -103,7 +103,7 @@ def test_plan_of_a_text_says_what_it_changes_until_when_and_what_to_type(planted
     ).stdout
     plan = answered(planted, "plans", "list")[0]
     assert "risk_fraction 0.0025 -> 0.002" in text
-    assert "two phases: yes, two phases were asked for" in text
+    assert "two phases: yes, " in text
     assert f"Next: thinktwice plans approve {plan['plan_id']} --hash {plan['hash'][:12]}" in text
     for word in ("before: ", "undo: ", "expires ", f"hash {plan['hash']}"):
         assert word in text
@@ -167,7 +167,7 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
     back = answered(planted, "plans", "rollback", plan["plan_id"], "--by", "bob")
     assert (back["state"], back["decided"]["decision"]) == ("rolled_back", "rollback")
     assert risk_of(planted) == 0.0025
-    states = [one["state"] for one in answered(planted, "plans", "list")]
+    states = [plan["state"] for plan in answered(planted, "plans", "list") if plan["trigger"] == "text"]
     assert sorted(states) == ["cancelled", "rolled_back"]
     (only,) = answered(planted, "plans", "list", "latest", "--state", "cancelled")
     assert only["plan_id"] == gone["plan_id"]
@@ -245,7 +245,7 @@ def test_nothing_is_left_of_actions_that_are_all_refused(planted):
         (["edit", "PLAN"], "give --set"),
         (["edit", "PLAN", "--drop", "9"], "its steps are 1, 2"),
         (["edit", "PLAN", "--drop", "1"], "no step would be left"),
-        (["edit", "PLAN", "--drop", "2"], "cannot be dropped"),
+        (["edit", "PLAN", "--drop", "2"], "cannot be edited or dropped"),
         (["edit", "PLAN", "--set", "value=1"], "write it like steps.1.value"),
         (["edit", "PLAN", "--set", "steps.1.value=\x1b"], "write it like steps.1.value"),
         (["edit", "PLAN", "--set", "steps.1.value=much"], "a number is wanted"),
@@ -306,12 +306,12 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
     assert "plans      1 change plan waits for a decision" in planted.run("status", run_id).stdout
     done = approve(planted, plan, "--by", "ann")
     assert done["state"] == "approved"
-    (asked,) = answered(planted, "requests", run_id)
+    handed_in, asked = answered(planted, "requests", run_id)
+    assert (handed_in["payload"]["decision"], handed_in["state"]) == ("submit", "waiting")
     assert (asked["kind"], asked["state"], asked["payload"]["by"]) == ("plan", "waiting", "ann")
     assert ChangePlan.model_validate(asked["payload"]["plan"]).content_hash == plan["hash"]
     answered(planted, "plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
-    (asked,) = answered(planted, "requests", run_id)
-    assert asked["state"] == "refused"
+    assert [request["state"] for request in answered(planted, "requests", run_id)] == ["waiting", "refused"]
     assert answered(planted, "plans", "cancel", plan["plan_id"])["state"] == "cancelled"
     assert answered(planted, "status", run_id)["plans_waiting"] == 0
 
@@ -350,7 +350,7 @@ def test_replan_that_writes_is_a_plan_approved_by_its_caller(planted):
     when = before(replanned(planted)["verdict"]["known_at"])
     name = answered(planted, "reflect", "--at", when)["report_id"]
     told = answered(planted, "replan", name, "--write", "books")
-    (plan,) = answered(planted, "plans", "list")
+    (plan,) = (plan for plan in answered(planted, "plans", "list") if plan["trigger"] == "report")
     assert plan["plan_id"] == told["written"]["plan_id"]
     assert (plan["state"], plan["decided"]["decision"]) == ("completed", "approve")
     shown = answered(planted, "plans", "show", plan["plan_id"])
