@@ -237,8 +237,7 @@ class PlanDesk(Stateful):
             return self._end(waiting, "cancel", by, "cancelled", (), now)
         plan = ChangePlan.model_validate(command["plan"])
         if decision == "submit":
-            self.waiting[plan_id] = waiting or self._arrived(plan, now)
-            return _answer(plan_id, "awaiting_approval")
+            return self._handed_in(plan, waiting, now)
         if plan.content_hash != command["hash"] or plan.plan_id != plan_id:
             return _answer(plan_id, "awaiting_approval", ("the hash is not that of the plan",), refused=True)
         if waiting is None:
@@ -249,6 +248,16 @@ class PlanDesk(Stateful):
         if plan.expires_at <= now:
             return self._end(approved, "expire", by, "expired", ("it was approved too late",), now)
         return self._approve(approved, by, now, told=waiting.plan)
+
+    def _handed_in(self, plan: ChangePlan, waiting: WaitingPlan | None, now: int) -> dict[str, Any]:
+        """A plan that was made beside the run, or an edit of one that waits, waits here from now on."""
+        if waiting is not None and plan.revision <= waiting.plan.revision:
+            return _answer(plan.plan_id, "awaiting_approval", ("it is no newer revision",), refused=True)
+        arrived = self._arrived(plan, now)
+        if waiting is not None:
+            arrived = WaitingPlan(plan, waiting.phase, edited=True)
+        self.waiting[plan.plan_id] = arrived
+        return _answer(plan.plan_id, "awaiting_approval")
 
     def _arrived(self, plan: ChangePlan, now: int) -> WaitingPlan:
         """A plan that was made beside the run enters its journal."""

@@ -230,7 +230,7 @@ def _behind(
         definitions=definitions,
         numbers=numbers,
         steps=(*drafted.steps, step),
-        accepted=accepted,
+        accepted=() if step.checkpoint else accepted,  # what follows is decided anew
     )
 
 

@@ -139,7 +139,8 @@ def _edited(step: PlanStep, action: JudgeAction | RollbackAction, edits: Sequenc
             if getattr(action, edit.field) is None:
                 raise ConfigError(f"steps.{step.number}.{edit.field}: a {action.kind} has no {edit.field}")
             new = _number(edit, whole=edit.field == "life_blocks")
-            action = JudgeAction(**(action.payload() | {edit.field: new, "lowers_exposure": False}))
+            told = {"reason": f"{edit.field} was edited from {getattr(action, edit.field):g}"}
+            action = JudgeAction(**(action.payload() | told | {edit.field: new, "lowers_exposure": False}))
         else:
             raise ConfigError(
                 f"steps.{step.number}.{edit.field} cannot be edited: {', '.join(FIELDS)} can; other actions "

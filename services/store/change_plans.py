@@ -152,7 +152,7 @@ class ChangePlanRepository(Repository):
             ConfigError: it was decided, edited or carried out meanwhile, or has expired.
         """
         async with self._write() as connection:
-            await self._hold(connection, run_id)
+            trades = await self._hold(connection, run_id)
             stored = await self._there(connection, run_id, revised.plan_id)
             record = stored.record
             if record.hash != seen:
@@ -164,6 +164,8 @@ class ChangePlanRepository(Repository):
             if record.state == "approved":
                 reason = f"it was edited by {who.by}: revision {revised.revision} waits for a decision"
                 await withdraw_plan(connection, self._url.dialect, run_id, record.plan_id, reason)
+            if trades and stored.folder is None:  # what lapses unattended is what was edited
+                await self._ask(connection, moved, "submit", who, revised)
         return moved
 
     async def approve(self, run_id: str, plan_id: str, digits: str, who: Operator) -> PlanRecord:
@@ -286,9 +288,12 @@ class ChangePlanRepository(Repository):
                 await self._moved(connection, record, decision, {"state": "expired"})
 
     async def _hold(self, connection: AsyncConnection, run_id: str) -> bool:
-        """Lock the run's row; whether it is running."""
-        of_run = select(runs.c.status).where(runs.c.run_id == run_id).with_for_update()
-        return bool(await connection.scalar(of_run) == "running")
+        """Lock the run's row; whether it trades, or will go on to: then its process is to be told."""
+        of_run = select(runs.c.status, runs.c.mode).where(runs.c.run_id == run_id).with_for_update()
+        found = (await connection.execute(of_run)).one_or_none()
+        if found is None:
+            return False
+        return found.status == "running" or (found.status, found.mode) == ("interrupted", "paper")
 
     async def _there(self, connection: AsyncConnection, run_id: str, plan_id: str) -> StoredPlan:
         found = await stored_plan(connection, run_id, plan_id)

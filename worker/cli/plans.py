@@ -110,7 +110,9 @@ def _asked(record: "RunRecord", into: Path | None) -> Any:
     from worker.review.plan_making import PlanRequest
     from worker.runs.replay import stored_settings
 
-    settings, trades = stored_settings(record), takes_requests(record)
+    settings = stored_settings(record)
+    goes_on = record.mode == "paper" and record.status == "interrupted" and into is None
+    trades = goes_on or takes_requests(record)
     if not settings.plans.enabled:
         raise ConfigError(
             f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
@@ -402,7 +404,8 @@ async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", b
     from worker.review.plan_clock import last_close
 
     now = time.time_ns()
-    if stored.folder is not None or record.status != "running":
+    goes_on = record.mode == "paper" and record.status == "interrupted"
+    if stored.folder is not None or not (goes_on or record.status == "running"):
         await store.plans.expire(record.run_id, stored.record.plan_id, now)
         return Operator(by, now, now)
     return Operator(by, now, await last_close(store, record))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from schemas.plan import HASH_DIGITS, PlanStep
+from services.store.plan_records import EDIT
 from worker.pages.figures import shown_time
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def summary_of(record: "PlanRecord") -> dict[str, Any]:
         "trigger": record.trigger,
         "made_at": record.made_at,
         "expires_at": record.expires_at,
-        "edited": record.revision > 1,
+        "edited": any(change.decision == EDIT for change in record.decisions),
         "decided": None if decided is None else _decision(decided),
         "reasons": list(record.reasons),
     }

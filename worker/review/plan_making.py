@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
-from schemas.plan import ChangePlan, Trigger
+from schemas.plan import ChangePlan, RefusedStep, Trigger
 from schemas.settings import Settings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from services.store.plan_records import PlanRecord
 
 NEED_A_PROCESS = ("replan", "open_experiment")  # nothing of them is in a folder of playbooks
+NO_FOLDER = "it needs a run that trades: a folder holds none"
 MISSED = ("stale", "failed", "expired")
 
 
@@ -110,9 +111,11 @@ def drafted(
     )  # fmt: skip
     if isinstance(made, EmptyPlan):
         told = [f"{item.action.kind} is refused: {item.code}, {item.reason}" for item in made.refused]
-        told += [f"{item.action.kind} needs a run that trades: a folder holds none" for item in later]
+        told += [f"{item.action.kind}: {NO_FOLDER}" for item in later]
         said = "; ".join(told) or "the judge wanted nothing"
         raise ConfigError(f"empty_plan: there is nothing to change in run {asked.run.run_id}: {said}")
+    left = [RefusedStep(action=item.action, code="needs_a_process", reason=NO_FOLDER) for item in later]
+    made = made.model_copy(update={"refused": (*made.refused, *left)})
     if asked.trades:
         return made
     return in_wall_time(made, waits)

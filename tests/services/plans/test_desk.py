@@ -283,3 +283,30 @@ def test_edit_that_changes_nothing_or_says_two_things_is_refused(
     plan = world.plan(risk(0.008), folder="out")
     with pytest.raises(ConfigError, match=said):
         revise(plan, edits=edits, drop=drop, judge=world.session.settings.judge)
+
+
+def test_desk_plan_that_lapses_runs_the_edit_that_was_handed_in_and_no_dropped_step() -> None:
+    world = desk_world(approval="ask", unattended="reduce_only", max_move_atr=100.0)
+    plan = world.plan(risk(0.004), risk(0.001, OTHER))
+    world.decide(plan, "submit")
+    edited = revise(
+        plan, edits=[StepEdit(1, "value", "0.0045")], drop=[2], judge=world.session.settings.judge
+    )
+    assert world.decide(edited, "submit")["state"] == "awaiting_approval"
+    assert world.decide(plan, "submit")["outcome"] == "refused", "an older revision comes too late"
+    while world.desk.waiting:
+        world.to_row(world.session.engine.t + 1)
+    assert (world.in_force().risk_fraction, world.in_force(OTHER).risk_fraction) == (0.0045, 0.005)
+    (decided,) = world.rows("plan_decided")
+    assert (decided["plan_hash"], decided["plan_edited"]) == (edited.content_hash, True)
+
+
+def test_desk_playbook_may_change_the_same_again_behind_a_checkpoint(world: DeskWorld) -> None:
+    asks_again = [replace(risk(value), checkpoint=True) for value in (0.006, 0.007)]
+    plan = world.plan(*asks_again, risk(0.008))
+    assert [step.makes[0].version for step in plan.steps] == [2, 3, 4]
+    for phase in (2, 3, 4):
+        waiting = plan if phase == 2 else world.desk.waiting[plan.plan_id].plan
+        world.decide(waiting)
+    assert world.in_force().risk_fraction == 0.008
+    assert [row["phase"] for row in world.rows("plan_step")] == [2, 3, 4]

@@ -92,12 +92,13 @@ def test_edit_makes_a_revision_voids_the_approval_and_withdraws_its_request(addr
         found = await store.plans.find(PLAN.plan_id)
         return revised, claims, again, found, await store.operator.all(run_id)
 
-    revised, claims, again, found, (withdrawn, asked) = with_run(address, kept(scenario))
+    revised, claims, again, found, (withdrawn, told, asked) = with_run(address, kept(scenario))
     assert (revised.state, revised.revision, revised.decided) == ("awaiting_approval", 2, None)
     assert claims == [False, False, False]
     assert found.revisions == (PLAN, second)
     assert [change.decision for change in again.decisions] == ["approve", "edit", "approve"]
-    assert (withdrawn.state, asked.state) == ("refused", "waiting")
+    assert (withdrawn.state, told.state, asked.state) == ("refused", "waiting", "waiting")
+    assert (told.payload["decision"], told.payload["hash"]) == ("submit", second.content_hash)
     assert "edited by bob" in withdrawn.result["reasons"][0]
     assert asked.payload == {
         "plan_id": PLAN.plan_id,
@@ -406,3 +407,37 @@ def test_store_of_an_earlier_revision_has_no_plans_until_it_is_upgraded(tmp_path
 
     assert asyncio.run(told(create=False)) is False
     assert asyncio.run(told(create=True)) is True
+
+
+def test_plan_of_a_run_that_will_go_on_is_cancelled_before_its_process(address):
+    async def scenario(store, run_id):
+        told = PlanJournal()
+        told.drafted(PLAN)
+        await store.journal.append(run_id, await told.rows())
+        await store.runs.close(run_id, "interrupted")
+        cancelled = await store.plans.cancel(run_id, PLAN.plan_id, ANN)
+        return cancelled.state, [asked.payload["decision"] for asked in await store.operator.waiting(run_id)]
+
+    async def on_paper(store):
+        return await scenario(store, (await store.runs.create(new_run(mode="paper"))).run_id)
+
+    assert of_store(address, on_paper) == ("cancelled", ["cancel"])
+
+
+def test_plan_that_is_handed_in_is_told_to_its_process_with_every_edit(address):
+    async def scenario(store, run_id):
+        await store.plans.put(run_id, PLAN, ANN)
+        other = edited(PLAN)
+        await store.plans.revise(run_id, other, PLAN.content_hash, ANN)
+        await store.plans.cancel(run_id, PLAN.plan_id, ANN)
+        asked = await store.operator.waiting(run_id)
+        with pytest.raises(ConfigError, match="at the next bar"):
+            await store.plans.put(run_id, PLAN, ANN)
+        return [(request.payload["decision"], request.payload["hash"]) for request in asked]
+
+    hash_of_edit = edited(PLAN).content_hash
+    assert with_run(address, scenario) == [
+        ("submit", PLAN.content_hash),
+        ("submit", hash_of_edit),
+        ("cancel", hash_of_edit),
+    ]

@@ -222,7 +222,7 @@ def test_nothing_is_left_of_actions_that_are_all_refused(planted):
     assert "empty_plan" in told
     assert "unchanged" in told
     told = planted.complaint("plans", "make", "--text", "replan", "--run", "latest", "--into", "b")
-    assert "replan needs a run that trades" in told
+    assert "replan: it needs a run that trades" in told
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,11 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
     assert (asked["kind"], asked["state"], asked["payload"]["by"]) == ("plan", "waiting", "ann")
     assert ChangePlan.model_validate(asked["payload"]["plan"]).content_hash == plan["hash"]
     answered(planted, "plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
-    assert [request["state"] for request in answered(planted, "requests", run_id)] == ["waiting", "refused"]
+    assert [request["state"] for request in answered(planted, "requests", run_id)] == [
+        "waiting",
+        "refused",
+        "waiting",
+    ]
     assert answered(planted, "plans", "cancel", plan["plan_id"])["state"] == "cancelled"
     assert answered(planted, "status", run_id)["plans_waiting"] == 0
 

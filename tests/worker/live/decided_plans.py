@@ -61,7 +61,16 @@ class Decided:
         if act is not None:
             self.answered.clear()
             await act()
-            await asyncio.wait_for(self.answered.wait(), 20.0)
+            async with asyncio.timeout(20.0):
+                await self.answered.wait()
+                await self.all_answered()
+
+    async def all_answered(self) -> None:
+        """Nothing waits in the queue any more."""
+        for _ in range(1_000):
+            if not await self.store.operator.waiting(RUN):
+                return
+            await asyncio.sleep(0.02)
 
     async def put(self, value: float, name: str = NAME) -> tuple[ChangePlan, Operator]:
         now = self.process.traded.stepper.session.clock.now

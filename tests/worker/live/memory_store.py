@@ -66,6 +66,7 @@ class StoreOfOneProcess:
         self.journal = _Journal(stored, gate)
         self.trading = _Trading(stored, gate)
         self.operator = _NothingAsked(gate)
+        self.plans = _NoPlans()
         self.reports = _NoReports(gate)
         self.savepoints = _Savepoints(stored, gate)
         self.seals = _NoSeals()
@@ -253,6 +254,10 @@ class _NothingAsked:
     async def waiting(self, run_id: str) -> list[Any]:
         self._gate("operator")
         return []
+
+
+class _NoPlans:
+    """Nobody asks for one, so none is claimed."""
 
 
 class _NoReports:

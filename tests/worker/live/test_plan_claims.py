@@ -44,10 +44,13 @@ def test_approval_that_was_overtaken_by_an_edit_is_refused_and_reaches_no_journa
     async def standing(store):
         return [plan.state for plan in await store.plans.all()], await store.operator.all(RUN)
 
-    states, (request,) = asked(tmp_path, standing)
-    assert (states, request.state) == (["awaiting_approval"], "refused")
+    states, (edit, request) = asked(tmp_path, standing)
+    assert (states, edit.state, request.state) == (["declined"], "done", "refused"), (
+        "nobody decided on the edit"
+    )
     assert "edited, cancelled or decided since" in request.result["reasons"][0]
-    assert list(rows_stored(tmp_path, "latest", "operator_command")) == []
+    commands = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "operator_command")]
+    assert [command["payload"]["decision"] for command in commands] == ["submit"]
     versions = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "playbook_version")]
     assert {row["version"] for row in versions} == {1}
     assert replayed(tmp_path, Settings()).ok
