@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import traceback
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
@@ -91,7 +92,8 @@ class OneLineErrors(TyperGroup):
     """Every failure is one line: 2 for what the operator can mend, 1 for what we must, 130 for Ctrl-C."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(**{**given, "commands": Commands()})
+        ours: Any = Commands()
+        super().__init__(**{**given, "commands": ChainMap(given["commands"], ours)})
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Run a command and exit with its code."""
