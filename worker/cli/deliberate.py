@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_json, print_line, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.cli.progress import step
 from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption, run_settings
@@ -93,7 +93,7 @@ def deliberate(
         return
     for name, done in zip(files, texts, strict=True):
         if also:
-            stdout_console().print(f"== {source_of(name)}", markup=False)
+            print_line(f"== {source_of(name)}")
         _print(run_id, done)
 
 
