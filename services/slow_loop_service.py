@@ -105,9 +105,11 @@ class SlowLoopService(Stateful):
             trials,
             self.facts,
             journal,
-            Effects(self.retire_changed, policy_loop.replan, self.counters.applied),
+            Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update),
             asks=approval == "ask" or (approval == "" and not market_waits),
         )
+        if settings.plans.enabled:
+            trials.promote = self.plans.of_candidate
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Stand where the loop stood that wrote this; the policy loop stands there already.
@@ -209,8 +211,7 @@ class SlowLoopService(Stateful):
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
         evidence, opened = self.facts.learnable(now), self.facts.open_entries(now)
-        promote = self.plans.of_candidate if self._settings.plans.enabled else None
-        self.retire_changed(self._trials.step(row, now, evidence, opened, promote), now)
+        self.retire_changed(self._trials.step(row, now, evidence, opened), now)
         self._weigh_measures(now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
         self._tell_trials(now)

@@ -6,7 +6,7 @@ comes into force together. Everything is journalled, so that a replay decides an
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -54,7 +54,7 @@ class Effects:
 
     entered: Callable[[tuple[PlaybookVersion, ...], int], None]
     replanned: Callable[[], None]
-    applied: Counter[str]
+    applied: Callable[[Iterable[str]], None]
 
 
 @dataclass
@@ -294,7 +294,7 @@ class PlanDesk(Stateful):
 
     def _enter(self, plan: ChangePlan, item: ExecutedStep, now: int) -> None:
         self._effects.entered(item.versions, now)
-        self._effects.applied.update([item.step.action.kind] if plan.verdict_id is not None else [])
+        self._effects.applied([item.step.action.kind] if plan.verdict_id is not None else [])
         if item.key is not None:
             self._trials.promoted(item.key, now)
         else:

@@ -40,6 +40,7 @@ class ShadowTrials(Stateful):
         shown: what open trials have shown, by version hash.
         measured: what the trades since each measure have shown, by its ledger.
         proven: those of them that contradict their measure.
+        promote: takes a candidate that its trades prove, and returns what moved.
     """
 
     STATE: ClassVar = {
@@ -53,7 +54,7 @@ class ShadowTrials(Stateful):
         "measured": Pairs(Key, dict[str, Any]),
         "proven": Pairs(Key, dict[str, Any]),
     }
-    REBUILT = frozenset({"_ledgers", "_lifecycle", "_gate", "_judge", "_journal", "_rules", "_promote"})
+    REBUILT = frozenset({"_ledgers", "_lifecycle", "_gate", "_judge", "_journal", "_rules", "promote"})
     LEDGERS: ClassVar = {"_open": Pairs(TrialKey, dict[str, Any]), "_beside": Pairs(TrialKey, dict[str, Any])}
 
     def __init__(
@@ -77,7 +78,7 @@ class ShadowTrials(Stateful):
         self._refuted: dict[TrialKey, tuple[ShadowTrial, Evidence]] = {}
         self._cuts: list[Evidence] = []
         self._rules: dict[str, str] = {}  # by version hash
-        self._promote: Promoter = lifecycle.promote
+        self.promote: Promoter = lifecycle.promote
         self._levels = PromotionLevels(judge, before)
         self._experiments = PromotionLevels(judge)
         self.shown: dict[str, Evidence] = {}
@@ -118,7 +119,6 @@ class ShadowTrials(Stateful):
         now: int,
         traded: Sequence[Episode] = (),
         open_entries: Sequence[OpenEntry] = (),
-        promote: Promoter | None = None,
     ) -> tuple[PlaybookVersion, ...]:
         """Advance every trial through row `row`; versions whose state changed on their own evidence.
 
@@ -127,10 +127,8 @@ class ShadowTrials(Stateful):
             now: its close, ns.
             traded: the trades of the account that are known.
             open_entries: its positions.
-            promote: takes a candidate that its trades prove, and returns what moved; None: the lifecycle.
         """
         self._follow(row)
-        self._promote = promote or self._lifecycle.promote
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}
         self._told, self._cuts = {}, []
@@ -222,7 +220,7 @@ class ShadowTrials(Stateful):
     ) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
         if self._proven(trial, evidence):
-            promoted = self._promote(trial.version_hash, evidence, now)
+            promoted = self.promote(trial.version_hash, evidence, now)
             if promoted:
                 self.promoted(key, now)
             return promoted
