@@ -10,6 +10,7 @@ import re
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -176,7 +177,7 @@ READING = {
 def tamper(path: Path) -> None:
     """Change what a store says of its runs: names, ids, symbols, words of a process and of its documents."""
     bad = f"{MARKUP}{ESCAPE}"
-    with sqlite3.connect(path) as store:
+    with closing(sqlite3.connect(path)) as store, store:
         for column in ("name", "status", "mode"):
             store.execute(f"update runs set {column} = ?", (bad,))
         store.execute("update runs set environment = ?", (json.dumps({"python": bad}),))
