@@ -186,6 +186,7 @@ def trial(settings: Settings) -> Any:
         (candidate,), report_id="r", verdict_id="v", at=made.clock.now - 1, timeframe=world().timeframe
     )
     trials = made.slow_loop._trials
+    trials.promote = made.lifecycle.promote  # what is given here is not what the ledger shows
     trials.step(world().shape[0] - 1, made.clock.now)
     (opened,) = [one for one in made.lifecycle.shadows() if one.kind == "candidate"]
     level = 1.0 / float(trials.shown[opened.version_hash]["e_needed"] or 0.0)
