@@ -3,7 +3,6 @@
 A run holds when its chain does and running it again gives the same rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,13 +14,11 @@ from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import counted
-from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option
 from worker.cli.rebuilt import stored_script, watched
-from worker.cli.wiring import Scenario
 from worker.operations.environment import environment
-from worker.runs.interrupts import run_async, unwind_on_ctrl_c
+from worker.runs.interrupts import run_async
 from worker.runs.replay import Replay, ReplayReport, SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
@@ -142,27 +139,3 @@ def _render(result: dict[str, Any]) -> None:
         mark = "" if recorded.get(name) == present[name] else "  (differs)"
         table.add_row(name, str(recorded.get(name)), f"{present[name]}{mark}")
     console.print(table)
-
-
-def scenarios(json: JsonOption = False) -> None:
-    """Run the five verification scenarios and print their evidence; exit 1 if one does not hold."""
-    unwind_on_ctrl_c()
-    results = wiring.scenario_runner()()
-    if json:
-        print_json([{"title": r.title, "passed": r.passed, "evidence": list(r.evidence)} for r in results])
-    else:
-        _render_scenarios(results)
-    if not all(result.passed for result in results):
-        raise typer.Exit(1)
-
-
-def _render_scenarios(results: Sequence[Scenario]) -> None:
-    console = stdout_console()
-    for number, result in enumerate(results, start=1):
-        mark = "ok" if result.passed else "FAILED"
-        style = "green" if result.passed else "bold red"
-        console.print(f"{number}. {result.title}: {mark}", style=style)
-        for line in result.evidence:
-            console.print(f"   {line}", soft_wrap=True)
-    held = sum(result.passed for result in results)
-    console.print(f"{held} of {len(results)} scenarios hold")
