@@ -106,13 +106,12 @@ async def _made(
 
 def _asked(record: "RunRecord", into: Path | None) -> Any:
     from services.playbooks.writing import demand_writable
-    from worker.cli.rebuilt import takes_requests
+    from worker.cli.rebuilt import takes_requests, will_go_on
     from worker.review.plan_making import PlanRequest
     from worker.runs.replay import stored_settings
 
     settings = stored_settings(record)
-    goes_on = record.mode == "paper" and record.status == "interrupted" and into is None
-    trades = goes_on or takes_requests(record)
+    trades = takes_requests(record) or (will_go_on(record) and into is None)
     if not settings.plans.enabled:
         raise ConfigError(
             f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
@@ -401,11 +400,11 @@ async def _open(plan: str, run: str | None, db: str | None) -> "tuple[Store, Run
 async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", by: str) -> "Operator":
     """Who decides now; a plan of a process expires by its bars."""
     from services.store.change_plans import Operator
+    from worker.cli.rebuilt import will_go_on
     from worker.review.plan_clock import last_close
 
     now = time.time_ns()
-    goes_on = record.mode == "paper" and record.status == "interrupted"
-    if stored.folder is not None or not (goes_on or record.status == "running"):
+    if stored.folder is not None or not (record.status == "running" or will_go_on(record)):
         await store.plans.expire(record.run_id, stored.record.plan_id, now)
         return Operator(by, now, now)
     return Operator(by, now, await last_close(store, record))

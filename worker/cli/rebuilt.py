@@ -51,6 +51,11 @@ def takes_requests(record: "RunRecord") -> bool:
     )
 
 
+def will_go_on(record: "RunRecord") -> bool:
+    """Whether a run that was interrupted trades again when its command is given again."""
+    return record.mode == PAPER and record.status == "interrupted"
+
+
 async def queue_request(
     store: "Store", record: "RunRecord", kind: "RequestKind", payload: dict[str, Any]
 ) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class DeskWorld:
 
         async def drive() -> None:
             while self.session.engine.t < row:
+                assert not self.session.engine.done, "the bars ended before it happened"
                 await self.session.step(Timing(), end=row)
 
         asyncio.run(drive())
