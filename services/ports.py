@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from schemas.background import DecisionBackground
+from schemas.evidence_plan import EvidenceCall, EvidencePlan
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.proposal import PolicyProposal, StrategistAnswer
@@ -282,6 +283,35 @@ class ToolHost(Protocol):
         """The answer of one; a call that cannot be answered is a reply that says what would work.
 
         `progress` is told where a tool takes long.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class EvidenceQuestion:
+    """What a planner is asked: the words, and what it may know before it looks.
+
+    `context` has `run_id`, `known_at`, `symbols`, `playbooks`, `regimes`, and what the turns before were
+    about (`recent_symbol`, `recent_playbook`, `recent_fill`); `turns` are the last ones, oldest first.
+    """
+
+    text: str
+    context: Mapping[str, Any]
+    turns: tuple[tuple[str, str], ...] = ()
+
+
+class EvidencePlanner(Protocol):
+    """Says which tools answer a question."""
+
+    async def plan(
+        self,
+        question: EvidenceQuestion,
+        tools: Mapping[str, Sequence[ToolDefinition]],
+        earlier: Sequence[EvidenceCall] = (),
+    ) -> EvidencePlan:
+        """The calls of the first plan, or, after `earlier` ones, those that are still missing.
+
+        `tools` are those that may be called, by client.
         """
         ...
 

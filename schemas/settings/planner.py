@@ -1,6 +1,7 @@
 """Where evidence may be asked for: servers of tools besides our own."""
 
 import re
+from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -34,8 +35,34 @@ class ToolServer(Contract):
 
 
 class PlannerSettings(Contract):
-    """How evidence is asked for."""
+    """How evidence is asked for: by the judge about a recommendation, by a person with `thinktwice ask`."""
 
+    judge: Literal["off", "rules", "model"] = Field(
+        default="rules",
+        description="who plans what the judge reads about a recommendation: nobody, rules, or its model",
+    )
+    confidence_threshold: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="below this confidence a plan is a question back, unattended nothing",
+    )
+    enable_reflection: bool = Field(
+        default=True, description="whether a plan is looked at again after its calls, and refined"
+    )
+    max_iterations: int = Field(default=2, ge=1, le=5, description="plans for one question at most")
+    schema_ttl_s: int = Field(
+        default=3_600,
+        ge=0,
+        le=604_800,
+        description="seconds that definitions of tools are kept, then refreshed",
+    )
+    history: int = Field(
+        default=5, ge=0, le=50, description="turns of a conversation that the planner is shown"
+    )
+    native_tools: bool = Field(
+        default=False, description="whether a model plans by its provider's own calling of tools"
+    )
     servers: FrozenMap[str, ToolServer] = Field(
         default={},
         description="servers of tools by name, each a table of `command` or `url`, and `token_env`",
