@@ -193,6 +193,8 @@ class TradedRun:
             self.stepper.note(item)
             await self._keep()
             return
+        if self.stepper.lock_step and self.stepper.begun:  # what was decided on the bar before acts first
+            await self.requests.execute()
         await self._row(item)
         if self.stepper.lock_step:
             await self.requests.execute()

@@ -49,6 +49,10 @@ class Decided:
         return bars()
 
     @property
+    def feed(self) -> RunningFeed:
+        return RunningFeed(self.feed_bars, self.between)
+
+    @property
     def desk(self) -> Any:
         return self.process.traded.stepper.session.slow_loop.plans
 
@@ -103,10 +107,9 @@ class Decided:
 
     async def trade(self) -> PaperOutcome:
         async with await open_store(address(self.folder), create=True) as self.store:
-            feed = RunningFeed(self.feed_bars, self.between)
             around = NullMonitor(self.note)
             self.process = PaperProcess(
-                Settings(), feed, self.store, "host:1:a", around, look_s=0.02, **self.named
+                Settings(), self.feed, self.store, "host:1:a", around, look_s=0.02, **self.named
             )
             return await self.process.run("asked")
 

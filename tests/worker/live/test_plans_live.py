@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from schemas.plan import ChangePlan
 from schemas.settings import Settings
+from services.plans.drafting import draft
 from services.store import Store
-from tests.worker.live.decided_plans import PLACES, RUN, ApprovedOnce, Decided, what_is_wrong
+from services.store.change_plans import Operator
+from tests.services.plans.desks import risk
+from tests.worker.live.decided_plans import KILL_AT, PLACES, RUN, ApprovedOnce, Decided, what_is_wrong
 from tests.worker.live.paper_runs import (
     KillAt,
     Killed,
+    RunningFeed,
     asked,
     replayed,
     rows_stored,
@@ -72,6 +77,36 @@ def test_live_plan_acts_once_wherever_its_process_dies(tmp_path: Path, place: st
 @pytest.mark.parametrize("place", ["behind the claim", "before its rows are stored"])
 def test_live_plan_on_postgresql_acts_once_where_its_process_dies(postgres_url: str, place: str) -> None:
     assert what_is_wrong(postgres_url, place) == []
+
+
+class InLockStep(ApprovedOnce):
+    """Bars that wait for every decision; the plan is approved while the process waits for the next one."""
+
+    @property
+    def feed(self) -> RunningFeed:
+        feed = super().feed
+        feed.lock_step = True
+        return feed
+
+    async def between(self, number: int) -> None:
+        if number == KILL_AT:
+            now = self.process.traded.stepper.session.clock.now
+            plan = draft([risk(0.008)], self.desk.facts(now), "text", understanding="the operator wants it")
+            assert isinstance(plan, ChangePlan)
+            self.plans["approved"] = plan
+            ann = Operator("ann", now, now)
+            await self.store.plans.put(RUN, plan)
+            await self.store.plans.approve(RUN, plan.plan_id, plan.content_hash, ann)
+            await self.process.traded.requests.look()
+
+
+def test_plan_approved_between_bars_that_wait_acts_before_the_next_one(tmp_path: Path) -> None:
+    live = InLockStep(tmp_path)
+    asyncio.run(live.trade())
+    (decided,) = rows_stored(tmp_path, "latest", "plan_decided")
+    assert json.loads(decided.payload)["state"] == "approved"
+    assert decided.known_at == live.plans["approved"].made_at, "of the bar on which it was decided"
+    assert replayed(tmp_path, Settings()).ok
 
 
 class Unasked(ApprovedOnce):
