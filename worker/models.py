@@ -21,6 +21,7 @@ from agents.language_models.accounted import (
     SplicedSource,
 )
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
+from agents.language_models.paced import PacedModel, RequestRate
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import WireModel
 from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
@@ -206,6 +207,7 @@ class _ModelSource:
     key: str
     base_url: str | None
     guard: TickGuard
+    rate: RequestRate
 
     def opened(
         self, name: str, form: ReplyFormat, stall_ms: float | None = None, temperature: float | None = None
@@ -224,7 +226,9 @@ class _ModelSource:
             temperature=temperature,
         )
         model.open()
-        return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
+        return RetryingModel(
+            PacedModel(model, self.rate), attempts=llm.attempts, first_wait_ms=llm.first_wait_ms
+        )
 
 
 def configured_models(
@@ -243,8 +247,9 @@ def configured_models(
     key = model_key(settings, environment)
     if key is None:
         return Models()
-    opened = _ModelSource(settings, key, model_address(settings, environment), guard).opened
     llm = settings.llm
+    rate = RequestRate(llm.at_once, llm.per_minute)
+    opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).opened
     asked = text_models_of(settings) if texts is None else texts
     full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
     return Models(

@@ -140,6 +140,15 @@ class LlmSettings(Contract):
     per_run: RunLimits = RunLimits()
     attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
     first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
+    at_once: int = Field(
+        default=10, ge=1, le=1_000, description="requests under way at once; others wait for their turn"
+    )
+    per_minute: int | None = Field(
+        default=None,
+        ge=1,
+        description="requests begun in any minute; others wait, and one whose turn would come behind its "
+        "deadline is not sent. None: any number",
+    )
     breaker_failures: int = Field(default=5, ge=1, description="in a row; then the model is left alone")
     breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
     stall_ms: float = Field(

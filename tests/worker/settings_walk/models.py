@@ -10,6 +10,7 @@ from tests.worker.settings_walk.models_seen import (
     judged,
     judged_reason,
     kept,
+    paced,
     priced,
     temperatures,
 )
@@ -57,6 +58,8 @@ MODELS: dict[str, Entry] = {
     **{f"llm.{scope}.seconds": Entry(0.0, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
     "llm.attempts": Entry(4, asked_in_vain, FULL),
     "llm.first_wait_ms": Entry(200.0, asked_in_vain, FULL),
+    "llm.at_once": Entry(2, paced, FULL),
+    "llm.per_minute": Entry(3, paced, FULL),
     "llm.breaker_failures": Entry(2, asked_in_vain, FULL),
     "llm.breaker_pause": Entry(3, asked_in_vain, FULL),
     "llm.stall_ms": Entry(777.0, judged, JUDGING),

@@ -52,6 +52,7 @@ class Wire:
     takes_temperature = True
     failing = False
     reply = AGREES
+    takes_s = 0.0
 
     def __init__(
         self,
@@ -78,6 +79,8 @@ class Wire:
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         now_ms = round(asyncio.get_running_loop().time() * 1e3, 3)
         self.asked.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
+        if self.takes_s:
+            await asyncio.sleep(self.takes_s)
         if self.failing:
             raise ModelError("overloaded", retryable=True, kind="overloaded")
         return ModelReply(self.reply, self.name, 1_000, 100, 0.1)
@@ -132,6 +135,23 @@ def judged(settings: Settings) -> Any:
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
         return [run_virtually(judging()), [one[:6] for one in wire.asked]]
+
+
+def paced(settings: Settings) -> Any:
+    """When each of several questions that are asked at once is sent, and how they end."""
+
+    async def asked_at_once() -> Any:
+        model = configured_models(settings, TickGuard(), os.environ).fast
+        assert model is not None
+        asking = [
+            model.complete(system="s", prompt="p", max_tokens=8, deadline_ms=30_000.0) for _ in range(12)
+        ]
+        ends = await asyncio.gather(*asking, return_exceptions=True)
+        return [end.text if isinstance(end, ModelReply) else str(end) for end in ends]
+
+    with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Wire, "takes_s", 1.0)
+        return [run_virtually(asked_at_once()), [one[-1] for one in wire.asked]]
 
 
 def temperatures(settings: Settings) -> Any:
