@@ -6,7 +6,7 @@ import json
 import pytest
 
 from agents.evidence_planner import GIVEN, LONGEST_TURN, ModelPlanner
-from agents.planning.gathering import gather
+from agents.planning.gathering import REPHRASE, gather
 from agents.planning.tool_listing import tool_listing
 from agents.tool_hosts.in_process import InProcessTools
 from schemas.errors import ModelError
@@ -172,3 +172,23 @@ def test_gathering_makes_the_calls_of_a_model():
     )  # fmt: skip
     assert [(made.method, made.reply.is_error) for made in found.calls] == [("list_runs", False)]
     assert any("limt" in dropped.reason for plan in found.plans for dropped in plan.dropped)
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence", "words"),
+    [
+        ("no plan", 0.0, REPHRASE),
+        ('{"confidence": 0.69, "tools": []}', 0.69, REPHRASE),
+        ('{"confidence": 0.3, "clarification": "Which playbook?", "tools": []}', 0.3, "Which playbook?"),
+    ],
+)
+@pytest.mark.parametrize(("attended", "status"), [(True, "clarify"), (False, "abstained")])
+def test_plan_that_is_not_sure_or_cannot_be_read_asks_back_and_unattended_abstains(
+    text, confidence, words, attended, status
+):
+    planner = ModelPlanner(Says(text), PlannerSettings(), max_tokens=500)
+    found = asyncio.run(
+        gather(EvidenceQuestion("Hm?", {}), planner, {}, PlannerSettings(), attended=attended)
+    )
+    assert (found.status, found.confidence, found.clarification) == (status, confidence, words)
+    assert found.calls == ()

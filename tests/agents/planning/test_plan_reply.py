@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from agents.evidence_planner import NOT_UNDERSTOOD
 from agents.planning.plan_reply import (
     FORM,
     LONGEST_REASONING,
@@ -89,7 +88,7 @@ def test_block_that_is_never_closed_is_a_failure_with_its_reasoning(text):
     assert plan.failure is not None
     assert UNCLOSED in plan.failure
     assert plan.reasoning == without_reasoning(text)[0]
-    assert plan.clarification == NOT_UNDERSTOOD
+    assert plan.clarification is None
 
 
 def test_giant_block_is_cut_and_the_plan_behind_it_read():
@@ -134,7 +133,7 @@ def test_reply_that_is_no_plan_is_a_failure_without_a_call(text):
     assert (plan.confidence, plan.tools, plan.reasoning) == (0.0, (), "Thought.")
     assert plan.failure is not None
     assert plan.failure.startswith("the model's reply cannot be used: ")
-    assert plan.clarification == NOT_UNDERSTOOD
+    assert plan.clarification is None
     assert plan.prompt_hash is not None
     assert plan.model == "said"
 
@@ -196,15 +195,11 @@ def test_argument_that_is_null_is_left_out():
     assert read_arguments(None) == read_arguments("") == {}
 
 
-def test_plan_that_is_not_sure_asks_with_its_own_sentence_or_ours():
-    own = planned('{"confidence": 0.3, "clarification": "Which\\nplaybook?", "tools": []}')
-    assert own.clarification == "Which playbook?"
-    assert planned('{"confidence": 0.3, "tools": []}').clarification == NOT_UNDERSTOOD
-    assert planned('{"confidence": 0.3, "clarification": " ", "tools": []}').clarification == NOT_UNDERSTOOD
-    sure = json.dumps({"confidence": 0.5, "tools": [CALL]})
-    assert planned(sure).clarification == NOT_UNDERSTOOD
-    assert planned(sure, confidence_threshold=0.4).clarification is None
-    assert planned('{"tools": []}').clarification == NOT_UNDERSTOOD
+def test_question_back_is_one_line_or_none():
+    own = planned('{"confidence": 0.3, "clarification": "Which\\nplaybook\u202e?", "tools": []}')
+    assert own.clarification == "Which playbook\\u202e?"
+    assert planned('{"confidence": 0.3, "clarification": " ", "tools": []}').clarification is None
+    assert planned('{"confidence": 0.3, "tools": []}').clarification is None
 
 
 def test_refinement_may_name_no_call_and_its_confidence_says_nothing():

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from typing import Any
 
 import mcp_types as types
 import pytest
@@ -54,7 +55,7 @@ def with_desk(desk, work, book=None, **given):
     clock = Clock()
 
     async def scenario():
-        given_to = {"deadline_s": 2.0, "now_s": clock} | given
+        given_to: Any = {"deadline_s": 2.0, "now_s": clock} | given
         async with McpTools("desk", desk.server(), Book() if book is None else book, **given_to) as host:
             return await work(host, clock)
 
