@@ -7,6 +7,7 @@ and a call of an unknown server is dropped. Whether a call fits its tool is aske
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agents.planning.call_check import Offered
 from agents.planning.plan_reply import (
     PROMPT,
     NamedCall,
@@ -17,7 +18,7 @@ from agents.planning.plan_reply import (
     without_reasoning,
 )
 from agents.planning.summaries import summaries
-from agents.planning.tool_listing import Offered, tool_listing, tools_to_call
+from agents.planning.tool_listing import tool_listing, tools_to_call
 from prompts import load_prompt
 from schemas.errors import nearest
 from schemas.evidence_plan import DroppedCall, EvidenceCall, EvidencePlan, PlannedCall

@@ -5,11 +5,11 @@ every argument named, with null for what is left out; Anthropic lets it be left 
 with 24 arguments that may be left out. What does not fit is sent open; each call is checked all the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.tool import ToolDefinition
+from schemas.tool import Tools
 from services.model_calls.reply_format import NULL, closed_schema
 
 MOST_STRICT = 20
@@ -26,7 +26,7 @@ class ToolFormat:
     strict: bool
 
 
-def tool_forms(tools: Sequence[ToolDefinition], *, nulls: bool) -> list[ToolFormat]:
+def tool_forms(tools: Tools, *, nulls: bool) -> list[ToolFormat]:
     """The tools as an API takes them.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 from agents.evidence_planner import ModelPlanner
 from schemas.evidence_plan import EvidenceCall, EvidencePlan
 from schemas.settings.planner import OWN, PlannerSettings
-from schemas.tool import ToolDefinition, ToolUse
+from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.evidence.tools import TOOLS
 from services.ports import EvidenceQuestion, ModelReply
 
@@ -24,13 +24,7 @@ class Says:
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(
-        self,
-        *,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        deadline_ms: float,
-        tools: Sequence[ToolDefinition] = (),
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
         self.asked.append({"system": system, "prompt": prompt, "tools": tuple(tools)})
         return ModelReply(self.text, "said", 1, 1, 0.0, uses=self.uses)
