@@ -5,20 +5,20 @@ tool answers something else than was asked. What a question orders changes nothi
 is read, and no call here changes anything.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from agents.planning.completeness import fills_to_follow, reports_to_follow
-from agents.planning.question_reading import Reading, joined, named_before, read_question
+from agents.planning.completeness import to_follow
+from agents.planning.question_reading import Reading, parts_of, read_part
+from schemas.canonical import ns_to_datetime
 from schemas.errors import nearest
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, Intent, PlannedCall
 from schemas.settings.planner import OWN
 from schemas.tool import ToolDefinition
+from services.model_calls.quoting import visible
 from services.ports import EvidenceQuestion
-from services.text.claims import sentences
 
 SURE, GUESSED = 0.95, 0.85
 CAN_ASK = (
@@ -26,17 +26,17 @@ CAN_ASK = (
     "proven, reports and verdicts, whether a plan would pass, and runs."
 )
 VAGUE_ANSWER = f"{CAN_ASK} Name one of them."
-PART = re.compile(
-    r"(?:,\s*(?:and|also|then)?|\band\b|\bthen\b|\balso\b|\bplus\b)\s+(?=(?:also\s+|then\s+)?(?:what|how|why|which|who|when|where|show|"
-    r"list|tell|give|is|are|was|were|did|does|do|explain|would|should|has|have|can)\b)",
-    re.IGNORECASE,
-)
 INTENTS: dict[str, Intent] = {
     "market_snapshot": "snapshot",
     "episodes": "episodes",
     "gate_status": "playbook",
     "playbooks": "playbook",
 }
+FOLLOWS_BY = {"fill_id": "explain_fill", "report_id": "reports"}
+LONGEST_NAME = 40
+SPAN_ANSWER = (
+    "Evidence is as of one moment, not of a span: name a day, such as 2004-06-30, or the last trades."
+)
 Calls = list[tuple[str, dict[str, Any]]]
 
 
@@ -54,82 +54,62 @@ class RulePlanner:
         earlier: Sequence[EvidenceCall] = (),
     ) -> EvidencePlan:
         """Calls of our own tools; after `earlier` ones those that follow ids they brought."""
+        parts = parts_of(question)
         if earlier:
-            return _followed(question, earlier)
+            return _followed(parts, earlier)
         offered = {tool.name for tool in tools.get(OWN, ())}
-        calls, intents, readings, asked = Calls(), list[Intent](), list[Reading](), list[str]()
-        for reading in readings_of(question):
+        calls, intents, asked = Calls(), list[Intent](), list[str]()
+        for part in parts:
             try:
-                intent, some = _calls(reading, question.context)
+                intent, some = _calls(_continued(part, question), question.context)
+                if any(method not in offered for method, _ in some):
+                    raise NotUnderstood(CAN_ASK)
             except NotUnderstood as back:
                 asked.append(str(back))
                 continue
-            if any(method not in offered for method, _ in some):
-                asked.append(CAN_ASK)
-                continue
             calls += [call for call in some if call not in calls]
             intents.append(intent)
-            readings.append(reading)
-        return _plan(calls, intents, readings, asked)
+        if asked:
+            words, why = " ".join(dict.fromkeys(asked)), "not all of the question is understood"
+            return EvidencePlan(confidence=0.0, clarification=words, reasoning=why)
+        return _plan(calls, intents, parts)
 
 
-def readings_of(question: EvidenceQuestion) -> list[Reading]:
-    """The parts of a question, each with what `it` means and what an earlier turn named."""
-    found: list[Reading] = []
-    for span in sentences(question.text, parts=True):
-        for part in PART.split(span.text):
-            reading = read_question(part, question.context)
-            if found:
-                reading = named_before(reading, found[-1])
-            if not _is_idle(reading) or not part.strip(" ?.!,;"):
-                found.append(reading)
-    return found or [read_question(question.text, question.context)]
+def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
+    """A part like `and MSFT?` with the topics of what was asked before."""
+    bare = not part.topics and (part.symbols or part.playbooks or part.regimes)
+    if not (part.follows and bare and question.turns):
+        return part
+    before = read_part(question.turns[-1][0], question.context)
+    filled = part.with_names(part.symbols or before.symbols, part.playbooks or before.playbooks)
+    regimes, earlier = part.regimes or before.regimes, filled.earlier | {"turn"}
+    return replace(filled, topics=before.topics, outcome=before.outcome, regimes=regimes, earlier=earlier)
 
 
-def _is_idle(reading: Reading) -> bool:
-    return (
-        reading.is_empty
-        and not reading.unknown
-        and not reading.unsure
-        and not reading.earlier
-        and not reading.is_span
-    )
-
-
-def _plan(calls: Calls, intents: list[Intent], readings: list[Reading], asked: list[str]) -> EvidencePlan:
-    """The plan of all parts; what is not understood is asked back, whatever the other parts are."""
-    if asked or not intents:
-        words = " ".join(dict.fromkeys(asked)) or VAGUE_ANSWER
-        return EvidencePlan(
-            confidence=0.0, clarification=words, reasoning="not all of the question is understood"
-        )
-    several = len({method for method, _ in calls}) > 1 or len(intents) > 1
-    intent: Intent = (
-        intents[0] if len(set(intents)) == 1 and not (several and intents[0] != "context") else "chain"
-    )
+def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading]) -> EvidencePlan:
+    """The plan of all parts."""
     if not calls:
-        return EvidencePlan(
-            confidence=SURE, clarification=VAGUE_ANSWER, reasoning="nothing is asked for", intent="ambiguous"
-        )
-    guessed = any(reading.is_guessed or reading.earlier for reading in readings)
+        why = "nothing is asked for"
+        return EvidencePlan(confidence=SURE, clarification=VAGUE_ANSWER, reasoning=why, intent="ambiguous")
+    several = len({method for method, _ in calls}) > 1 and intents[0] != "context"
+    intent: Intent = "chain" if several or len(set(intents)) > 1 else intents[0]
+    is_guessed = any(part.is_guessed or part.earlier or part.names.strange for part in parts)
     return EvidencePlan(
-        confidence=GUESSED if guessed else SURE,
+        confidence=GUESSED if is_guessed else SURE,
         tools=tuple(PlannedCall(client=OWN, method=method, params=params) for method, params in calls),
-        reasoning=f"asked as {intent}: " + ", ".join(method for method, _ in calls),
+        reasoning=f"asked as {intent}: {', '.join(method for method, _ in calls)}",
         intent=intent,
     )
 
 
-def _followed(question: EvidenceQuestion, earlier: Sequence[EvidenceCall]) -> EvidencePlan:
+def _followed(parts: Sequence[Reading], earlier: Sequence[EvidenceCall]) -> EvidencePlan:
     """The calls that follow ids which earlier ones brought."""
-    fills = [("explain_fill", {"fill_id": fill}) for fill in fills_to_follow(question, earlier)]
-    reports = [("reports", {"report_id": report}) for report in reports_to_follow(question, earlier)]
     calls = tuple(
-        PlannedCall(client=OWN, method=method, params=params) for method, params in [*fills, *reports]
+        PlannedCall(client=OWN, method=FOLLOWS_BY[name], params={name: value})
+        for name, value in to_follow(parts, earlier)
     )
-    return EvidencePlan(
-        tools=calls, reasoning="ids that came back are followed" if calls else "nothing is left to follow"
-    )
+    why = "ids that came back are followed" if calls else "nothing is left to follow"
+    return EvidencePlan(tools=calls, reasoning=why)
 
 
 def _calls(reading: Reading, context: Mapping[str, Any]) -> tuple[Intent, Calls]:
@@ -139,24 +119,54 @@ def _calls(reading: Reading, context: Mapping[str, Any]) -> tuple[Intent, Calls]
         NotUnderstood: it names what the run does not have, or is of no kind that is known.
     """
     _demand_known(reading, context)
-    reading, is_context = _with_context(reading, context)
-    intent, calls = next(_kinds(reading, context), (None, []))
+    reading, is_context = _with_context(_known_by_then(reading, context), context)
+    intent, calls = next(_kinds(reading), (None, []))
     if intent is None:
         raise NotUnderstood(CAN_ASK)
-    return ("context" if is_context and calls else intent), calls
+    return ("context" if calls and (is_context or "turn" in reading.earlier) else intent), calls
 
 
-def _demand_known(reading: Reading, context: Mapping[str, Any]) -> None:
-    if reading.unsure:
-        raise NotUnderstood(f"Which playbook is meant: {joined(reading.unsure)}?")
-    if reading.unknown:
-        known = [*context.get("symbols", ()), *context.get("playbooks", ())]
-        name = reading.unknown[0]
-        raise NotUnderstood(f"I know no {name[:40]!r}: there are {joined(known)}.{nearest(name[:40], known)}")
-    if reading.is_span:
-        raise NotUnderstood(
-            "Evidence is as of one moment, not of a span: name a day, such as 2004-06-30, or the last trades."
-        )
+def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
+    """Refuse names, times and filters that no tool takes.
+
+    Raises:
+        NotUnderstood: saying what would work.
+    """
+    known = [*context.get("symbols", ()), *context.get("playbooks", ())]
+    if part.is_order:
+        raise NotUnderstood(f"I read and change nothing. {CAN_ASK}")
+    if part.names.unsure:
+        raise NotUnderstood(f"Which playbook is meant: {', '.join(part.names.unsure)}?")
+    if part.names.unknown:
+        name = visible(part.names.unknown[0])[:LONGEST_NAME]
+        raise NotUnderstood(f"I know no {name!r}: there are {', '.join(known)}.{nearest(name, known)}")
+    if part.is_span:
+        raise NotUnderstood(SPAN_ANSWER)
+    if (part.topics & {"trades", "gate"} or part.playbooks) and part.has_half_regime:
+        raise NotUnderstood("Name a regime with both halves, trend and volatility, such as up/low.")
+    if part.is_directed and "check" not in part.topics:
+        raise NotUnderstood("Trades are not chosen by direction: name a playbook, a symbol or a regime.")
+    if part.asks_advice and not part.playbooks:
+        raise NotUnderstood(f"I tell what was, not what to do. {CAN_ASK}")
+    if len(part.names.strange) > part.cues + len(part.symbols) + len(part.playbooks) + len(part.ids):
+        raise NotUnderstood(CAN_ASK)
+
+
+def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
+    """The part as of what is known, where it names the last day of that.
+
+    Raises:
+        NotUnderstood: it names a later time.
+    """
+    known_at = context.get("known_at")
+    if part.at is None or known_at is None:
+        return part
+    known = ns_to_datetime(known_at).isoformat() if isinstance(known_at, int) else str(known_at)
+    if part.at[:10] < known[:10]:
+        return part
+    if part.at[:10] > known[:10]:
+        raise NotUnderstood(f"Nothing is known after {known}: name an earlier time.")
+    return replace(part, at=None)
 
 
 def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading, bool]:
@@ -167,15 +177,14 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
     """
     recent = {kind: context.get(f"recent_{kind}") for kind in ("symbol", "playbook", "fill")}
     wanted = reading.earlier
-    if wanted & {"fill", "trade"} and not reading.ids and recent["fill"]:
+    if "fill" in wanted and not reading.ids and recent["fill"]:
         return replace(reading, ids=(str(recent["fill"]),), topics=reading.topics | {"fill"}), True
     if "symbol" in wanted and not reading.symbols:
-        return _named(reading, "symbols", "symbol", recent)
+        return _named(reading, "symbol", recent)
     if "playbook" in wanted and not reading.playbooks:
-        return _named(reading, "playbooks", "playbook", recent)
+        return _named(reading, "playbook", recent)
     if "it" in wanted and not (reading.symbols or reading.playbooks or reading.ids):
-        kind = _meant(reading, recent)
-        return _named(reading, f"{kind}s", kind, recent)
+        return _named(reading, _meant(reading, recent), recent)
     return reading, False
 
 
@@ -190,32 +199,43 @@ def _meant(reading: Reading, recent: Mapping[str, Any]) -> str:
     return known[0] if known else "symbol"
 
 
-def _named(reading: Reading, field: str, kind: str, recent: Mapping[str, Any]) -> tuple[Reading, bool]:
+def _named(reading: Reading, kind: str, recent: Mapping[str, Any]) -> tuple[Reading, bool]:
     if not recent[kind]:
         raise NotUnderstood(f"No earlier question named a {kind}: which one is meant?")
-    names: dict[str, Any] = {field: (str(recent[kind]),)}
-    return replace(reading, **names), True
+    names = (str(recent[kind]),)
+    return reading.with_names(
+        *((names, reading.playbooks) if kind == "symbol" else (reading.symbols, names))
+    ), True
 
 
-def _kinds(reading: Reading, context: Mapping[str, Any]) -> Iterator[tuple[Intent, Calls]]:
+def _kinds(reading: Reading) -> Iterator[tuple[Intent, Calls]]:
     """The kinds of question that a part may be, the most certain first."""
     topics = reading.topics
     if reading.ids:
         yield _by_id(reading)
     if "check" in topics and reading.direction:
         yield "playbook", _check(reading)
+    if reading.asks_why_of_fill:
+        yield "fill", [("episodes", {**_filters(reading), "limit": 1})]
     if {"why", "against"} & topics and reading.playbooks:
         yield "chain", _case(reading)
     if "report" in topics:
         yield "playbook", [("reports", _with(at=reading.at, limit=1 if reading.is_one else reading.limit))]
-    if "why" in topics and (reading.is_one or "fill" in topics):
-        yield "fill", [("episodes", {**_filters(reading), "limit": 1})]
+    if (
+        "books" in topics
+        and not reading.playbooks
+        and not topics & {"market", "definition", "why"}
+        and not reading.symbols
+    ):
+        ranked = "ranked" in topics or topics & {"trades", "gate"}
+        calls = [("playbooks", _with(at=reading.at))]
+        yield "playbook", calls + ([("gate_status", _with(at=reading.at))] if ranked else [])
     about = _about(reading)
     if about:
         yield INTENTS[about[0][0]], about
     if "runs" in topics:
         yield "snapshot", [("list_runs", _with(limit=reading.limit))]
-    if reading.symbols or reading.playbooks:
+    if (reading.symbols or reading.playbooks) and not reading.names.strange:
         yield "chain", _overview(reading)
     if reading.is_vague or "update" in topics:
         yield "ambiguous", []
