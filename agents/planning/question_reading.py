@@ -53,7 +53,7 @@ LIMITS = (
 )
 ONE = re.compile(
     r"\b(?:last|latest|newest|most recent|previous)\s+(?:\S+\s+){0,3}?"
-    r"(?:trade|fill|exit|entry|episode|order|report|loss|loser|win|winner|stop)\b"
+    r"(?:trade|fill|exit|entry|episode|order|report|verdict|review|reflection|loss|loser|win|winner|stop)\b"
 )
 DIRECTED = re.compile(
     r"\b(?:long|short)\s+(?:trades?|episodes?|positions?|side|entries|exits|ones)\b|\b(?:longs|shorts)\b"
