@@ -142,6 +142,12 @@ class Reading:
         """Whether it asks why a fill happened that it does not name by its id."""
         return "why" in self.topics and (self.is_one or "fill" in self.topics) and not self.ids
 
+    @property
+    def asks_of_all_playbooks(self) -> bool:
+        """Whether it asks for playbooks and names none, and no more of them than how they do."""
+        names = self.symbols or self.playbooks
+        return "books" in self.topics and not names and not self.topics & {"market", "definition", "why"}
+
     def with_names(self, symbols: Sequence[str], playbooks: Sequence[str]) -> "Reading":
         """It with the names that it leaves out."""
         names = replace(self.names, symbols=tuple(symbols), playbooks=tuple(playbooks))

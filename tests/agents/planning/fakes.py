@@ -110,7 +110,7 @@ def gathered(
     hosts: Mapping[str, Any],
     *,
     attended: bool = True,
-    deadline_s: float = 5.0,
+    deadline_s: float | None = 5.0,
     **settings: Any,
 ) -> GatheredEvidence:
     """What is gathered for a question."""

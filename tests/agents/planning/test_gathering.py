@@ -95,6 +95,13 @@ def test_calls_run_four_at_once_and_keep_the_order_of_the_plan():
     assert [(call.id, call.params["limit"]) for call in found.calls] == [(f"c{n}", n) for n in range(1, 11)]
 
 
+def test_without_a_deadline_one_call_follows_the_other():
+    host = ScriptedHost()
+    calls = [own("episodes", limit=number) for number in range(1, 6)]
+    found = gathered("trades", ScriptedPlanner(plan(*calls)), {OWN: host}, deadline_s=None)
+    assert (host.most_at_once, len(found.calls), found.complete) == (1, 5, True)
+
+
 def test_reply_that_cannot_be_read_is_a_step_and_a_question_back(caplog):
     with caplog.at_level(logging.INFO, "thinktwice.planner"):
         planner = ScriptedPlanner(plan(confidence=0.0, failure="no JSON", reasoning="hm"))
