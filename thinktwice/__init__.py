@@ -1,0 +1,1 @@
+"""thinktwice as a library."""
