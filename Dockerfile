@@ -11,7 +11,8 @@ COPY requirements.lock.txt requirements.build.txt ./
 RUN pip install --require-hashes -r requirements.lock.txt
 RUN pip install --require-hashes -r requirements.build.txt
 
-COPY pyproject.toml README.md ./
+COPY pyproject.toml hatch_build.py README.md ./
+COPY thinktwice thinktwice
 COPY schemas schemas
 COPY trading_core trading_core
 COPY services services
@@ -24,6 +25,6 @@ RUN useradd --create-home --uid 10001 thinktwice && install --directory --owner=
 USER thinktwice
 WORKDIR /home/thinktwice
 # Compiled once here, by the user who runs it, and not by every fresh container.
-RUN python -c "from worker.runs.warm_up import compile_engine; compile_engine()"
+RUN python -c "from thinktwice.worker.runs.warm_up import compile_engine; compile_engine()"
 ENTRYPOINT ["thinktwice"]
 CMD ["--help"]

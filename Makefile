@@ -1,4 +1,4 @@
-.PHONY: check test house image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
+.PHONY: check test house wheel-check image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -12,6 +12,9 @@ test:  ## the tests alone
 
 house:  ## how the house stands: lines, rooms, imports, functions
 	uv run python -m tools.house
+
+wheel-check:  ## install the wheel on two Pythons beside files whose names clash and run the main jobs; minutes
+	uv run python -m tools.try_wheel 3.11 3.13
 
 image-check:  ## run the steps of the Dockerfile in a fresh folder and start what they made; minutes, no Docker
 	uv run python -m tools.image_steps

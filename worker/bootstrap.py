@@ -1,7 +1,8 @@
 """The one place that knows both sides and wires them; nothing is built at import time."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents.judge_agent_client import JudgeAgentClient
@@ -26,7 +27,7 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import LanguageModel
+from services.ports import Judge, LanguageModel, Strategist
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
@@ -35,6 +36,17 @@ from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
+
+
+@dataclass(frozen=True)
+class OwnParts:
+    """What a caller puts around parts of a session: each is given ours, and what it returns is asked."""
+
+    strategist: Callable[[Strategist], Strategist] = lambda ours: ours
+    judge: Callable[[Judge], Judge] = lambda ours: ours
+
+
+OURS = OwnParts()
 
 
 def assemble(
@@ -48,6 +60,7 @@ def assemble(
     *,
     market_waits: bool = True,
     ledger: TrialLedger = NO_TRIALS,
+    own: OwnParts = OURS,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -61,6 +74,7 @@ def assemble(
         recorded: replies of a run that goes on: played until its past is over, then models are asked.
         market_waits: no bar comes while a model thinks.
         ledger: what was tried on these bars before.
+        own: what the caller puts around parts.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
@@ -82,7 +96,7 @@ def assemble(
     builder = SnapshotBuilder(engine, market, names, remembered, expectations.reader(), playbooks)
     if settings.judge.replan != "rules" and minds.judge is None:
         raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
-    judge = judge_of(settings, minds.judge, wordings)
+    judge = own.judge(judge_of(settings, minds.judge, wordings))
     strategist = configured_strategist(
         settings,
         playbooks,
@@ -102,7 +116,9 @@ def assemble(
             market_waits=market_waits,
             wordings=wordings,
         )
-    provider = ReflectingPlanProvider(strategist, reflection, playbooks, linter(market.columns))
+    provider = ReflectingPlanProvider(
+        own.strategist(strategist), reflection, playbooks, linter(market.columns)
+    )
     gatherer = None
     if settings.policy_loop.strategist != "rules":
         gatherer = BackgroundBuilder(

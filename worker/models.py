@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agents import language_models
 from agents.change_reader import FORM as CHANGE_FORM
 from agents.judge_model import FORM as JUDGE_FORM
 from agents.language_models.accounted import (
@@ -356,7 +357,7 @@ def takes_temperature(settings: Settings) -> bool:
 
 def provider_model(provider: str) -> type[WireModel]:
     """What asks a provider's models: `MODEL` of the module that has its name."""
-    module = importlib.import_module(f"agents.language_models.{provider}")
+    module = importlib.import_module(f"{language_models.__name__}.{provider}")
     found: type[WireModel] = module.MODEL
     return found
 

@@ -103,6 +103,7 @@ def load_settings(
     *,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, tuple[str, Any]] | None = None,
+    word: str = "flag",
 ) -> ResolvedSettings:
     """The settings in force.
 
@@ -110,6 +111,7 @@ def load_settings(
         config: TOML file with one table per section; None reads none.
         environment: None for the environment of the process.
         flags: key -> (option as typed, value); a value of None was not given.
+        word: what such an option is called in a message.
 
     Raises:
         ConfigError: an unreadable file, an unknown name, or a value that does not fit.
@@ -120,7 +122,7 @@ def load_settings(
     layers = (
         _from_file(config),
         _from_environment(given),
-        _from_flags(flags or {}),
+        _from_flags(flags or {}, word),
     )
     for layer in layers:
         for key, value, origin in layer:
@@ -230,10 +232,11 @@ def _listed(key: str, text: str, origin: str) -> Any:
         raise ConfigError(f"{origin}: {key} = {text!r} is not a JSON list: {error}") from error
 
 
-def _from_flags(flags: Mapping[str, tuple[str, Any]]) -> Iterator[tuple[str, Any, str]]:
+def _from_flags(flags: Mapping[str, tuple[str, Any]], word: str) -> Iterator[tuple[str, Any, str]]:
     for key, (option, value) in flags.items():
         if value is not None:
-            yield key, value, f"flag {option}"
+            origin = f"{word} {option}"
+            yield _known(key, origin), value, origin
 
 
 def _checked(key: str, value: Any, origin: str) -> Any:

@@ -68,7 +68,7 @@ class Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, _, attribute = COMMANDS[name].partition(":")
-        found = getattr(import_module(f"worker.cli.{module}"), attribute)
+        found = getattr(import_module(f"{__package__}.{module}"), attribute)
         parent = typer.Typer(rich_markup_mode=None)
         if isinstance(found, typer.Typer):
             parent.add_typer(found, name=name)

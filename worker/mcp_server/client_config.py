@@ -7,12 +7,12 @@ from typing import Any
 from schemas.errors import InvariantViolation
 from services.store.urls import parse_url
 
-NAME = "thinktwice"
+NAME = PROGRAM = "thinktwice"
 
 
 def stdio_config(arguments: Sequence[str]) -> dict[str, Any]:
     """A client starts the server itself, with this interpreter."""
-    command = {"command": sys.executable, "args": ["-m", "worker.cli", "mcp", *arguments]}
+    command = {"command": sys.executable, "args": ["-m", PROGRAM, "mcp", *arguments]}
     return {"mcpServers": {NAME: command}}
 
 

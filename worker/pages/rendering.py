@@ -29,7 +29,7 @@ def render(template: str, title: str, **given: Any) -> str:
 @cache
 def _environment() -> Environment:
     made = Environment(
-        loader=PackageLoader("worker.pages"),
+        loader=PackageLoader(str(__package__)),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -73,7 +73,7 @@ class RuleTrials:
 
     async def _traded(self, request: dict[str, Any], progress: ToolProgress) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "worker.review.rule_process"),
+            *(sys.executable, "-m", f"{__package__}.rule_process"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

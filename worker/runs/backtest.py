@@ -15,7 +15,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
-from worker.bootstrap import assemble, given_playbooks
+from worker.bootstrap import OURS, OwnParts, assemble, given_playbooks
 from worker.models import Models
 from worker.runs.run_result import RunResult
 from worker.runs.sifted_bars import sifted_bars
@@ -38,6 +38,7 @@ async def run_backtest(
     prepare: Callable[[Session], None] | None = None,
     trial: RunTrial | None = None,
     until: int | None = None,
+    own: OwnParts = OURS,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -52,6 +53,7 @@ async def run_backtest(
         prepare: changes the session once it has begun; only the ablation has a use for it.
         trial: says what was tried on these bars before, and counts what is tried now; None does neither.
         until: ns; bars that closed later are left for another time, and the run does not end. None: all.
+        own: what the caller puts around parts of the session.
 
     Raises:
         ConfigError: no bar had closed by `until`.
@@ -66,7 +68,7 @@ async def run_backtest(
     books = given_playbooks(settings, definitions)
     trial = trial or NoTrial()
     ledger = await trial.begin(sifted.bars, books)
-    session = assemble(settings, sifted.bars, journal, books, models, cassette, ledger=ledger)
+    session = assemble(settings, sifted.bars, journal, books, models, cassette, ledger=ledger, own=own)
     trial.follow(session.slow_loop)
     session.begin()
     if prepare is not None:

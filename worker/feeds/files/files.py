@@ -4,7 +4,7 @@ Nothing is shifted, resampled, filled or dropped: a file is taken as it stands, 
 row and the next step. Called for `--data` and by the embedded sample; `BarSeries` itself judges the prices.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -74,13 +74,35 @@ def load_bar_file(
     Raises:
         DataError: the file or the request cannot be used; it names the value, its place and the next step.
     """
-    start_ns, end_ns = range_ns(start, end)
-    zone = zone_named(tz)
-    _check_timeframe_name(timeframe)
     wanted = tuple(symbols or ())
-    parts = [part for table, name in _tables(Path(path), wanted) for part in _parts(table, name, zone)]
-    series = _series(parts, timeframe, label)
-    return series.select(wanted or None, start_ns, end_ns)
+    selection = Selection(wanted, timeframe, tz, label, start, end)
+    return bars_of_tables(_tables(Path(path), wanted), selection)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How tables are read and which of their bars are kept; as in `load_bar_file`."""
+
+    symbols: tuple[str, ...] = ()
+    timeframe: str | None = None
+    tz: str | None = None
+    label: Literal["open", "close"] = "open"
+    start: Moment | None = None
+    end: Moment | None = None
+
+
+def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection) -> BarSeries:
+    """The bars of tables, each with the name of its symbol where it has no column of symbols.
+
+    Raises:
+        DataError: as `load_bar_file`.
+    """
+    start_ns, end_ns = range_ns(selection.start, selection.end)
+    zone = zone_named(selection.tz)
+    _check_timeframe_name(selection.timeframe)
+    parts = [part for table, name in tables for part in _parts(table, name, zone)]
+    series = _series(parts, selection.timeframe, selection.label)
+    return series.select(selection.symbols or None, start_ns, end_ns)
 
 
 def _tables(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[BarTable, str]]:

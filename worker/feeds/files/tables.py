@@ -9,7 +9,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -48,6 +51,31 @@ class BarTable:
     def place(self, row: int) -> str:
         """Where a row of data (from 0) stands in the file."""
         return f"{self.path.name} {self.row_word} {row + self.first_row}"
+
+    @classmethod
+    def of_frame(cls, frame: "pd.DataFrame") -> "BarTable":
+        """A DataFrame as a table: its index is a column of times where no column has that role.
+
+        Columns of two levels, as downloads of several symbols have them, become one name each.
+
+        Raises:
+            DataError: it has no rows, or columns that Arrow cannot hold.
+        """
+        import pandas as pd
+
+        plain = frame.copy(deep=False)
+        if isinstance(frame.columns, pd.MultiIndex):
+            plain.columns = ["_".join(str(part) for part in name if str(part)) for name in frame.columns]
+        if isinstance(frame.index, pd.DatetimeIndex):
+            plain.insert(0, "time", frame.index)
+        try:
+            table = pa.Table.from_pandas(plain, preserve_index=False)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise DataError(f"DataFrame: its columns are no table of bars: {_first_line(error)}") from error
+        if table.num_rows == 0:
+            raise DataError("DataFrame has no rows: it needs at least two bars")
+        columns = tuple(_plain(column) for column in table.columns)
+        return cls(Path("DataFrame"), tuple(map(str, table.column_names)), columns, "row", 0)
 
     def numbers(self, column: int) -> npt.NDArray[np.float64]:
         """A column as float64; an empty cell is NaN.

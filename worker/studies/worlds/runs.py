@@ -18,11 +18,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import services.statistics
-import worker.studies.worlds
 from schemas.canonical import content_id
 from schemas.errors import ConfigError
 from schemas.settings import GateSettings
+from services import statistics
+from worker.studies import worlds
 from worker.studies.worlds.measures import MEASURES, Outcome
 from worker.studies.worlds.table import Row
 
@@ -96,14 +96,14 @@ def gate_hash(gate: GateSettings, *, engine: bool = False) -> str:
 
 
 def _gate_source() -> Iterator[Path]:
-    for package in (services.statistics, worker.studies.worlds):
+    for package in (statistics, worlds):
         for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):
             if path.name not in LISTS:
                 yield path
 
 
 def _sessions_source() -> Iterator[Path]:
-    root = Path(str(worker.studies.worlds.__file__)).parents[3]
+    root = Path(str(worlds.__file__)).parents[3]
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             if path.suffix in SUFFIXES and path.name not in LISTS and "cli" not in path.parts:

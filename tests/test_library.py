@@ -1,0 +1,223 @@
+"""The library as a script uses it: DataFrames in, figures, DataFrames and reasons out."""
+
+import asyncio
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import thinktwice as tt
+from schemas.judge import BoundaryVerdict
+from schemas.vocabulary import FindingClass, JudgeDecision
+from tests.worker.shared_runs import embedded_bars
+from tools.docs_pages import DOCS
+
+PAGE = DOCS / "how-to" / "use-it-from-python.md"
+START, END = "2003-01-01", "2003-12-31"
+DONCHIAN = {
+    "setup": "close > highest_20 - atr_14",
+    "activation": "close > highest_20",
+    "stop": "close - 2 * atr_14",
+    "target": "close + 3 * atr_14",
+    "invalidation": "close < ema_20 - atr_14",
+}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return tt.backtest(start=START, end=END)
+
+
+def frame_of(bars, symbol):
+    s = bars.symbols.index(symbol)
+    there = bars.present[:, s]
+    index = pd.to_datetime(bars.times[there], unit="ns", utc=True)
+    names = ("open", "high", "low", "close", "volume")
+    return pd.DataFrame({name: getattr(bars, name)[there, s] for name in names}, index=index)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return frame_of(embedded_bars(START, END), "AAPL")
+
+
+def test_every_public_name_is_there_and_documented():
+    assert tt.__all__ == sorted(tt.__all__)
+    assert all(getattr(tt, name).__doc__ for name in tt.__all__)
+
+
+def test_blocks_of_the_how_to_run(capsys):
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), {})
+    told = capsys.readouterr().out.splitlines()
+    assert len(blocks) == 3
+    assert (told[0].split()[0], told[-1]) == ("22", "True")
+    assert int(told[-2].split()[0]) > 0
+
+
+def test_backtest_writes_the_journal_that_the_command_writes(result, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from worker.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["backtest", "--from", START, "--to", END, "--json"])
+    assert done.exit_code == 0
+    assert f'"head_hash": "{result.head_hash}"' in done.stdout
+
+
+def test_result_has_figures_frames_and_reasons(result):
+    assert result.summary["trades"] == len(result.trades) > 0
+    assert result.equity["equity"].iloc[-1] / 100_000 - 1 == pytest.approx(result.summary["total_return"])
+    assert result.drawdown.max() == pytest.approx(result.summary["max_drawdown"])
+    assert result.trades["exit_label"].is_monotonic_increasing
+    assert str(result.trades["known_at"].dt.tz) == "UTC"
+    assert set(result.findings["status"]) <= {"pass", "revise", "block"}
+    assert result.skips["reason"].notna().all()
+    assert len(result.policies) > len(result.trades)
+    fill = result.trades["fill_id"].iloc[-1]
+    told = str(result.why(fill[:12]))
+    assert told.startswith(f"exit_filled {fill}")
+    assert "playbook" in told
+    assert "total_return" in repr(result)
+    assert "<table" in result._repr_html_()
+
+
+def test_same_run_again_is_verified_and_another_one_is_not(frame):
+    made = tt.backtest(frame, symbols="AAPL")
+    assert made.verify()
+    made.rows[-1] = made.rows[0]
+    assert not made.verify()
+
+
+def test_frame_of_any_shape_trades_as_its_file_does(frame, tmp_path):
+    frame.rename_axis("time").to_csv(tmp_path / "bars.csv")
+    of_file = tt.backtest(tmp_path / "bars.csv", symbols="AAPL").head_hash
+    shapes = {
+        "index": frame,
+        "time column": frame.rename_axis("Date").reset_index(),
+        "capitals": frame.rename(columns=str.capitalize).assign(**{"Adj Close": frame["close"]}),
+        "other zone": frame.tz_convert("America/New_York"),
+        "no zone": (frame.tz_localize(None), {"tz": "UTC"}),
+    }
+    for name, given in shapes.items():
+        bars, more = given if isinstance(given, tuple) else (given, {})
+        assert tt.backtest(bars, symbols="AAPL", **more).head_hash == of_file, name
+
+
+def test_several_symbols_come_long_or_in_columns_of_two_levels(frame):
+    other = frame_of(embedded_bars(START, END), "IBM")
+    long = pd.concat([frame.assign(symbol="AAPL"), other.assign(symbol="IBM")])
+    wide = (
+        pd.concat({"AAPL": frame, "IBM": other}, axis=1)
+        .swaplevel(axis=1)
+        .rename(columns=str.capitalize, level=0)
+    )
+    first, second = tt.backtest(long), tt.backtest(wide)
+    assert first.document["data"]["symbols"] == ["AAPL", "IBM"]
+    assert first.head_hash == second.head_hash
+
+
+def test_backtest_runs_inside_an_event_loop_as_in_a_notebook(frame):
+    async def cell():
+        return tt.backtest(frame, symbols="AAPL").head_hash
+
+    assert asyncio.run(cell()) == tt.backtest(frame, symbols="AAPL").head_hash
+
+
+def test_playbook_in_python_trades_or_says_why_not(frame):
+    traded = tt.backtest(frame, playbooks=tt.Playbook("donchian", long=DONCHIAN), symbols="AAPL")
+    silent = tt.backtest(frame.iloc[:30], playbooks=tt.Playbook("donchian", long=DONCHIAN), symbols="AAPL")
+    assert set(traded.policies["playbook_id"]) == {"donchian"}
+    assert silent.summary["trades"] == 0
+    assert "no trade: " in repr(silent)
+    assert "no trade: " in silent._repr_html_()
+
+
+def test_settings_come_as_keywords_or_as_an_object(frame):
+    told = tt.settings(account__cash=50_000)
+    first = tt.backtest(frame, symbols="AAPL", settings=told)
+    second = tt.backtest(frame, symbols="AAPL", account__cash=50_000.0)
+    assert first.head_hash == second.head_hash
+    assert first.equity["equity"].iloc[0] == pytest.approx(50_000, rel=0.05)
+    assert tt.settings(told, envelope__kill_switch=True).account.cash == 50_000
+
+
+def test_own_strategist_is_asked_and_may_ask_ours(frame):
+    seen = SimpleNamespace(asked=0)
+
+    class Counting:
+        def __init__(self, ours):
+            self.ours = ours
+
+        async def answer(self, snapshot, revision):
+            seen.asked += 1
+            return await self.ours.answer(snapshot, revision)
+
+    ours = tt.backtest(frame, symbols="AAPL")
+    assert tt.backtest(frame, symbols="AAPL", strategist=Counting).head_hash == ours.head_hash
+    assert seen.asked > 0
+
+
+def test_own_part_that_fails_is_told_and_one_that_is_none_is_refused(frame):
+    class Broken:
+        async def answer(self, snapshot, revision):
+            raise ValueError("not today")
+
+    with pytest.warns(
+        UserWarning, match=r"error\(s\) were contained in this run, first .*ValueError: not today"
+    ):
+        tt.backtest(frame, symbols="AAPL", strategist=Broken())
+    with pytest.raises(tt.ConfigError, match="has no method 'answer' and is no function"):
+        tt.backtest(frame, symbols="AAPL", strategist=3)  # type: ignore[arg-type]  # what a script may hand over
+    with pytest.raises(tt.ConfigError, match="gave None, which has no method 'replan'"):
+        tt.backtest(frame, symbols="AAPL", judge=lambda ours: None)  # type: ignore[arg-type, return-value]
+
+
+def test_own_judge_has_the_last_word(frame):
+    class Never:
+        def __init__(self, ours):
+            self.ours = ours
+
+        def __getattr__(self, name):
+            return getattr(self.ours, name)
+
+        async def validate_boundary(self, snapshot, proposal, reflection, playbook):
+            verdict = await self.ours.validate_boundary(snapshot, proposal, reflection, playbook)
+            return BoundaryVerdict(
+                **verdict.payload()
+                | {"decision": JudgeDecision.REJECT, "finding_class": FindingClass.NONE, "reason": "never"}
+            )
+
+    assert tt.backtest(frame, symbols="AAPL").summary["trades"] > 0
+    assert tt.backtest(frame, symbols="AAPL", judge=Never).summary["trades"] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda bars: tt.backtest(bars.tz_localize(None)), 'row 0: .* has no time zone: .*tz="UTC"'),
+        (lambda bars: tt.backtest(bars.iloc[:0]), "DataFrame has no rows: it needs at least two bars"),
+        (lambda bars: tt.backtest(bars.drop(columns="close")), "DataFrame: no close column"),
+        (lambda bars: tt.backtest(bars.assign(high=np.nan)), "DataFrame row 0: 'high'"),
+        (lambda bars: tt.backtest(bars, timeframe="1x"), "'1x' is not one of"),
+        (lambda bars: tt.backtest(bars, account__cahs=3), "argument account__cahs: no setting.*'cash'"),
+        (lambda bars: tt.backtest(bars, account__cash="much"), "argument account__cash: account.cash = 'mu"),
+        (lambda bars: tt.backtest(bars, playbooks=[]), "playbooks: give at least one"),
+        (lambda bars: tt.backtest("nowhere.csv"), "no such file: 'nowhere.csv'"),
+        (lambda bars: tt.Playbook("x"), "playbook 'x' has rules of neither direction"),
+        (lambda bars: tt.Playbook("x", long=DONCHIAN | {"setup": "clos > 1"}), "'clos'.*'close'"),
+        (lambda bars: tt.Playbook("x", long=DONCHIAN, horizons=3), "'x', horizons: unknown.*horizon_bars"),
+    ],
+)
+def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame):
+    with pytest.raises(tt.ThinktwiceError, match=said):
+        call(frame)
+
+
+def test_fill_that_is_not_there_is_named_with_the_nearest(result):
+    with pytest.raises(tt.ConfigError, match=r"no fill 'nope': take one of `trades\['fill_id'\]`"):
+        result.why("nope")

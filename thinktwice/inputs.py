@@ -1,0 +1,141 @@
+"""What a script hands over: bars, playbooks and settings in the forms that Python has for them."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from schemas.errors import ConfigError, DataError
+from schemas.playbook import DirectionRules, Eligibility, Expectation, Parameter, PlaybookDefinition
+from schemas.settings import Settings
+from schemas.vocabulary import Structure, Trend, VolatilityBand
+from services.playbooks.loader import check_definition, explain, load_playbooks
+from worker.feeds.files.files import Selection, bars_of_tables
+from worker.feeds.files.tables import BarTable
+from worker.feeds.selected_bars import load_bars
+from worker.settings import ResolvedSettings, load_settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trading_core.bars import BarSeries
+
+Playbooks = str | Path | PlaybookDefinition | Iterable[PlaybookDefinition] | None
+UNNAMED = "BARS"  # of bars that name no symbol
+Rules = DirectionRules | Mapping[str, str]
+OPTION = re.compile(r"--([a-z]+)(?: ([\w/]+))?")
+# What the trades of a bracket without an edge look like; resolved trades take over as they come in.
+NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
+
+
+def settings(base: Settings | str | Path | None = None, **changes: Any) -> Settings:
+    """Settings with some values changed, each by its section and name: `account__cash=50_000`.
+
+    Args:
+        base: what is changed: settings, a TOML file, or None for the defaults.
+        changes: values by `SECTION__NAME`; sections within sections take two more underscores.
+
+    Raises:
+        ConfigError: a name that is no setting, with the nearest one, or a value that does not fit.
+    """
+    file = Path(base) if isinstance(base, str | Path) else None
+    given = ResolvedSettings(base, {}).rows() if isinstance(base, Settings) else ()
+    flags = {key: (key, value) for key, value, _ in given}
+    flags |= {name.replace("__", "."): (name, value) for name, value in changes.items()}
+    return load_settings(file, environment={}, flags=flags, word="argument").settings
+
+
+def Playbook(
+    id: str,
+    *,
+    long: Rules | None = None,
+    short: Rules | None = None,
+    parameters: Mapping[str, Parameter] | None = None,
+    expectation: Expectation = NO_EDGE,
+    horizon_bars: int = 20,
+    title: str | None = None,
+    **fields: Any,
+) -> PlaybookDefinition:
+    """A playbook in Python: rules of one or both directions, eligible in every regime unless told otherwise.
+
+    Args:
+        id: lower-case letters, digits and underscores.
+        long: `setup`, `stop`, `target`, `invalidation` and what else a direction may have, as text.
+        short: the same of the other direction.
+        parameters: numbers that rules name in braces, each with its grid.
+        expectation: what its trades are expected to look like.
+        horizon_bars: bars after the entry at which a trade ends.
+        title: for people; the id without underscores when left out.
+        fields: every other field of a playbook file.
+
+    Raises:
+        ConfigError: a rule that does not parse, an unknown field, or no direction at all.
+    """
+    rules = {side: given for side, given in (("long", long), ("short", short)) if given is not None}
+    if not rules:
+        raise ConfigError(f"playbook {id!r} has rules of neither direction: give long, short or both")
+    everywhere = Eligibility(trend=tuple(Trend), volatility=tuple(VolatilityBand), structure=tuple(Structure))
+    told: dict[str, Any] = {
+        "id": id,
+        "title": title or id.replace("_", " "),
+        "description": title or id.replace("_", " "),
+        "eligibility": dict.fromkeys(rules, everywhere),
+        "rationale_terms": {side: (side,) for side in rules},
+        "rules": rules,
+        "parameters": parameters or {},
+        "expectation": expectation,
+        "horizon_bars": horizon_bars,
+    }
+    told |= fields
+    try:
+        definition = PlaybookDefinition(**told)
+    except ValidationError as error:
+        field, reason = explain(told, error)
+        raise ConfigError(f"playbook {id!r}, {field}: {reason}") from error
+    check_definition(definition, Path(id))
+    return definition
+
+
+def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
+    """The playbooks of a folder, of objects, or None for those of the settings.
+
+    Raises:
+        ConfigError: a folder that holds none, or two with one id.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str | Path):
+        return load_playbooks(Path(given))
+    books = (given,) if isinstance(given, PlaybookDefinition) else tuple(given)
+    names = [book.id for book in books]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None or not books:
+        raise ConfigError(
+            "playbooks: give at least one" if twice is None else f"playbooks: {twice!r} is there twice"
+        )
+    return tuple(sorted(books, key=lambda book: book.id))
+
+
+def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSeries":
+    """Bars of a DataFrame, of a file or folder, or the embedded ones, as `data` and `runtime` select them.
+
+    Raises:
+        DataError: they cannot be used; names the value, its row and the argument that would help.
+    """
+    data, runtime = told.data, told.runtime
+    try:
+        if given is None or isinstance(given, str | Path):
+            path = None if given is None else str(given)
+            return load_bars(told.model_copy(update={"runtime": runtime.model_copy(update={"data": path})}))
+        name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
+        chosen = Selection(data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end)
+        return bars_of_tables([(BarTable.of_frame(given), name)], chosen)
+    except DataError as error:
+        raise DataError(OPTION.sub(_argument, str(error)), **error.context) from error
+
+
+def _argument(option: re.Match[str]) -> str:
+    """An option of the command line as the argument of a function."""
+    return f'{option[1]}="{option[2]}"' if option[2] else option[1]

@@ -1,0 +1,254 @@
+"""What a backtest gives a script: figures as a dict, everything that happened as DataFrames, and why."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from schemas.episode import Episode
+from schemas.errors import ConfigError, nearest
+from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
+from services.journal.chain import JournalRow
+from services.journal.index import FILL_KINDS, Event, JournalIndex
+from services.journal.lineage import LineageNode, trace, trace_move
+from trading_core.bars import BarSeries
+from worker.bootstrap import OwnParts
+from worker.runs.run_result import RunResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN = "in_memory"
+TIMES = ("entry_label", "exit_label", "known_at", "bar_label", "frozen_at", "slot", "next_eligible")
+FLAT = ("fingerprint",)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run starts from."""
+
+    settings: Settings
+    bars: BarSeries
+    playbooks: tuple[PlaybookDefinition, ...]
+
+
+class BacktestResult:
+    """A finished backtest.
+
+    Times are in UTC; R multiples and returns are fractions after costs; money is in quote currency.
+    """
+
+    def __init__(self, inputs: Inputs, own: OwnParts, done: RunResult, rows: list[JournalRow]) -> None:
+        self.inputs, self.rows = inputs, rows
+        self._own, self._done = own, done
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What `thinktwice backtest --json` prints; a run in memory has no id of a store."""
+        return self._done.document(RUN, "memory")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The figures of `performance` in `backtest --json`."""
+        found: dict[str, Any] = self.document["performance"]
+        return found
+
+    @property
+    def head_hash(self) -> str:
+        """Of the journal: two runs with the same one are the same row by row."""
+        head: str = self.document["journal"]["head_hash"]
+        return head
+
+    @cached_property
+    def index(self) -> JournalIndex:
+        """The journal by kind and id."""
+        index = JournalIndex()
+        for row in self.rows:
+            index.add(Event(row, json.loads(row.payload)))
+        return index
+
+    @cached_property
+    def equity(self) -> "pd.DataFrame":
+        """By the close of each bar: `equity`, `gross` exposure and `drawdown`, a fraction of the peak."""
+        import pandas as pd
+
+        times, values = self._done.equity
+        frame = pd.DataFrame({"equity": values, "gross": self._done.gross}, index=_utc(times))
+        frame["drawdown"] = 1.0 - frame["equity"] / frame["equity"].cummax()
+        return frame.rename_axis("time")
+
+    @property
+    def drawdown(self) -> "pd.Series[float]":
+        """By the close of each bar, as a fraction of the peak so far."""
+        return self.equity["drawdown"]
+
+    @cached_property
+    def trades(self) -> "pd.DataFrame":
+        """Closed positions in order of exit; `fill_id` is the fill that closed each, for `why`."""
+        frame = _frame(self._episodes(), columns=_names())
+        frame["fill_id"] = [self._exit_of(event) for event in self.index.of_kind("episode")]
+        return frame
+
+    @property
+    def episodes(self) -> "pd.DataFrame":
+        """Resolved trades as lessons see them, with the cells of their regimes; see `trades`."""
+        return self.trades
+
+    @cached_property
+    def findings(self) -> "pd.DataFrame":
+        """What the fast reflection found, a finding a row; `status` is its word on the plan."""
+        found = []
+        for event in self.index.of_kind("policy_reflection"):
+            result = event.payload["result"]
+            for finding in result.get("findings", ()):
+                told = {name: finding[name] for name in ("check", "code", "severity", "message")}
+                found.append(self._of(event) | {"status": result["status"]} | told)
+        return _frame(found, columns=("known_at", "symbol", "status", "check", "code", "severity", "message"))
+
+    @cached_property
+    def skips(self) -> "pd.DataFrame":
+        """Slots at which the slow reflection did not run, with the reason."""
+        return _frame(
+            [self._of(event) | _simple(event.payload) for event in self.index.of_kind("slow_skip")],
+            columns=("known_at", "slot", "reason", "next_eligible"),
+        )
+
+    @cached_property
+    def reports(self) -> "pd.DataFrame":
+        """Reports of the slow reflection with the judge's decision on each."""
+        decisions = {
+            event.payload["report_id"]: event.payload["verdict"]["decision"]
+            for event in self.index.of_kind("replan_verdict")
+        }
+        found = []
+        for event in self.index.of_kind("high_level_report"):
+            report, name = event.payload["report"], event.payload["report_id"]
+            told = {key: report[key] for key in ("n_episodes", "insufficient_sample", "narrative")}
+            found.append(self._of(event) | {"report_id": name, "decision": decisions.get(name)} | told)
+        names = ("known_at", "report_id", "decision", "n_episodes", "insufficient_sample", "narrative")
+        return _frame(found, columns=names)
+
+    @cached_property
+    def policies(self) -> "pd.DataFrame":
+        """Policies that were frozen, with the playbook that each follows."""
+        found = []
+        for event in self.index.of_kind("policy_frozen"):
+            proposal = event.payload["policy"]["proposal"]
+            told = {name: proposal[name] for name in ("playbook_id", "direction", "conviction")}
+            found.append(self._of(event) | {"policy_id": event.payload["policy_id"]} | told)
+        return _frame(
+            found, columns=("known_at", "symbol", "policy_id", "playbook_id", "direction", "conviction")
+        )
+
+    def why(self, fill: str) -> "Why":
+        """Everything that led to a fill, or to a stop that was moved.
+
+        Args:
+            fill: an id of `trades`, or the start of one; also of an entry or of an amendment.
+
+        Raises:
+            ConfigError: there is none, or several start so.
+        """
+        found = [*self.index.fills(fill), *self.index.stop_moves(fill)]
+        if len(found) != 1:
+            known = [event.payload["fill_id"] for kind in FILL_KINDS for event in self.index.of_kind(kind)]
+            what = f"no fill {fill!r}" if not found else f"{len(found)} fills start with {fill!r}"
+            raise ConfigError(f"{what}: take one of `trades['fill_id']`.{nearest(fill, known)}")
+        event = found[0]
+        return Why(
+            trace(self.index, event) if event.row.kind in FILL_KINDS else trace_move(self.index, event)
+        )
+
+    def verify(self) -> bool:
+        """Whether the same run again, with the same parts, writes the same journal byte by byte."""
+        from thinktwice.backtesting import in_own_loop, ran
+
+        again = in_own_loop(ran(self.inputs, self._own))
+        return [row.hash for row in again.rows] == [row.hash for row in self.rows]
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<p>{escape(line)}</p>" for line in self._silence())
+        return self._figures().to_frame("value").to_html() + told
+
+    def _silence(self) -> list[str]:
+        """Why nothing was traded, the most frequent reason first."""
+        reasons = self.document["why_no_trade"]
+        return [f"no trade: {one['reason']} {one['count']:,}: {one['remedy']}" for one in reasons]
+
+    def __repr__(self) -> str:
+        return "\n".join([self.__class__.__name__, self._figures().to_string(), *self._silence()])
+
+    def _figures(self) -> "pd.Series[Any]":
+        import pandas as pd
+
+        told = {name: value for name, value in self.summary.items() if not isinstance(value, Mapping)}
+        return pd.Series(told, dtype=object)
+
+    def _episodes(self) -> Iterable[dict[str, Any]]:
+        return ({name: trade.payload()[name] for name in _names()} for trade in self._done.trades)
+
+    def _exit_of(self, event: Event) -> str | None:
+        policy = event.payload["episode"]["policy_id"]
+        exits = self._exits.get((event.row.symbol, policy), ())
+        before = [name for seq, name in exits if seq < event.row.seq]
+        return before[-1] if before else None
+
+    @cached_property
+    def _exits(self) -> dict[tuple[str | None, str], list[tuple[int, str]]]:
+        found: dict[tuple[str | None, str], list[tuple[int, str]]] = {}
+        for event in self.index.of_kind("exit_filled"):
+            key = event.row.symbol, event.payload["policy_id"]
+            found.setdefault(key, []).append((event.row.seq, event.payload["fill_id"]))
+        return found
+
+    @staticmethod
+    def _of(event: Event) -> dict[str, Any]:
+        return {"known_at": event.row.known_at, "symbol": event.row.symbol}
+
+
+@dataclass(frozen=True)
+class Why:
+    """The tree of reasons behind a fill; printed as an indented list."""
+
+    root: LineageNode
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self.root, 0))
+
+    __repr__ = __str__
+
+
+def _lines(node: LineageNode, depth: int) -> Iterable[str]:
+    facts = ", ".join(
+        f"{name} {value}" for name, value in node.facts.items() if value not in (None, [], {}, "")
+    )
+    yield f"{'  ' * depth}{node.title}{f': {facts}' if facts else ''}"
+    for child in node.children:
+        yield from _lines(child, depth + 1)
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(name for name in Episode.model_fields if name not in FLAT)
+
+
+def _simple(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if not isinstance(value, Mapping | list)}
+
+
+def _frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
+    """Rows as a DataFrame with these columns, moments as times in UTC."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows), columns=list(columns))
+    for name in set(TIMES) & set(columns):
+        frame[name] = _utc(frame[name])
+    return frame
+
+
+def _utc(times: Any) -> Any:
+    import pandas as pd
+
+    return pd.to_datetime(times, unit="ns", utc=True)

@@ -1,0 +1,65 @@
+"""Builds the wheel and tries it in fresh environments beside a user's own files.
+
+`make wheel-check` (`uv run python -m tools.try_wheel 3.11 3.13`) takes minutes and reaches the package index.
+For each Python the wheel alone is installed, and from a folder that holds `worker.py`, `schemas.py` and the
+like the main jobs run: a backtest, its replay, a report. Prints the head hash of each; all have to be the same.
+"""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from hatch_build import ROOMS
+from tools.docs_pages import ROOT
+
+CLASHING = 'raise RuntimeError("the user has a file of this name")\n'
+JOBS = (
+    ("backtest",),
+    ("verify", "latest"),
+    ("reflect", "latest"),
+    ("runs",),
+)
+STORE, HEAD = "thinktwice.db", "SELECT head_hash FROM runs"
+
+
+def tried(wheel: Path, python: str, folder: Path) -> str:
+    """The head hash of a backtest of the embedded bars by the installed wheel.
+
+    Raises:
+        subprocess.CalledProcessError: a job failed; what it said stands on stderr.
+    """
+    home, here = folder / f"python-{python}", folder / f"work-{python}"
+    here.mkdir()
+    for room in ROOMS:
+        (here / f"{room}.py").write_text(CLASHING, "utf-8")
+    uv = shutil.which("uv") or "uv"
+    subprocess.run([uv, "venv", "-q", "--python", python, str(home)], check=True)
+    program = home / "bin" / "python"
+    subprocess.run([uv, "pip", "install", "-q", "--python", str(program), str(wheel)], check=True)
+    for words in JOBS:
+        command = [str(program), "-m", "thinktwice", *words]
+        subprocess.run(command, cwd=here, check=True, stdout=subprocess.DEVNULL)
+    with closing(sqlite3.connect(here / STORE)) as store:
+        ((head,),) = store.execute(HEAD).fetchall()
+    return str(head)
+
+
+def main(versions: list[str]) -> int:
+    """Build once, try on each; exit code 1 where the heads differ."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        uv = shutil.which("uv") or "uv"
+        subprocess.run([uv, "build", "-q", "--wheel", "-o", str(folder)], cwd=ROOT, check=True)
+        [wheel] = folder.glob("*.whl")
+        heads = {python: tried(wheel, python, folder) for python in versions or ["3.11", "3.13"]}
+    for python, head in heads.items():
+        sys.stdout.write(f"Python {python}: head {head[:16]}\n")
+    return 0 if len(set(heads.values())) == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
