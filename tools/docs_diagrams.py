@@ -83,6 +83,7 @@ def states_diagram() -> str:
 
 
 Held = list[tuple[str, bool]]
+OWN = "own"
 
 
 class Wiring:
@@ -134,6 +135,8 @@ class Wiring:
         if not isinstance(value, ast.Call):
             return []
         if isinstance(value.func, ast.Attribute):
+            if isinstance(value.func.value, ast.Name) and value.func.value.id == OWN:
+                return self._held(value.args[0], names)  # what a caller puts around a part stands for it
             reads = value.func.attr == "reader"
             return [(name, True) for name, _ in self._held(value.func.value, names)] if reads else []
         return self._made(value, names) if isinstance(value.func, ast.Name) else []

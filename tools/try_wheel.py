@@ -2,7 +2,8 @@
 
 `make wheel-check` (`uv run python -m tools.try_wheel 3.11 3.13`) takes minutes and reaches the package index.
 For each Python the wheel alone is installed, and from a folder that holds `worker.py`, `schemas.py` and the
-like the main jobs run: a backtest, its replay, a report. Prints the head hash of each; all have to be the same.
+like the main jobs run: a backtest, its replay, a report. Prints the head hash of each; all have to be the
+same.
 """
 
 import shutil
