@@ -1,9 +1,9 @@
 """Builds the wheel and tries it in fresh environments beside a user's own files.
 
 `make wheel-check` (`uv run python -m tools.try_wheel 3.11 3.13`) takes minutes and reaches the package index.
-For each Python the wheel alone is installed, and from a folder that holds `worker.py`, `schemas.py` and the
-like the main jobs run: a backtest, its replay, a report. Prints the head hash of each; all have to be the
-same.
+For each Python, named by its version or its program, the wheel alone is installed. From a folder that holds
+`worker.py`, `schemas.py` and the like the main jobs run: a backtest, its replay, a report. Prints the head
+hash of each; all have to be the same.
 """
 
 import shutil
@@ -33,8 +33,8 @@ def tried(wheel: Path, python: str, folder: Path) -> str:
     Raises:
         subprocess.CalledProcessError: a job failed; what it said stands on stderr.
     """
-    home, here = folder / f"python-{python}", folder / f"work-{python}"
-    here.mkdir()
+    home, here = folder / "environment", folder / "work"
+    here.mkdir(parents=True)
     for room in ROOMS:
         (here / f"{room}.py").write_text(CLASHING, "utf-8")
     uv = shutil.which("uv") or "uv"
@@ -56,7 +56,8 @@ def main(versions: list[str]) -> int:
         uv = shutil.which("uv") or "uv"
         subprocess.run([uv, "build", "-q", "--wheel", "-o", str(folder)], cwd=ROOT, check=True)
         [wheel] = folder.glob("*.whl")
-        heads = {python: tried(wheel, python, folder) for python in versions or ["3.11", "3.13"]}
+        tries = enumerate(versions or ["3.11", "3.13"])
+        heads = {python: tried(wheel, python, folder / str(number)) for number, python in tries}
     for python, head in heads.items():
         sys.stdout.write(f"Python {python}: head {head[:16]}\n")
     return 0 if len(set(heads.values())) == 1 else 1
