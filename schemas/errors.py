@@ -98,6 +98,7 @@ class InvariantViolation(ThinktwiceError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest known name, else the empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    """` Did you mean 'x'?` for the closest known name whatever its case, else the empty string."""
+    by_case = {one.casefold(): one for one in reversed(list(known))}
+    close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=0.5)
+    return f" Did you mean {by_case[close[0]]!r}?" if close else ""

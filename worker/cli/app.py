@@ -11,7 +11,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -19,48 +19,59 @@ from typer.main import get_group
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
 from services.store.open_files import too_few_files
-from worker.cli.console import complain
+from worker.cli.console import complain, print_line
 from worker.operations.tracebacks import guard_tracebacks
 from worker.runs.interrupts import RunInterrupted
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
-# In the order of `--help`: the module under `worker.cli`, and the function or the group of commands in it.
-COMMANDS = {
-    "backtest": "backtest:backtest",
-    "paper": "paper:paper",
-    "status": "status:status",
-    "verify": "verify:verify",
-    "journal": "journal:journal",
-    "runs": "runs:runs",
-    "trials": "trials:trials",
-    "why": "why:why",
-    "report": "reports:report",
-    "reports": "reports:reports",
-    "reflect": "reflect:reflect",
-    "replan": "replan:replan",
-    "kill": "requests:kill",
-    "requests": "requests:requests",
-    "scenarios": "check:scenarios",
-    "check": "check:check",
-    "schema": "schema:schema",
-    "factcheck": "factcheck:factcheck",
-    "calibration": "calibration:calibration",
-    "deliberate": "deliberate:deliberate",
-    "mcp": "mcp:app",
-    "tools": "tools:app",
-    "gate": "gate:gate",
-    "worlds": "worlds:worlds",
-    "ablate": "ablate:ablate",
-    "worker": "worker:worker",
-    "doctor": "doctor:doctor",
-    "playbooks": "playbooks:app",
-    "plans": "plans:app",
-    "model": "model:app",
-    "prompts": "prompt_commands:app",
-    "config": "config:app",
-    "db": "db:app",
-    "data": "data:app",
+# As `--help` groups them: the module under `worker.cli`, and the function or the group of commands in it.
+GROUPS = {
+    "Trade": {
+        "backtest": "backtest:backtest",
+        "paper": "paper:paper",
+        "worker": "worker:worker",
+        "status": "status:status",
+        "kill": "requests:kill",
+        "requests": "requests:requests",
+    },
+    "Look": {
+        "runs": "runs:runs",
+        "journal": "journal:journal",
+        "verify": "verify:verify",
+        "why": "why:why",
+        "report": "reports:report",
+        "reports": "reports:reports",
+        "playbooks": "playbooks:app",
+        "plans": "plans:app",
+    },
+    "Ask": {
+        "reflect": "reflect:reflect",
+        "replan": "replan:replan",
+        "check": "check:check",
+        "factcheck": "factcheck:factcheck",
+        "calibration": "calibration:calibration",
+        "deliberate": "deliberate:deliberate",
+        "mcp": "mcp:app",
+        "tools": "tools:app",
+    },
+    "Research": {
+        "gate": "gate:gate",
+        "ablate": "ablate:ablate",
+        "worlds": "worlds:worlds",
+        "trials": "trials:trials",
+        "scenarios": "check:scenarios",
+        "model": "model:app",
+        "prompts": "prompt_commands:app",
+    },
+    "Operate": {
+        "doctor": "doctor:doctor",
+        "config": "config:app",
+        "db": "db:app",
+        "data": "data:app",
+        "schema": "schema:schema",
+    },
 }
+COMMANDS = {name: place for commands in GROUPS.values() for name, place in commands.items()}
 
 
 class Commands(Mapping[str, Any]):
@@ -128,6 +139,13 @@ class OneLineErrors(TyperGroup):
             return BAD_INPUT
         return code if isinstance(code, int) else OK
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by what they are for."""
+        width = formatter.width - 6 - max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in names])
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; a reader that went away is reported as such, before it counts as an error."""
         try:
@@ -137,12 +155,23 @@ class OneLineErrors(TyperGroup):
             return OK
 
 
+def thinktwice(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """A trading agent that reflects before a policy is frozen and before a lesson is believed."""
+    if version:
+        from importlib.metadata import version as installed
+
+        print_line(f"thinktwice {installed('thinktwice')}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     cls=OneLineErrors,
-    callback=lambda: None,
+    callback=thinktwice,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     name="thinktwice",
-    help="A trading agent that reflects before a policy is frozen and before a lesson is believed.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -1,0 +1,46 @@
+"""The tree of commands: grouped in its help, with a version, short help and names that are nearly right."""
+
+from importlib.metadata import version
+
+import pytest
+from typer.testing import CliRunner
+
+from schemas.errors import nearest
+from worker.cli.app import COMMANDS, GROUPS, app
+
+
+def said(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, words)
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_lists_every_command_once_below_what_it_is_for(word):
+    code, text = said(word)
+    titles = [line[:-1] for line in text.splitlines() if line.removesuffix(":") in GROUPS]
+    listed = [
+        line.split()[0] for line in text.splitlines() if line[:2] == "  " and line.split()[0] in COMMANDS
+    ]
+    assert (code, titles) == (0, list(GROUPS))
+    assert listed == list(COMMANDS)
+
+
+def test_short_help_is_that_of_a_command_too():
+    assert said("runs", "-h") == said("runs", "--help")
+    assert said("runs", "-h")[0] == 0
+
+
+def test_version_is_that_of_the_installed_program():
+    assert said("--version") == (0, f"thinktwice {version('thinktwice')}\n")
+
+
+def test_command_that_is_nearly_one_names_it():
+    code, text = said("bactest")
+    assert code == 2
+    assert "backtest" in text
+
+
+def test_nearest_name_is_found_whatever_its_case():
+    assert nearest("aapl", ["AAPL", "IBM"]) == " Did you mean 'AAPL'?"
+    assert nearest("Squeeze_Breakout", ["squeeze_breakout"]) == " Did you mean 'squeeze_breakout'?"
+    assert nearest("x", ["AAPL"]) == ""
