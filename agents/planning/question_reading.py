@@ -56,7 +56,7 @@ from services.text.claims import sentences
 from services.text.dates import places_of_days
 
 SECOND_NS = 1_000_000_000
-# Words of a market that are as much words of a trade; words of what a playbook is that are as much words of a market.
+# Words of a market that are as much words of a trade, and of what a playbook is that are also a market's.
 OF_A_TRADE = TOPICS["market"] & words_of("hold holding trading position positions")
 OF_BOTH = TOPICS["definition"] & words_of("state states history change changes changed work works active")
 
