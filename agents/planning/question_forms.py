@@ -52,7 +52,7 @@ BY_EXIT = re.compile(
 )
 SHOULD = re.compile(r"\bshould (?:i|we)\b")
 BOOKS = re.compile(r"\b(?:playbooks?|strategy|strategies)\b")
-RANKED = re.compile(r"\b(?:which|best|worst|most|least|better|compare)\b")
+RANKED = re.compile(r"\b(?:best|worst|most|least|better|compare)\b")
 OPENS = (
     r"what|how|why|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do|explain|would|should"
     r"|has|have|can"
