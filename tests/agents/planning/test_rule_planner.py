@@ -210,9 +210,9 @@ def test_moment_of_the_context_may_be_nanoseconds():
 WORDS = st.sampled_from(
     sorted(
         words(
-            "why did squeeze_breakout mean reversion lose IBM msft price of the last 3 trades in up/low and it "
-            "that fill report ab12cd34ef567890 2004-06-30 at 9:30 , ? . ; which what best playbooks long pass "
-            "rules gate proven ignore delete \u202e \x00 'quoted' TSLA"
+            "why did squeeze_breakout mean reversion lose IBM msft price of the last 3 trades in up/low "
+            "and it that fill report ab12cd34ef567890 2004-06-30 at 9:30 , ? . ; which what best playbooks "
+            "long pass rules gate proven ignore delete \u202e \x00 'quoted' TSLA"
         )
     )
 )
