@@ -6,6 +6,7 @@ swapped, doubled and missing letters turn it a little. The same words give the s
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,6 +53,12 @@ class NameVectors:
         if not ranked or ranked[0][0] < close:
             return ()
         return tuple(name for cosine, name in ranked if cosine >= max(ranked[0][0] - APART, close))
+
+
+@lru_cache(maxsize=16)
+def vectors_of(names: tuple[str, ...]) -> NameVectors:
+    """Their vectors, counted once for the parts of a question and for the questions of a run."""
+    return NameVectors(names)
 
 
 def _grams(words: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.planning.name_matching import NameVectors
+from agents.planning.name_matching import NameVectors, vectors_of
 from agents.planning.question_words import PLAIN, is_plain, topic_word
 from services.text.claim_words import words as words_of
 
@@ -47,10 +47,10 @@ class QuestionNames:
         found.unknown = tuple(dict.fromkeys(_unknown(left)))
         return found
 
-    def _take_playbooks(self, words: list[str], known: Sequence[str]) -> None:
+    def _take_playbooks(self, words: list[str], known: tuple[str, ...]) -> None:
         if not known:
             return
-        vectors = NameVectors(known)
+        vectors = vectors_of(known)
         windows = [
             (ranked, start, size)
             for size in range(1, MOST_WORDS + 1)
@@ -67,11 +67,11 @@ class QuestionNames:
             elif not set(names) & set(self.playbooks):
                 self.unsure += names
 
-    def _take_symbols(self, words: list[str], known: Sequence[str]) -> None:
+    def _take_symbols(self, words: list[str], known: tuple[str, ...]) -> None:
         whole = {symbol.casefold(): symbol for symbol in known}
         bases = [symbol.partition("/")[0].casefold() for symbol in known]
         whole |= {base: symbol for base, symbol in zip(bases, known, strict=True) if bases.count(base) == 1}
-        vectors = NameVectors(known) if known else None
+        vectors = vectors_of(known) if known else None
         for place, word in enumerate(words):
             bare = _bare(word)
             symbol = whole.get(bare)

@@ -2,10 +2,10 @@
 
 import re
 import tomllib
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
-from agents.planning.name_matching import NameVectors
+from agents.planning.name_matching import vectors_of
 from services.text.claim_words import words
 
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -27,21 +27,18 @@ NUMBERS = {
 FUZZY_FROM = 5
 FUZZY = 0.56
 _SPEAKING = frozenset().union(*TOPICS.values(), WON, LOST)
+_SPOKEN = tuple(sorted(_SPEAKING))
 _NAMING_NOTHING = frozenset().union(PLAIN, VAGUE, WANTED_WHOLE, SPANS, SPAN_NOUNS, NUMBERS)
 
 
-@cache
-def _vectors() -> NameVectors:
-    return NameVectors(sorted(_SPEAKING))
-
-
+@lru_cache(maxsize=4096)
 def topic_word(word: str) -> str | None:
     """The word of a topic that a word is, or is written wrong; None for any other."""
     if word in _SPEAKING:
         return word
     if len(word) < FUZZY_FROM or is_plain(word):
         return None
-    found = _vectors().match(word, FUZZY)
+    found = vectors_of(_SPOKEN).match(word, FUZZY)
     return found[0] if found and found[0][0] == word[0] else None
 
 

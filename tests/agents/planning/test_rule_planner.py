@@ -4,13 +4,16 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.planning.asked_calls import CAN_ASK
-from agents.planning.call_check import MOST_CALLS
+from agents.planning.call_check import MOST_CALLS, checked_plan
 from agents.planning.rule_planner import RulePlanner
 from schemas.canonical import datetime_to_ns
 from schemas.settings.planner import OWN
 from services.ports import EvidenceQuestion
+from services.text.claim_words import words
 from tests.agents.planning.fakes import CONTEXT, OWN_TOOLS
 
 FILL = "ab12cd34ef567890"
@@ -26,7 +29,7 @@ def calls(plan):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "said"),
     [
         ("price of TSLA", "I know no 'TSLA': there are AAPL, IBM, MSFT"),
         ("price of mfst", "Did you mean 'MSFT'?"),
@@ -41,6 +44,7 @@ def calls(plan):
         ("price of IBM on 2030-01-01", "Nothing is known after 2006-12-29"),
         ("how did mean_reversion do in high volatility?", "both halves"),
         ("How did our short trades do?", "not chosen by direction"),
+        ("show trades that exited by time stop", "not chosen by how they ended"),
         ("should we buy IBM?", "not what to do"),
         ("Buy 100 IBM now", "change nothing"),
         ("retire squeeze_breakout", "change nothing"),
@@ -58,10 +62,10 @@ def calls(plan):
         ("\u202e\u200b", CAN_ASK),
     ],
 )
-def test_what_is_not_understood_is_asked_back_and_nothing_is_called(text, words):
+def test_what_is_not_understood_is_asked_back_and_nothing_is_called(text, said):
     plan = planned(text)
     assert (plan.confidence, plan.tools, plan.intent) == (0.0, (), None)
-    assert words in plan.clarification
+    assert said in plan.clarification
 
 
 def test_one_part_that_is_not_understood_asks_all_of_it_back():
@@ -137,6 +141,33 @@ def test_last_day_that_is_known_is_as_of_what_is_known(known_at):
     ]
 
 
+BOTH = {"symbol": "MSFT", "playbook_id": "trend_pullback"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How often does channel_breakout win?", [("episodes", {"playbook_id": "channel_breakout"})]),
+        ("who is winning on IBM?", [("episodes", {"symbol": "IBM"})]),
+        ("How much did we make on MSFT with trend_pullback?", [("episodes", BOTH)]),
+        ("could we go long MSFT with trend_pullback?", [("check_plan", {**BOTH, "direction": "long"})]),
+        ("how long did trend_pullback hold MSFT trades?", [("episodes", BOTH)]),
+        ("trend_pullback on MSFT", [("market_snapshot", {"symbol": "MSFT"}), ("episodes", BOTH)]),
+        ("What happened to the last MSFT position?", [("episodes", {"symbol": "MSFT", "limit": 1})]),
+        ("What is the state of the market?", [("market_snapshot", {})]),
+        ("Which setups made the most money?", [("playbooks", {}), ("gate_status", {})]),
+        ("list the playbooks", [("playbooks", {})]),
+        ("Which runs are there?", [("list_runs", {})]),
+        (
+            "Did anything change in trend_pullback by the last report?",
+            [("reports", {"limit": 1}), ("playbooks", {"playbook_id": "trend_pullback"})],
+        ),
+    ],
+)
+def test_words_that_turn_what_is_asked_for_are_read(text, expected):
+    assert calls(planned(text)) == expected
+
+
 @pytest.mark.parametrize(
     ("when", "at"),
     [
@@ -174,3 +205,24 @@ def test_plan_is_the_same_whatever_the_case_and_each_time():
 def test_moment_of_the_context_may_be_nanoseconds():
     known = datetime_to_ns(datetime(2005, 1, 1, tzinfo=UTC))
     assert "Nothing is known" in planned("price of IBM on 2005-06-01", known_at=known).clarification
+
+
+WORDS = st.sampled_from(
+    sorted(
+        words(
+            "why did squeeze_breakout mean reversion lose IBM msft price of the last 3 trades in up/low "
+            "and it that fill report ab12cd34ef567890 2004-06-30 at 9:30 , ? . ; which what best playbooks "
+            "long pass rules gate proven ignore delete \u202e \x00 'quoted' TSLA"
+        )
+    )
+)
+
+
+@given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=30).map(" ".join)))
+def test_any_text_is_planned_with_calls_that_can_be_made_or_asked_back(text):
+    plan = planned(text, recent_symbol="IBM", recent_fill=FILL, turns=((text, ""),))
+    assert checked_plan(plan, {OWN: OWN_TOOLS}, []) == plan
+    assert plan.confidence in (0.0, 0.85, 0.95)
+    assert (plan.intent is None) == (plan.confidence == 0.0)
+    assert bool(plan.tools) != bool(plan.clarification)
+    assert "backtest_rule" not in [call.method for call in plan.tools]
