@@ -19,6 +19,13 @@ class ToolDefinition(Contract):
     reads_only: bool = True
 
 
+class ToolUse(Contract):
+    """A call of a tool as a model asks for it by its provider's own means; `arguments` are JSON, unread."""
+
+    name: str
+    arguments: str
+
+
 class ToolReply(Contract):
     """What one call brought: a JSON document as text, or one sentence that says what would work."""
 

@@ -6,12 +6,14 @@ replies come from is the source's business; retries, deadlines and the wire lie 
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from agents.language_models.cassette import Cassette
 from schemas.errors import ModelError, ModelRefused
+from schemas.tool import ToolDefinition
 from services.model_calls.account import ModelAccount
+from services.model_calls.asking import with_tools
 from services.model_calls.record import (
     Caller,
     Question,
@@ -70,7 +72,7 @@ class LiveSource:
         if deadline_ms <= 0.0:
             return record_silence(question, 0.0, asked=False)
         try:
-            reply = await self._model.complete(
+            reply = await with_tools(self._model, question.tools).complete(
                 system=question.system,
                 prompt=question.prompt,
                 max_tokens=question.max_tokens,
@@ -135,7 +137,15 @@ class AccountedModel:
         self._account = account
         self._guard = guard
 
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+    async def complete(
+        self,
+        *,
+        system: str,
+        prompt: str,
+        max_tokens: int,
+        deadline_ms: float,
+        tools: Sequence[ToolDefinition] = (),
+    ) -> ModelReply:
         """The reply, recorded and paid for.
 
         Raises:
@@ -144,7 +154,7 @@ class AccountedModel:
             InvariantViolation: called from inside the tick path.
         """
         self._guard.forbid("llm_calls")
-        question = self._account.admit(self._caller, system, prompt, max_tokens)
+        question = self._account.admit(self._caller, system, prompt, max_tokens, tools)
 
         def settle(call: RecordedCall) -> None:
             self._account.settle(call, question)
