@@ -23,6 +23,7 @@ from agents.language_models.accounted import (
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import WireModel
+from agents.planning.plan_reply import FORM as PLAN_FORM
 from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
 from prompts import load_prompt
 from schemas.errors import ConfigError
@@ -49,7 +50,11 @@ from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret
 
-FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {**TEXT_FORMS, CHANGE_FORM.name: CHANGE_FORM}
+FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {
+    **TEXT_FORMS,
+    CHANGE_FORM.name: CHANGE_FORM,
+    PLAN_FORM.name: PLAN_FORM,
+}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ def of_playbooks(reply: Reply) -> Iterator[Statement]:
     shown = [one for one in versions if named is None or one["state"] == "active"][-1:] if named else []
     rest = [one for one in versions if one not in shown]
     for one in shown:
-        yield from _defined(reply, one, rows[versions.index(one)])
+        yield from _stands_and_does(reply, one, rows[versions.index(one)])
+        yield from _changed(reply, one, rows[versions.index(one)])
     kept = rest[-MOST_VERSIONS:] if named else [one for one in rest if one["state"] == "active"]
     for one in kept:
         yield _stands(reply, one, rows[versions.index(one)])
@@ -39,16 +40,19 @@ def _rows(reply: Reply) -> list[Mapping[str, Any]]:
 def _stands(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Statement:
     name = f"Version {one['version']} of {one['playbook_id']}"
     if one["state"] == "active":
-        return Statement(
-            f"{name} became active on {day_of(one['since'])}.", (FactRow.model_validate(row),), Part.WHAT
-        )
+        part = Part.WHAT if reply.alone else Part.NEXT
+        return Statement(f"{name} became active on {day_of(one['since'])}.", _row(row), part)
     return reply.told(f"{name} is {one['state']} since {day_of(one['since'])}.", Part.NEXT, row)
 
 
-def _defined(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Statement]:
+def _row(row: Mapping[str, Any]) -> tuple[FactRow, ...]:
+    return (FactRow.model_validate(row),)
+
+
+def _stands_and_does(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Statement]:
     yield _stands(reply, one, row)
     definition = one.get("definition")
-    if definition is None:
+    if definition is None or not reply.alone:
         return
     name = one["playbook_id"]
     yield reply.told(f"{name} is {quoted(definition['description'] or definition['title'])}.", Part.WHAT, row)
@@ -62,7 +66,6 @@ def _defined(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> It
         said = [f"{rule} `{rules[rule]}`" for rule in RULES if rules and rules.get(rule)]
         if said:
             yield reply.told(f"Its {side} rules: {', '.join(said)}.", Part.REASON, row)
-    yield from _changed(reply, one, row)
 
 
 def _changed(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Statement]:

@@ -14,53 +14,50 @@ ADVICE = "Recommendations:\n"
 SIDES = {"lost": "losing ", "won": "winning "}
 
 
-def whom(params: Mapping[str, Any]) -> tuple[str, str]:
-    """Whom a question is about, and what narrows that."""
+def whom(params: Mapping[str, Any]) -> str:
+    """Whom a question is about."""
     names = [params.get("playbook_id"), params.get("symbol")]
-    named = [str(name) for name in names if name is not None]
     within = f" in {params['regime']}" if params.get("regime") else ""
-    return " on ".join(named) or "the run", within
+    return (" on ".join(str(name) for name in names if name is not None) or "the run") + within
 
 
 def of_episodes(reply: Reply) -> Iterator[Statement]:
     """How many trades, what they made, how they failed, and the newest of them."""
-    figures, (name, within) = reply.content["figures"], whom(reply.params)
+    figures, name = reply.content["figures"], whom(reply.params)
     outcome = reply.params.get("outcome")
     trades = int(figures["trades"])
     of_kind = f"{SIDES.get(str(outcome), '')}trade"
     if not trades:
-        yield reply.absent(f"a {of_kind} of {name}{within}")
+        yield reply.absent(f"a {of_kind} of {name}")
         return
-    yield reply.known(_counted(name, within, outcome, figures), Part.WHAT)
+    yield reply.known(_counted(name, outcome, figures), Part.WHAT)
     mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
-    yield reply.known(f"On average a {of_kind} of {name}{within} made {mean}.", Part.AMOUNT)
+    yield reply.known(f"On average a {of_kind} of {name} made {mean}.", Part.AMOUNT)
     if trades > 1:
-        yield reply.known(f"The {of_kind}s of {name}{within} made {total} in all.", Part.AMOUNT)
+        yield reply.known(f"The {of_kind}s of {name} made {total} in all.", Part.AMOUNT)
     modes = sorted(reply.content["failure_modes"].items(), key=lambda item: (-item[1], item[0]))
     if modes:
         told = ", ".join(f"{mode} {count}" for mode, count in modes)
-        yield reply.known(f"Failure modes of losing trades of {name}{within}: {told}.", Part.REASON)
-    yield from map(lambda seen: _newest(reply, of_kind, seen), reply.content["episodes"][:1])
+        yield reply.known(f"Failure modes of losing trades of {name}: {told}.", Part.REASON)
+    yield from (_newest(reply, f"{of_kind} of {name}", seen) for seen in reply.content["episodes"][:1])
 
 
-def _counted(name: str, within: str, outcome: str | None, figures: Mapping[str, float]) -> str:
+def _counted(name: str, outcome: str | None, figures: Mapping[str, float]) -> str:
     if outcome is not None:
-        return f"{_opening(name)} {outcome} {counted(int(figures['trades']), 'trade')}{within}."
+        return f"{_opening(name)} {outcome} {counted(int(figures['trades']), 'trade')}."
     won, lost = int(figures["winners"]), int(figures["losers"])
-    return (
-        f"{_opening(name)} won {won} and lost {lost} of {counted(int(figures['trades']), 'trade')}{within}."
-    )
+    return f"{_opening(name)} won {won} and lost {lost} of {counted(int(figures['trades']), 'trade')}."
 
 
 def _opening(name: str) -> str:
-    return "The run" if name == "the run" else name
+    return f"T{name[1:]}" if name.startswith("the run") else name
 
 
 def _newest(reply: Reply, of_kind: str, seen: Mapping[str, Any]) -> Statement:
     mode = "" if seen["failure_mode"] is None else f", failure mode {seen['failure_mode']}"
     span = f"{day_of(seen['entered'])} to {day_of(seen['exited'])}"
     return reply.told(
-        f"The newest {of_kind} of these is {seen['symbol']} {seen['direction']}, {span}, {r_of(seen['r'])}, "
+        f"The newest {of_kind} is {seen['symbol']} {seen['direction']}, {span}, {r_of(seen['r'])}, "
         f"exit by {seen['exit_reason']}{mode}.",
         Part.REASON,
         seen["row"],
@@ -69,7 +66,7 @@ def _newest(reply: Reply, of_kind: str, seen: Mapping[str, Any]) -> Statement:
 
 def of_gate(reply: Reply) -> Iterator[Statement]:
     """What is proven, what it rests on, and the strongest action that this allows."""
-    name, within = whom(reply.params)
+    name = whom(reply.params)
     clusters = [
         cluster
         for cluster in reply.content["clusters"]
@@ -78,40 +75,40 @@ def of_gate(reply: Reply) -> Iterator[Statement]:
     if reply.content["report_id"] is None:
         yield reply.absent("a report, so nothing is graded")
     elif not clusters:
-        yield reply.absent(f"a grade of {name}{within}")
+        yield reply.absent(f"a grade of {name}")
     detailed = len(clusters) <= 1
     for cluster in clusters[:MOST_CLUSTERS]:
         yield from _detailed(reply, cluster) if detailed else [_brief(reply, cluster)]
 
 
 def _brief(reply: Reply, cluster: Mapping[str, Any]) -> Statement:
-    name, within = whom(cluster)
+    name = whom(cluster)
     mean = "" if cluster["mean_r"] is None else f", mean {r_of(cluster['mean_r'])}"
     counted_n = counted(cluster["n"], "trade")
-    return reply.known(f"{name}{within}: {counted_n}{mean}, grade {cluster['grade']}.", Part.PROOF)
+    return reply.known(f"{name}: {counted_n}{mean}, grade {cluster['grade']}.", Part.PROOF)
 
 
 def _detailed(reply: Reply, cluster: Mapping[str, Any]) -> Iterator[Statement]:
-    name, within = whom(cluster)
+    name = whom(cluster)
     mean = "" if cluster["mean_r"] is None else f", a mean of {r_of(cluster['mean_r'])}"
     rate = "" if cluster["win_rate"] is None else f" and a win rate of {share_of(cluster['win_rate'])}"
     n, blocks = counted(cluster["n"], "trade"), counted(cluster["blocks"], "block")
-    yield reply.known(f"{name}{within} has {n} in {blocks}{mean}{rate}.", Part.PROOF)
+    yield reply.known(f"{name} has {n} in {blocks}{mean}{rate}.", Part.PROOF)
     proven = cluster["grade"] in PROVEN
     if proven:
-        yield reply.known(f"The grade of {name}{within} is {cluster['grade']}.", Part.PROOF)
+        yield reply.known(f"The grade of {name} is {cluster['grade']}.", Part.PROOF)
     else:
-        text = f"Nothing is proven about {name}{within}: its grade is {cluster['grade']}."
+        text = f"Nothing is proven about {name}: its grade is {cluster['grade']}."
         yield reply.known(text, Part.PROOF)
     if cluster["lower_r"] is not None and cluster["upper_r"] is not None:
         edges = f"{r_of(cluster['lower_r'])} and {r_of(cluster['upper_r'])}"
-        yield reply.known(f"The mean of {name}{within} lies between {edges}.", Part.PROOF)
+        yield reply.known(f"The mean of {name} lies between {edges}.", Part.PROOF)
     if cluster["e_value"] is not None:
-        yield reply.known(f"The E-value of {name}{within} is {cluster['e_value']:.2f}.", Part.PROOF)
+        yield reply.known(f"The E-value of {name} is {cluster['e_value']:.2f}.", Part.PROOF)
     if not proven:
         yield reply.told("So what it made so far may be noise.", Part.PROOF)
     action = cluster["strongest_action"]
-    yield reply.told(f"The strongest action that the gate allows on {name}{within} is {action}.", Part.NEXT)
+    yield reply.told(f"The strongest action that the gate allows on {name} is {action}.", Part.NEXT)
 
 
 def of_reports(reply: Reply) -> Iterator[Statement]:

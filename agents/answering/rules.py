@@ -35,25 +35,25 @@ def rule_answer(calls: Sequence[EvidenceCall], newest: FactRow) -> tuple[Stateme
         calls: in the order of the plans.
         newest: the last row of the run that was read.
     """
-    found = dict[str, Statement]()
+    found, alone = dict[str, Statement](), len({call.method for call in calls}) == 1
     for call in calls:
-        for statement in _held(call, newest):
+        for statement in _held(call, newest, alone=alone):
             found.setdefault(statement.text, statement)
     return tuple(sorted(found.values(), key=lambda statement: statement.part))
 
 
-def _held(call: EvidenceCall, newest: FactRow) -> Iterable[Statement]:
-    told = _told(call, newest)
+def _held(call: EvidenceCall, newest: FactRow, *, alone: bool) -> Iterable[Statement]:
+    told = _told(call, newest, alone=alone)
     return (one for one in told if not one.told or stands_in(one.text, call.reply.text, call.params))
 
 
-def _told(call: EvidenceCall, newest: FactRow) -> Iterable[Statement]:
+def _told(call: EvidenceCall, newest: FactRow, *, alone: bool) -> Iterable[Statement]:
     content: dict[str, Any] | None = call.reply.content
     name = f"{call.client}.{call.method}"
     if content is None:
         text = f"{name} could not answer: {quoted(call.reply.text)}."
         return [Statement(text, (newest,), Part.PROOF, told=True)]
     if call.client == OWN and call.method in TELLERS:
-        return TELLERS[call.method](Reply(call.params, content, newest))
+        return TELLERS[call.method](Reply(call.params, content, newest, alone))
     text = f"{name} answered {quoted(json.dumps(content, ensure_ascii=False))}."
     return [Statement(text, (FactRow(seq=None, kind=name),), Part.AMOUNT, told=True)]

@@ -38,11 +38,19 @@ class Statement:
 
 @dataclass(frozen=True)
 class Reply:
-    """What one tool answered: its arguments, its document, and the row up to which the run was read."""
+    """What one tool answered.
+
+    Attributes:
+        params: its arguments.
+        content: its document.
+        newest: the row up to which the run was read.
+        alone: whether no other tool was asked, so that all of the document is wanted.
+    """
 
     params: Mapping[str, Any]
     content: Mapping[str, Any]
     newest: FactRow
+    alone: bool = True
 
     @property
     def rows(self) -> tuple[FactRow, ...]:
