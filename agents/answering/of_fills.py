@@ -27,7 +27,7 @@ def of_fill(reply: Reply) -> Iterator[Statement]:
 def _exit(reply: Reply, step: Step) -> Iterator[Statement]:
     facts = step["facts"]
     yield reply.told(
-        f"Fill {step['id']} closed a {facts['direction']} position on {day_of(facts['bar_label'])} at "
+        f"Fill {step['id']} closed a {_position(step)} on {day_of(facts['bar_label'])} at "
         f"{price_of(facts['price'])}, by {facts['reason']}.",
         Part.WHAT,
         step["row"],
@@ -38,11 +38,16 @@ def _exit(reply: Reply, step: Step) -> Iterator[Statement]:
 def _entry(reply: Reply, step: Step) -> Iterator[Statement]:
     facts = step["facts"]
     yield reply.told(
-        f"Fill {step['id']} opened a {facts['direction']} position on {day_of(facts['bar_label'])} at "
+        f"Fill {step['id']} opened a {_position(step)} on {day_of(facts['bar_label'])} at "
         f"{price_of(facts['price'])}{_bracket(facts)}.",
         Part.WHAT,
         step["row"],
     )
+
+
+def _position(step: Step) -> str:
+    named = "" if step["symbol"] is None else f" in {step['symbol']}"
+    return f"{step['facts']['direction']} position{named}"
 
 
 def _other(reply: Reply, step: Step) -> Iterator[Statement]:

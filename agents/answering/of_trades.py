@@ -30,6 +30,9 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
     if not trades:
         yield reply.absent(f"a {of_kind} of {name}")
         return
+    if reply.params.get("limit") == 1:  # the newest one alone was asked for
+        yield _newest(reply, f"{of_kind} of {name}", reply.content["episodes"][0], Part.WHAT)
+        return
     yield reply.known(_counted(name, outcome, figures), Part.WHAT)
     mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
     yield reply.known(f"On average a {of_kind} of {name} made {mean}.", Part.AMOUNT)
@@ -53,13 +56,13 @@ def _opening(name: str) -> str:
     return f"T{name[1:]}" if name.startswith("the run") else name
 
 
-def _newest(reply: Reply, of_kind: str, seen: Mapping[str, Any]) -> Statement:
+def _newest(reply: Reply, of_kind: str, seen: Mapping[str, Any], part: Part = Part.REASON) -> Statement:
     mode = "" if seen["failure_mode"] is None else f", failure mode {seen['failure_mode']}"
     span = f"{day_of(seen['entered'])} to {day_of(seen['exited'])}"
     return reply.told(
         f"The newest {of_kind} is {seen['symbol']} {seen['direction']}, {span}, {r_of(seen['r'])}, "
         f"exit by {seen['exit_reason']}{mode}.",
-        Part.REASON,
+        part,
         seen["row"],
     )
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "runs": "runs:runs",
     "trials": "trials:trials",
     "why": "why:why",
+    "ask": "ask:ask",
     "report": "reports:report",
     "reports": "reports:reports",
     "reflect": "reflect:reflect",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.change_plans import Operator
     from services.store.plan_records import PlanRecord, StoredPlan
+    from worker.review.plan_making import PlanRequest
 
 State = Literal[
     "awaiting_approval", "approved", "executing", "completed", "cancelled", "declined", "expired", "stale",
@@ -96,7 +97,7 @@ async def _made(
             record = await store.runs.find(found.run_id)
         elif target is not None:
             found = await latest_report(store, record)
-        asked = _asked(record, into)
+        asked = plan_request(record, into)
         if text is not None:
             kept = await plan_text(store, asked, text, forced=forced)
         else:
@@ -104,7 +105,12 @@ async def _made(
         return await store.plans.find(kept.plan_id, kept.run_id)
 
 
-def _asked(record: "RunRecord", into: Path | None) -> Any:
+def plan_request(record: "RunRecord", into: Path | None) -> "PlanRequest":
+    """What is to be planned of a run: by the process that trades it, or into a folder once it is over.
+
+    Raises:
+        ConfigError: the run makes no plans; it is over and `into` is no place, or it trades and `into` is.
+    """
     from services.playbooks.writing import demand_writable
     from worker.cli.rebuilt import takes_requests, will_go_on
     from worker.review.plan_making import PlanRequest
