@@ -18,6 +18,7 @@ from agents.planning.gathering import gather
 from agents.planning.rule_planner import RulePlanner
 from schemas.deliberation import Deliberation
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
+from schemas.fact_check import CheckedClaim
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
 from services.evidence_tools.market_answers import REGIMES
@@ -111,7 +112,7 @@ async def ask(
         lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
         done = await _refined(asked.text, statements, found.calls, critic, settings, minds)
-        claims = [claim for check in done.fact_checks[-1:] for claim in check.claims]
+        claims = _claims(done)
         text, citations = cited(without_marks(done.final), statements, claims)
         document = document_of(
             told, found, answer=text, usage=minds.usage, failure=done.error,
@@ -165,6 +166,12 @@ async def _refined(
     told = with_mode(settings.deliberation, "quality", "critique_only")
     request = TextRequest(text, "quality", question, material)
     return await refined(request, told, minds.texts, critic)
+
+
+def _claims(done: Deliberation) -> list[CheckedClaim]:
+    """The claims of what stands, behind those that were struck or corrected on the way."""
+    last = [claim for check in done.fact_checks[-1:] for claim in check.claims]
+    return [claim for check in done.fact_checks[:-1] for claim in check.failures] + last
 
 
 def _result(call: EvidenceCall) -> dict[str, Any]:
