@@ -70,7 +70,7 @@ class Reply:
     def told(self, text: str, part: Part, *rows: Mapping[str, Any] | None) -> Statement:
         """A sentence on rows of the reply, by default on those of all of it."""
         own = tuple(FactRow.model_validate(row) for row in rows if row is not None)
-        return Statement(text, own[:MOST_ROWS] or self.rows, part, told=True)
+        return Statement(visible(" ".join(text.split())), own[:MOST_ROWS] or self.rows, part, told=True)
 
     def known(self, text: str, part: Part) -> Statement:
         """A sentence that the fact catalogue can answer."""

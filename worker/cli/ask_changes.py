@@ -42,8 +42,7 @@ async def planned_change(
     Raises:
         ConfigError: a name is unknown, or nothing of it can be planned.
     """
-    from worker.cli.plans import plan_request
-    from worker.cli.rebuilt import open_to_write
+    from worker.cli.rebuilt import open_to_write, plan_request
     from worker.review.plan_making import plan_text
 
     folder = into if into is not None or _trades(record) else free_folder(record.run_id)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from services.store.change_plans import Operator
     from services.store.plan_records import PlanRecord, StoredPlan
-    from worker.review.plan_making import PlanRequest
 
 State = Literal[
     "awaiting_approval", "approved", "executing", "completed", "cancelled", "declined", "expired", "stale",
@@ -83,7 +82,7 @@ def make(
 async def _made(
     target: str | None, text: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
 ) -> "StoredPlan":
-    from worker.cli.rebuilt import open_to_write
+    from worker.cli.rebuilt import open_to_write, plan_request
     from worker.review.plan_making import plan_report, plan_text
     from worker.review.report_finder import find_report, latest_report, names_report
 
@@ -103,36 +102,6 @@ async def _made(
         else:
             kept = await plan_report(store, asked, found)
         return await store.plans.find(kept.plan_id, kept.run_id)
-
-
-def plan_request(record: "RunRecord", into: Path | None) -> "PlanRequest":
-    """What is to be planned of a run: by the process that trades it, or into a folder once it is over.
-
-    Raises:
-        ConfigError: the run makes no plans; it is over and `into` is no place, or it trades and `into` is.
-    """
-    from services.playbooks.writing import demand_writable
-    from worker.cli.rebuilt import takes_requests, will_go_on
-    from worker.review.plan_making import PlanRequest
-    from worker.runs.replay import stored_settings
-
-    settings = stored_settings(record)
-    trades = takes_requests(record) or (will_go_on(record) and into is None)
-    if not settings.plans.enabled:
-        raise ConfigError(
-            f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
-        )
-    if trades and into is not None:
-        raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --into")
-    if not trades and into is None:
-        raise ConfigError(f"run {record.run_id} is over: --into DIR says where its playbooks are written")
-    if into is not None:
-        if visible(str(into)) != str(into):
-            raise ConfigError(
-                f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
-            )
-        demand_writable(into, "--into")
-    return PlanRequest(record, settings, trades, into, operator_name(None))
 
 
 @app.command("list")

@@ -63,7 +63,7 @@ class AskedQuestion:
 
 
 @dataclass(frozen=True)
-class _Minds:
+class _Asking:
     """Who plans and who refines."""
 
     planner: EvidencePlanner
@@ -102,20 +102,20 @@ async def ask(
     view = await views.view(asked.run.run_id, None)
     question = EvidenceQuestion(asked.text, _context(view, asked.turns), told_turns(asked.turns))
     hosts = {OWN: store_tools(views), **asked.hosts}
-    async with _minds(settings, environment) as minds:
-        found = await gather(question, minds.planner, hosts, settings.planner, attended=asked.attended)
+    async with _asking(settings, environment) as asking:
+        found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
         told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
         if found.status != "gathered":
-            return Answer(document_of(told, found, usage=minds.usage))
+            return Answer(document_of(told, found, usage=asking.usage))
         statements = rule_answer(found.calls, row_of(view.index.events[-1]))
         facts = facts_of(view, asked.run, ended=asked.at is None)
         lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
-        done = await _refined(asked.text, statements, found.calls, critic, settings, minds)
+        done = await _refined(asked.text, statements, found.calls, critic, settings, asking)
         claims = _claims(done)
         text, citations = cited(without_marks(done.final), statements, claims)
         document = document_of(
-            told, found, answer=text, usage=minds.usage, failure=done.error,
+            told, found, answer=text, usage=asking.usage, failure=done.error,
             citations=[one.payload() for one in citations], claims=[one.payload() for one in claims],
         )  # fmt: skip
     return Answer(document, {call.id: call.reply.payload() for call in found.calls})
@@ -133,10 +133,10 @@ def _context(view: RunView, turns: tuple[ConversationTurn, ...]) -> dict[str, An
 
 
 @asynccontextmanager
-async def _minds(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[_Minds]:
+async def _asking(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[_Asking]:
     """The rules, with the configured model before them where there is one."""
     if not settings.uses_models:
-        yield _Minds(RulePlanner())
+        yield _Asking(RulePlanner())
         return
     from agents.evidence_planner import ModelPlanner
     from agents.planning.backed_planner import BackedPlanner
@@ -148,7 +148,7 @@ async def _minds(settings: Settings, environment: Mapping[str, str]) -> AsyncIte
         account.open_event()
         tokens = settings.deliberation.quality.improvement_tokens
         first = ModelPlanner(models.texts[PROMPT], settings.planner, max_tokens=tokens)
-        yield _Minds(BackedPlanner(first, RulePlanner()), models.text_models(), account)
+        yield _Asking(BackedPlanner(first, RulePlanner()), models.text_models(), account)
 
 
 async def _refined(
@@ -157,15 +157,15 @@ async def _refined(
     calls: tuple[EvidenceCall, ...],
     critic: EvidenceCritic,
     settings: Settings,
-    minds: _Minds,
+    asking: _Asking,
 ) -> Deliberation:
     """The rules' text in the preset `quality`: a model may write it again, out of the evidence."""
     parts = groupby(statements, key=lambda one: one.part)
     text = "\n".join(" ".join(one.text for one in group) for _, group in parts)
-    material = quoted_json([_result(call) for call in calls]) if minds.texts is not None else ""
+    material = quoted_json([_result(call) for call in calls]) if asking.texts is not None else ""
     told = with_mode(settings.deliberation, "quality", "critique_only")
     request = TextRequest(text, "quality", question, material)
-    return await refined(request, told, minds.texts, critic)
+    return await refined(request, told, asking.texts, critic)
 
 
 def _claims(done: Deliberation) -> list[CheckedClaim]:

@@ -13,6 +13,7 @@ from agents.answering.statements import Part, Reply, Statement
 from services.text.claims import sentences
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.evidence_stores import CLOCK, EARLIER, store_run
+from tools.docs_pages import DOCS
 
 DB = "thinktwice.db"
 QUESTIONS = (
@@ -76,6 +77,24 @@ def test_every_figure_of_an_answer_names_a_row_that_the_journal_shows(desk, ques
     unquoted = re.sub(r"“[^”]*”", "“”", told["answer"])
     bare = [one.text for one in sentences(unquoted) if re.search(r"\d", one.text) and "[" not in one.text]
     assert bare == []
+
+
+def test_page_of_the_document_has_its_keys(desk):
+    told = asked(desk, QUESTIONS[0])
+    page = (DOCS / "reference" / "answer-document.md").read_text("utf-8")
+    keys = re.findall(r"^\| `([^`]+)`", page, re.M)
+    inner = {"citations": "[].", "tool_calls": "[].", "usage": "."}
+    expected = []
+    for name, value in told.items():
+        if name == "claims":
+            expected.append("claims[]")
+            assert all(key in page for key in value[0])
+        elif name in inner:
+            one = value if isinstance(value, dict) else value[0]
+            expected += [f"{name}{inner[name]}{key}" for key in one]
+        else:
+            expected.append(name)
+    assert keys == expected
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
