@@ -8,6 +8,7 @@ from schemas.errors import ConfigError
 from services.evidence_tools.run_view import iso
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.text_forms import UnreadableText, has_form
+from worker.pages.figures import shown_time
 from worker.review.asking import empty_document
 
 if TYPE_CHECKING:
@@ -95,11 +96,11 @@ def _told(stored: "StoredPlan") -> str:
     record = stored.record
     lines = [
         f"This asks for a change, so it became change plan {record.plan_id} of run {record.run_id}.",
-        f"Nothing has changed: the plan waits for a decision until {iso(record.expires_at)}.",
+        f"Nothing has changed: the plan waits for a decision until {shown_time(record.expires_at)}.",
     ]
     if stored.folder is not None:
-        lines.append(
-            f"Approved, it writes playbooks to {str(stored.folder)!r}; until then nothing is written."
-        )
+        folder = Path(stored.folder)
+        named = folder.name if folder.parent == Path.cwd() else str(folder)
+        lines.append(f"Approved, it writes playbooks to the folder {named!r}, and nothing before.")
     lines.append(f"To approve it: thinktwice plans approve {record.plan_id} --hash {record.hash[:12]}")
     return "\n".join(lines)

@@ -146,8 +146,11 @@ async def _asking(settings: Settings, environment: Mapping[str, str]) -> AsyncIt
     asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
     async with asked_models(settings, environment, asked) as (models, account):
         account.open_event()
-        tokens = settings.deliberation.quality.improvement_tokens
-        first = ModelPlanner(models.texts[PROMPT], settings.planner, max_tokens=tokens)
+        quality = settings.deliberation.quality
+        first = ModelPlanner(
+            models.texts[PROMPT], settings.planner,
+            max_tokens=quality.improvement_tokens, deadline_ms=quality.deadline_ms,
+        )  # fmt: skip
         yield _Asking(BackedPlanner(first, RulePlanner()), models.text_models(), account)
 
 
@@ -213,7 +216,7 @@ def _call(call: EvidenceCall) -> dict[str, Any]:
         "id": call.id,
         "client": call.client,
         "tool": call.method,
-        "arguments": dict(call.params),
+        "arguments": dict(sorted(call.params.items())),
         "status": "error" if call.reply.is_error else "ok",
         "latency_ms": round(call.latency_ms, 3),
         "iteration": call.iteration,
