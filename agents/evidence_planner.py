@@ -7,6 +7,7 @@ and a call of an unknown server is dropped. Whether a call fits its tool is aske
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agents.planning.call_check import Offered
 from agents.planning.plan_reply import (
     PROMPT,
     NamedCall,
@@ -17,7 +18,7 @@ from agents.planning.plan_reply import (
     without_reasoning,
 )
 from agents.planning.summaries import summaries
-from agents.planning.tool_listing import Offered, tool_listing, tools_to_call
+from agents.planning.tool_listing import tool_listing, tools_to_call
 from prompts import load_prompt
 from schemas.errors import nearest
 from schemas.evidence_plan import DroppedCall, EvidenceCall, EvidencePlan, PlannedCall
@@ -32,10 +33,6 @@ from services.ports import EvidenceQuestion, LanguageModel, ModelReply
 
 DEADLINE_MS = 60_000.0
 LONGEST_TURN = 2_000
-NOT_UNDERSTOOD = (
-    "I cannot tell what you want to know: "
-    "ask again with the name of a symbol or playbook, or the id of a report or fill."
-)
 GIVEN = "given to you to call"
 UNREADABLE = "its params cannot be read"
 
@@ -45,8 +42,7 @@ class ModelPlanner:
 
     Args:
         model: with the prompt `evidence_planner`.
-        settings: the turns that it is shown, what counts as sure, and whether it calls tools by its
-            provider's own means.
+        settings: how many turns it is shown, and whether it calls tools by its provider's own means.
         max_tokens: of a reply.
         deadline_ms: for a reply.
         wording: of the question; names that it disguises are those of the market again in the plan.
@@ -83,7 +79,7 @@ class ModelPlanner:
         )
         plan = self._planned(reply, tools, {name: there[:2] for name, there in to_call.items()})
         plan = plan.model_copy(update={"prompt_hash": template.hash})
-        return _refined(plan) if earlier else self._asking_back(plan)
+        return _refined(plan) if earlier else plan
 
     def _told(
         self, question: EvidenceQuestion, available: Any, earlier: Sequence[EvidenceCall]
@@ -165,13 +161,6 @@ class ModelPlanner:
         if isinstance(value, list):
             return [self._back(item) for item in value]
         return self._symbols.get(value, value) if isinstance(value, str) else value
-
-    def _asking_back(self, plan: EvidencePlan) -> EvidencePlan:
-        """A plan that is not sure, or calls nothing, asks for what it needs."""
-        sure = plan.confidence >= self._settings.confidence_threshold
-        if plan.clarification or (sure and plan.tools):
-            return plan
-        return plan.model_copy(update={"clarification": NOT_UNDERSTOOD})
 
 
 def _refined(plan: EvidencePlan) -> EvidencePlan:

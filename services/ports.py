@@ -28,7 +28,7 @@ from schemas.reflection import (
 )
 from schemas.regime import RegimeLabels
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
-from schemas.tool import ToolDefinition, ToolReply, ToolUse
+from schemas.tool import ToolDefinition, ToolReply, Tools, ToolUse
 from schemas.vocabulary import Direction
 
 
@@ -118,13 +118,7 @@ class ToolCallingModel(Protocol):
     """A language model that can be given tools to call, by its provider's own means."""
 
     async def complete(
-        self,
-        *,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        deadline_ms: float,
-        tools: Sequence[ToolDefinition] = (),
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
         """The model's raw reply within the deadline, with the calls that it asks for."""
         ...

@@ -6,12 +6,12 @@ replies come from is the source's business; retries, deadlines and the wire lie 
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from agents.language_models.cassette import Cassette
 from schemas.errors import ModelError, ModelRefused
-from schemas.tool import ToolDefinition
+from schemas.tool import Tools
 from services.model_calls.account import ModelAccount
 from services.model_calls.asking import with_tools
 from services.model_calls.record import (
@@ -138,13 +138,7 @@ class AccountedModel:
         self._guard = guard
 
     async def complete(
-        self,
-        *,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        deadline_ms: float,
-        tools: Sequence[ToolDefinition] = (),
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
         """The reply, recorded and paid for.
 

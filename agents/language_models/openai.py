@@ -57,7 +57,7 @@ class WireUsage(BaseModel):
         )
 
 
-class WireFunction(BaseModel):
+class WireUse(BaseModel):
     """A tool that the model wants called, with what it gives it as JSON."""
 
     model_config = ConfigDict(strict=True)
@@ -71,7 +71,7 @@ class WireToolCall(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    function: WireFunction
+    function: WireUse
 
 
 class WireText(BaseModel):

@@ -7,11 +7,11 @@ because waiting for the deadline would only cost time.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from schemas.errors import ModelError
-from schemas.tool import ToolDefinition
+from schemas.tool import Tools
 from services.model_calls.asking import with_tools
 from services.model_calls.record import UNTOLD
 from services.ports import LanguageModel, ModelReply
@@ -52,13 +52,7 @@ class RetryingModel:
         self._sleep = sleep
 
     async def complete(
-        self,
-        *,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        deadline_ms: float,
-        tools: Sequence[ToolDefinition] = (),
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
         """The first reply that comes.
 

@@ -5,11 +5,11 @@ every argument named, with null for what is left out; Anthropic lets it be left 
 with 24 arguments that may be left out. What does not fit is sent open; each call is checked all the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.tool import ToolDefinition
+from schemas.tool import Tools
 from services.model_calls.reply_format import NULL, closed_schema
 
 MOST_STRICT = 20
@@ -17,7 +17,7 @@ MOST_LEFT_OUT = 24
 
 
 @dataclass(frozen=True)
-class ToolForm:
+class ToolFormat:
     """One tool of a request; `schema` is that of its arguments."""
 
     name: str
@@ -26,7 +26,7 @@ class ToolForm:
     strict: bool
 
 
-def tool_forms(tools: Sequence[ToolDefinition], *, nulls: bool) -> list[ToolForm]:
+def tool_forms(tools: Tools, *, nulls: bool) -> list[ToolFormat]:
     """The tools as an API takes them.
 
     Args:
@@ -41,9 +41,9 @@ def tool_forms(tools: Sequence[ToolDefinition], *, nulls: bool) -> list[ToolForm
         fits = nulls or (strict < MOST_STRICT and left_out + optional <= MOST_LEFT_OUT)
         if fits and is_closed(schema):
             strict, left_out = strict + 1, left_out + optional
-            forms.append(ToolForm(tool.name, tool.description, _strict(schema, needed, nulls=nulls), True))
+            forms.append(ToolFormat(tool.name, tool.description, _strict(schema, needed, nulls=nulls), True))
         else:
-            forms.append(ToolForm(tool.name, tool.description, schema, False))
+            forms.append(ToolFormat(tool.name, tool.description, schema, False))
     return forms
 
 

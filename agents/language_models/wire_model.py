@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol
 
 from agents.language_models.knowledge_cutoffs import answers_for
 from schemas.errors import ConfigError, ModelError
-from schemas.tool import ToolDefinition, ToolUse
+from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import shown
@@ -193,13 +193,7 @@ class WireModel(ABC):
         """What reads one streamed reply."""
 
     async def complete(
-        self,
-        *,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        deadline_ms: float,
-        tools: Sequence[ToolDefinition] = (),
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
     ) -> ModelReply:
         """The raw text of the reply, and the calls that it asks for.
 

@@ -25,7 +25,7 @@ LONGEST_QUESTION = 8_000
 AT_ONCE = 4
 DEADLINE_S = 10.0
 LOGGED = 200
-REPHRASE = "I'm not sure I understood that. Could you rephrase?"
+REPHRASE = "What do you want to know? Name a symbol or playbook, or the id of a report or fill."
 Status = Literal["gathered", "clarify", "abstained"]
 
 

@@ -6,9 +6,10 @@ for a provider's own calling of tools, names that its API takes.
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from agents.planning.call_check import Offered
 from schemas.settings.planner import OWN
 from schemas.tool import ToolDefinition
 from services.model_calls.quoting import quoted_json, visible
@@ -30,7 +31,6 @@ TOLD = (
     "exclusiveMaximum",
     "format",
 )
-Offered = Mapping[str, Sequence[ToolDefinition]]
 
 
 def tool_listing(tools: Offered) -> list[dict[str, Any]]:

@@ -224,6 +224,18 @@ class McpTools:
         LOG.warning(event, extra={"server": self.name, "error": type(error).__name__})
 
 
+def configured_tools(
+    name: str, settings: PlannerSettings, environment: Mapping[str, str], pins: PinBook, **further: Any
+) -> McpTools:
+    """The tools of a server of the settings; `further` as of `McpTools`.
+
+    Raises:
+        ConfigError: the variable of its token is not set.
+    """
+    target = target_of(settings.servers[name], environment)
+    return McpTools(name, target, pins, ttl_s=settings.schema_ttl_s, **further)
+
+
 def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:
     """What the SDK's client connects to.
 

@@ -5,14 +5,14 @@ It joins ledger, breakers and journal; the calls themselves are made elsewhere. 
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar, Protocol
 
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Stateful, demand_fields, read_as
-from schemas.tool import ToolDefinition
+from schemas.tool import Tools
 from services.model_calls.budget import UNUSABLE, Breaker, BreakerChange, Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
@@ -96,14 +96,7 @@ class ModelAccount(Stateful):
         self._symbol = symbol
         self.ledger.open_event()
 
-    def admit(
-        self,
-        caller: Caller,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        tools: Sequence[ToolDefinition] = (),
-    ) -> Question:
+    def admit(self, caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> Question:
         """The question to ask.
 
         Raises:

@@ -1,12 +1,11 @@
 """How every part of a run asks a model: one deadline, and a failure that has a word of its own."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from schemas.errors import ModelError
-from schemas.tool import ToolDefinition
+from schemas.tool import ToolDefinition, Tools
 from services.model_calls.record import GIVEN_UP, TIMEOUT
 from services.ports import LanguageModel, ModelReply, ToolCallingModel
 
@@ -35,7 +34,7 @@ class ModelWithTools:
         )
 
 
-def with_tools(model: LanguageModel, tools: Sequence[ToolDefinition]) -> LanguageModel:
+def with_tools(model: LanguageModel, tools: Tools) -> LanguageModel:
     """The model with tools that it may call; without any the model as it is.
 
     Whether a provider takes tools is known before a run; see `WireModel.calls_tools`.

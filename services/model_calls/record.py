@@ -4,7 +4,7 @@ The record is made before anybody validates the reply, and what the caller gets 
 replay hands out exactly what the first run saw. Failures and timeouts are outcomes like any other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from pydantic import Field
 from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.errors import ModelError
-from schemas.tool import ToolDefinition, ToolUse
+from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.reply_format import ReplyFormat
 from services.ports import ModelReply
 
@@ -95,9 +95,7 @@ class Question:
         return sum(len(text.encode()) for text in told)
 
 
-def question_key(
-    caller: Caller, system: str, prompt: str, max_tokens: int, tools: Sequence[ToolDefinition] = ()
-) -> str:
+def question_key(caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> str:
     """The key of a question, however often it is asked; tools have a part in it where there are any."""
     told = {"tools": [tool.content_hash for tool in tools]} if tools else {}
     return content_hash(

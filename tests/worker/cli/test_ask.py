@@ -4,7 +4,10 @@ import hashlib
 import json
 import re
 import shutil
+import sqlite3
+import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -149,6 +152,15 @@ def test_asking_changes_no_byte_of_the_store_and_needs_no_right_to_write(desk):
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
+def test_store_that_is_being_written_is_asked_all_the_same(desk):
+    before = without_times(asked(desk, QUESTIONS[0]))
+    with closing(sqlite3.connect(desk.folder / DB, isolation_level=None)) as writing:
+        writing.execute("BEGIN IMMEDIATE")
+        writing.execute("UPDATE runs SET events = 1")
+        assert without_times(asked(desk, QUESTIONS[0])) == before
+        writing.execute("ROLLBACK")
+
+
 def test_question_that_is_not_understood_is_abstained_from_in_a_pipe(desk):
     told = asked(desk, "tell me a joke", code=3)
     assert (told["status"], told["answer"], told["citations"], told["tool_calls"]) == (
@@ -222,8 +234,6 @@ def test_fresh_process_answers_without_pandas(desk):
         f"try:\n    app(['ask', {QUESTIONS[1]!r}])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "print(sorted({'pandas', 'numba', 'mcp', 'anthropic', 'openai'} & set(sys.modules)))"
     )
-    import subprocess
-
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=desk.folder, capture_output=True, text=True, check=True
     )
