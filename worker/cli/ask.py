@@ -184,15 +184,12 @@ async def _hosts(settings: "Settings", names: Sequence[str]) -> AsyncIterator[di
 
     servers = servers_named(settings, list(names))
     demand_extra()
-    from agents.tool_hosts.mcp import McpTools, target_of
+    from agents.tool_hosts.mcp import configured_tools
 
-    targets = {name: target_of(server, os.environ) for name, server in servers.items()}
     async with AsyncExitStack() as stack:
         pins = (await stack.enter_async_context(await open_for_writing(settings.runtime.db))).tool_pins
-        yield {
-            name: await stack.enter_async_context(McpTools(name, target, pins))
-            for name, target in targets.items()
-        }
+        hosts = {name: configured_tools(name, settings.planner, os.environ, pins) for name in servers}
+        yield {name: await stack.enter_async_context(host) for name, host in hosts.items()}
 
 
 async def _keep(db: str, name: str, question: str, turn: dict[str, Any]) -> None:
