@@ -10,6 +10,7 @@ from benchmarks import page
 from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
+from benchmarks.evidence_questions import ask_questions
 from benchmarks.evidence_tools import time_tools
 from benchmarks.fact_check_speed import time_checks
 from benchmarks.gate_worlds import kept_section
@@ -58,13 +59,14 @@ def all_sections() -> list[str]:
     checks = page.fact_check_section(time_checks())
     tell("questions to the evidence tools")
     evidence = page.evidence_section(*time_tools())
+    questions = page.question_section(ask_questions())
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
     embedded = page.backtest_section(*time_backtest())
     tell("texts that are looked at again")
     texts = page.text_section(all_costs())
-    return [page.head(), limit, peers, *growth, models, checks, evidence, texts, starts, embedded]
+    return [page.head(), limit, peers, *growth, models, checks, evidence, questions, texts, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

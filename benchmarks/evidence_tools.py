@@ -65,11 +65,11 @@ def time_tools() -> tuple[list[ToolTimes], list[Start]]:
     """Times of every tool, and seconds of the starts of the server."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "thinktwice.db"
-        _program("backtest", "--db", f"sqlite:///{path}")
+        run_program("backtest", "--db", f"sqlite:///{path}")
         return asyncio.run(_tools(path)), [_start(path) for _ in range(STARTS)]
 
 
-def _program(*words: str) -> None:
+def run_program(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "worker.cli", *words], check=True, capture_output=True)
 
 
@@ -82,11 +82,13 @@ async def _tools(path: Path) -> list[ToolTimes]:
 
 async def _questions(host: InProcessTools) -> dict[str, list[dict[str, Any]]]:
     """Arguments of each tool, over symbols, playbooks and moments."""
-    snapshots = _content(await host.call("market_snapshot", {}))["snapshots"]
+    snapshots = content_of(await host.call("market_snapshot", {}))["snapshots"]
     symbols = [item["symbol"] for item in snapshots]
-    books = sorted({item["playbook_id"] for item in _content(await host.call("playbooks", {}))["versions"]})
-    reports = [item["report_id"] for item in _content(await host.call("reports", {"limit": 100}))["reports"]]
-    fills = [item["fill_id"] for item in _content(await host.call("episodes", {"limit": 100}))["episodes"]]
+    books = sorted({item["playbook_id"] for item in content_of(await host.call("playbooks", {}))["versions"]})
+    reports = [
+        item["report_id"] for item in content_of(await host.call("reports", {"limit": 100}))["reports"]
+    ]
+    fills = [item["fill_id"] for item in content_of(await host.call("episodes", {"limit": 100}))["episodes"]]
     at: list[dict[str, Any]] = [{} if moment is None else {"at": moment} for moment in MOMENTS]
     return {
         "list_runs": [{}],
@@ -120,11 +122,11 @@ async def _timed(host: InProcessTools, tool: str, arguments: Mapping[str, Any]) 
     started = time.perf_counter()
     reply = await host.call(tool, arguments)
     spent = (time.perf_counter() - started) * 1e3
-    _content(reply)
+    content_of(reply)
     return spent
 
 
-def _content(reply: Any) -> dict[str, Any]:
+def content_of(reply: Any) -> dict[str, Any]:
     if reply.is_error:
         raise RuntimeError(reply.text)
     return dict(reply.content)

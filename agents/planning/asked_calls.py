@@ -70,6 +70,8 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
         raise NotUnderstood("Name a regime with both halves, trend and volatility, such as up/low.")
     if part.is_directed and "check" not in part.topics:
         raise NotUnderstood("Trades are not chosen by direction: name a playbook, a symbol or a regime.")
+    if part.is_by_exit and "trades" in part.topics and "why" not in part.topics:
+        raise NotUnderstood("Trades are not chosen by how they ended: name a playbook, a symbol or a regime.")
     if part.asks_advice and not part.playbooks:
         raise NotUnderstood(f"I tell what was, not what to do. {CAN_ASK}")
     if len(part.names.strange) > part.cues + len(part.symbols) + len(part.playbooks) + len(part.ids):
@@ -139,14 +141,16 @@ def _kinds(reading: Reading) -> Iterator[tuple[Intent, Calls]]:
     topics = reading.topics
     if reading.ids:
         yield _by_id(reading)
-    if "check" in topics and reading.direction:
+    if reading.asks_of_plan:
         yield "playbook", _check(reading)
     if reading.asks_why_of_fill:
         yield "fill", [("episodes", {**one, "limit": 1}) for one in _filters(reading)]
     if {"why", "against"} & topics and reading.playbooks:
         yield "chain", _case(reading)
     if "report" in topics:
-        yield "playbook", [("reports", _with(at=reading.at, limit=1 if reading.is_one else reading.limit))]
+        found = [("reports", _with(at=reading.at, limit=1 if reading.is_one else reading.limit))]
+        changed = reading.playbooks if "definition" in topics else ()
+        yield "playbook", found + [("playbooks", _with(playbook_id=book, at=reading.at)) for book in changed]
     if reading.asks_of_all_playbooks:
         ranked = ["gate_status"] if topics & {"ranked", "trades", "gate"} else []
         yield "playbook", [(method, _with(at=reading.at)) for method in ["playbooks", *ranked]]
@@ -170,7 +174,7 @@ def _by_id(reading: Reading) -> tuple[Intent, Calls]:
 
 
 def _check(reading: Reading) -> Calls:
-    if len(reading.symbols) != 1 or len(reading.playbooks) != 1:
+    if not reading.names_a_plan:
         raise NotUnderstood("A plan has one symbol, one playbook and a direction: name all three.")
     plan = {"symbol": reading.symbols[0], "playbook_id": reading.playbooks[0], "direction": reading.direction}
     return [("check_plan", _with(**plan, at=reading.at))]
@@ -220,13 +224,10 @@ def _filters(reading: Reading) -> list[dict[str, Any]]:
 
 def _overview(reading: Reading) -> Calls:
     """All of a symbol or a playbook that is named and no more is said of it."""
-    calls: Calls = []
-    for symbol in reading.symbols:
-        calls += [
-            ("market_snapshot", _with(symbol=symbol, at=reading.at)),
-            ("episodes", _with(symbol=symbol, at=reading.at)),
-        ]
-    return calls + (_case(reading) if reading.playbooks else [])
+    if not reading.symbols:
+        return _case(reading)
+    looks = [("market_snapshot", _with(symbol=symbol, at=reading.at)) for symbol in reading.symbols]
+    return looks + [("episodes", one) for one in _filters(reading)]
 
 
 def _with(**params: Any) -> dict[str, Any]:

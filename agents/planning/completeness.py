@@ -9,7 +9,7 @@ from schemas.settings.planner import OWN
 from services.ports import EvidenceQuestion
 
 MOST_FOLLOWED = 3
-NOT_HOW_IT_DOES = frozenset({"definition", "check", "report"})
+NOT_HOW_IT_DOES = frozenset({"definition", "report"})
 
 
 def missing(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> tuple[str, ...]:
@@ -44,7 +44,9 @@ def _asks_market(part: Reading) -> bool:
 
 def _asks_playbook(part: Reading) -> bool:
     """Whether it asks how a playbook does, not what it is or whether a plan passes."""
-    return bool(part.playbooks) and not part.topics & NOT_HOW_IT_DOES and not part.ids
+    return (
+        bool(part.playbooks) and not part.topics & NOT_HOW_IT_DOES and not part.ids and not part.asks_of_plan
+    )
 
 
 def to_follow(parts: Iterable[Reading], calls: Sequence[EvidenceCall]) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ class NamedCall(BaseModel):
 class PlanReply(BaseModel):
     """The plan as a model writes it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     reasoning: str = ""
     confidence: float = Field(default=1.0, ge=0, le=1)

@@ -4,11 +4,35 @@ By rules over their words, whatever the case and with the commoner misspellings.
 not have is said to be unknown, never replaced. A part that gives an order is no question.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agents.planning.question_forms import (
+    AFTER,
+    ASKS,
+    BEFORE,
+    BOOKS,
+    BY_EXIT,
+    DIRECTED,
+    DIRECTION,
+    EARLIER,
+    EARLIER_KINDS,
+    FOLLOWS,
+    HALF_REGIME,
+    HOUR,
+    HOW_DID,
+    ID,
+    LIMITS,
+    ONE,
+    PART,
+    RANKED,
+    RATE,
+    REGIME,
+    SHOULD,
+    WORD,
+    YEAR,
+)
 from agents.planning.question_names import QuestionNames
 from agents.planning.question_words import (
     IT,
@@ -25,65 +49,16 @@ from agents.planning.question_words import (
     topic_word,
 )
 from schemas.canonical import ns_to_datetime
-from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.tool_arguments import MOST_ITEMS
 from services.ports import EvidenceQuestion
+from services.text.claim_words import words as words_of
 from services.text.claims import sentences
 from services.text.dates import places_of_days
 
 SECOND_NS = 1_000_000_000
-ID = re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b", re.IGNORECASE)
-TRENDS, BANDS = "|".join(Trend), "|".join(VolatilityBand)
-REGIME = re.compile(
-    rf"\b({TRENDS})(?:trend)?\s*[/,-]?\s*({BANDS})(?:[\s-]+vol(?:atility)?)?\b", re.IGNORECASE
-)
-HALF_REGIME = re.compile(
-    rf"\b(?:{TRENDS})[\s-]?(?:trend(?:s|ing)?|markets?|regimes?|moves?)\b"
-    rf"|\b(?:{BANDS})[\s-]+vol(?:atility)?\b",
-    re.IGNORECASE,
-)
-HOUR = re.compile(r"[T ,]+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(?:Z|UTC)?", re.IGNORECASE)
-BEFORE = re.compile(r"\b(?:before|prior to)\s*$", re.IGNORECASE)
-AFTER = re.compile(r"\b(?:after|since|from|between)\s*$", re.IGNORECASE)
-YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_'/.-]*")
-LIMITS = (
-    re.compile(r"\b(?:last|latest|newest|recent|past|previous|top)\s+(\w+)\b"),
-    re.compile(r"\b(\w+)\s+(?:most\s+)?(?:recent|latest|newest|last)\b"),
-)
-ONE = re.compile(
-    r"\b(?:last|latest|newest|most recent|previous)\s+(?:\S+\s+){0,3}?"
-    r"(?:trade|fill|exit|entry|episode|order|report|verdict|review|reflection|loss|loser|win|winner|stop)\b"
-)
-DIRECTED = re.compile(
-    r"\b(?:long|short)\s+(?:trades?|episodes?|positions?|side|entries|exits|ones)\b|\b(?:longs|shorts)\b"
-)
-EARLIER = re.compile(
-    r"\b(?:that|this|the same)\s+(symbol|ticker|stock|instrument|playbook|strategy|fill|trade|exit|loss)\b"
-)
-EARLIER_KINDS = {
-    "ticker": "symbol",
-    "stock": "symbol",
-    "instrument": "symbol",
-    "strategy": "playbook",
-    "exit": "fill",
-    "trade": "fill",
-    "loss": "fill",
-}
-FOLLOWS = re.compile(r"^\W*(?:and\b|(?:and |but )?(?:what|how) about\b|same for\b)", re.IGNORECASE)
-HOW_DID = re.compile(r"\bhow\s+(?:good|bad|well|badly|did|does|do|has|have|is|are|was|were)\b")
-SHOULD = re.compile(r"\bshould (?:i|we)\b")
-BOOKS = re.compile(r"\b(?:playbooks?|strategy|strategies)\b")
-RANKED = re.compile(r"\b(?:which|best|worst|most|least|better|compare)\b")
-OPENS = (
-    r"what|how|why|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do|explain|would|should"
-    r"|has|have|can"
-)
-PART = re.compile(
-    rf"(?:,\s*(?:and|also|then)?|\b(?:and|then|also|plus)\b)\s+(?=(?:(?:also|then)\s+)?(?:{OPENS})\b)",
-    re.IGNORECASE,
-)
-ASKS = re.compile(rf"^\W*(?:please\s+)?(?:{OPENS})\b|\?", re.IGNORECASE)
+# Words of a market that are as much words of a trade; words of what a playbook is that are as much words of a market.
+OF_A_TRADE = TOPICS["market"] & words_of("hold holding trading position positions")
+OF_BOTH = TOPICS["definition"] & words_of("state states history change changes changed work works active")
 
 
 @dataclass(frozen=True)
@@ -116,6 +91,7 @@ class Reading:
     is_order: bool = False
     is_directed: bool = False
     asks_advice: bool = False
+    is_by_exit: bool = False
     direction: str | None = None
     earlier: frozenset[str] = frozenset()
     follows: bool = False
@@ -141,6 +117,17 @@ class Reading:
     def asks_why_of_fill(self) -> bool:
         """Whether it asks why a fill happened that it does not name by its id."""
         return "why" in self.topics and (self.is_one or "fill" in self.topics) and not self.ids
+
+    @property
+    def names_a_plan(self) -> bool:
+        """Whether it names what a plan is on: one symbol and one playbook."""
+        return len(self.symbols) == len(self.playbooks) == 1
+
+    @property
+    def asks_of_plan(self) -> bool:
+        """Whether it asks if a plan would pass: it says so, or names all that a plan is on."""
+        is_whole = self.names_a_plan and "trades" not in self.topics
+        return self.direction is not None and ("check" in self.topics or is_whole)
 
     @property
     def asks_of_all_playbooks(self) -> bool:
@@ -190,9 +177,8 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     cues = {word: cue for word in lower if word in left and (cue := topic_word(word.removesuffix("'s")))}
     found, flat = frozenset(cues.values()), " ".join(lower)
     topics = frozenset(topic for topic, some in TOPICS.items() if found & some)
-    topics |= _implied(flat, topics, names)
-    if names.playbooks and not names.symbols and "market" in topics:
-        topics = topics - {"market"} | {"trades"}  # a playbook has no price: its trades are meant
+    one = ONE.search(" ".join(cues.get(word, word) for word in lower)) is not None
+    topics = _meant(topics, found, names, one=one) | _implied(flat, topics, names)
     return Reading(
         text=text,
         names=names,
@@ -203,19 +189,36 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         ids=ids,
         at=at,
         is_span=is_span or bool(SPANS & set(lower)) or _is_relative(lower),
-        outcome=_outcome(found),
+        outcome=None if RATE.search(rest.casefold()) else _outcome(found),
         limit=_limit(flat),
-        is_one=ONE.search(" ".join(cues.get(word, word) for word in lower)) is not None,
+        is_one=one,
         is_whole=bool(WANTED_WHOLE & set(lower)),
         is_vague=bool(VAGUE & set(lower)),
         is_guessed=names.is_guessed or any(word.removesuffix("'s") != cue for word, cue in cues.items()),
         is_order=_is_order(lower),
         is_directed=DIRECTED.search(flat) is not None,
         asks_advice=SHOULD.search(flat) is not None,
-        direction=next((word for word in lower if word in ("long", "short")), None),
+        direction=next(iter(DIRECTION.findall(flat)), None),
+        is_by_exit=BY_EXIT.search(flat) is not None,
         earlier=_earlier(flat, lower),
         follows=FOLLOWS.search(plain) is not None,
     )
+
+
+def _meant(
+    topics: frozenset[str], cues: frozenset[str], names: QuestionNames, *, one: bool
+) -> frozenset[str]:
+    """The topics without those that a word only seems to name."""
+    of_market = cues & TOPICS["market"]
+    is_trade = (names.playbooks and not names.symbols) or (
+        of_market <= OF_A_TRADE and (one or "trades" in topics)
+    )
+    if of_market and is_trade:  # a playbook has no price, and a last position is a trade
+        return topics - {"market"} | {"trades"}
+    of_book = cues & TOPICS["definition"]
+    if of_book <= OF_BOTH and not names.playbooks and (names.symbols or of_market):
+        return topics - {"definition"}
+    return topics
 
 
 def _implied(text: str, topics: frozenset[str], names: QuestionNames) -> frozenset[str]:

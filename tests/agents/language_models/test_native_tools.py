@@ -243,6 +243,23 @@ async def _planned(source, path, *, native=True):
 
 
 @EVERY
+def test_calls_without_a_word_are_no_reply_that_cannot_be_used(provider):
+    silent = {"anthropic": claude_calling(text=""), "openai": gpt_calling(text=None)}[provider]
+
+    async def asked():
+        async with serve(silent) as server:
+            model = live(provider, server.url)
+            try:
+                return await _planned(LiveSource(model), None)
+            finally:
+                await model.close()
+
+    plan, account = asyncio.run(asked())
+    assert len(plan.tools) == 2
+    assert account.unusable == 0
+
+
+@EVERY
 def test_plan_by_native_tools_is_recorded_charged_and_played_back(provider, tmp_path):
     path = tmp_path / "plans.jsonl"
 

@@ -41,6 +41,7 @@ def calls(plan):
         ("price of IBM on 2030-01-01", "Nothing is known after 2006-12-29"),
         ("how did mean_reversion do in high volatility?", "both halves"),
         ("How did our short trades do?", "not chosen by direction"),
+        ("show trades that exited by time stop", "not chosen by how they ended"),
         ("should we buy IBM?", "not what to do"),
         ("Buy 100 IBM now", "change nothing"),
         ("retire squeeze_breakout", "change nothing"),
@@ -135,6 +136,33 @@ def test_last_day_that_is_known_is_as_of_what_is_known(known_at):
     assert calls(planned("price of IBM on 2006-12-29", known_at=known_at)) == [
         ("market_snapshot", {"symbol": "IBM"})
     ]
+
+
+BOTH = {"symbol": "MSFT", "playbook_id": "trend_pullback"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How often does channel_breakout win?", [("episodes", {"playbook_id": "channel_breakout"})]),
+        ("who is winning on IBM?", [("episodes", {"symbol": "IBM"})]),
+        ("How much did we make on MSFT with trend_pullback?", [("episodes", BOTH)]),
+        ("could we go long MSFT with trend_pullback?", [("check_plan", {**BOTH, "direction": "long"})]),
+        ("how long did trend_pullback hold MSFT trades?", [("episodes", BOTH)]),
+        ("trend_pullback on MSFT", [("market_snapshot", {"symbol": "MSFT"}), ("episodes", BOTH)]),
+        ("What happened to the last MSFT position?", [("episodes", {"symbol": "MSFT", "limit": 1})]),
+        ("What is the state of the market?", [("market_snapshot", {})]),
+        ("Which setups made the most money?", [("playbooks", {}), ("gate_status", {})]),
+        ("list the playbooks", [("playbooks", {})]),
+        ("Which runs are there?", [("list_runs", {})]),
+        (
+            "Did anything change in trend_pullback by the last report?",
+            [("reports", {"limit": 1}), ("playbooks", {"playbook_id": "trend_pullback"})],
+        ),
+    ],
+)
+def test_words_that_turn_what_is_asked_for_are_read(text, expected):
+    assert calls(planned(text)) == expected
 
 
 @pytest.mark.parametrize(
