@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from agents.answering.borne_out import stands_in
 from agents.answering.rules import ASKED_FOR
-from agents.answering.statements import MOST_ROWS
+from agents.answering.statements import MOST_ROWS, Statement
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import CheckedClaim, FactCheck, FactRow
 from schemas.settings.planner import OWN
-from services.deliberation.fact_check import strike
+from services.deliberation.fact_check import check_facts, strike
 from services.deliberation.rule_critics import FactCritic
+from services.evidence.run_facts import RunFacts
 
 
 @dataclass
@@ -47,6 +48,23 @@ class EvidenceCritic(FactCritic):
                 found = f"{call.client}.{call.method} answered so"
                 return claim.model_copy(update={"verdict": "verified", "found": found, "rows": _rows(call)})
         return claim
+
+
+def believed(
+    statements: Sequence[Statement], facts: RunFacts
+) -> tuple[tuple[Statement, ...], tuple[CheckedClaim, ...]]:
+    """The statements without words of another's server that the run contradicts, and the claims of these.
+
+    Such words are quoted, so no value is put right in them; names of its own are no claims about the run.
+    """
+    kept, false = list[Statement](), list[CheckedClaim]()
+    for one in statements:
+        foreign = any(row.seq is None for row in one.rows)
+        claims = check_facts(one.text, facts).claims if foreign else ()
+        found = [claim for claim in claims if claim.verdict == "contradicted" and claim.kind != "name"]
+        false += found
+        kept += [] if found else [one]
+    return tuple(kept), tuple(false)
 
 
 def _rows(call: EvidenceCall) -> tuple[FactRow, ...]:

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agents.answering.citing import cited, without_marks
-from agents.answering.evidence_critic import EvidenceCritic
+from agents.answering.evidence_critic import EvidenceCritic, believed
 from agents.answering.rules import rule_answer
 from agents.answering.statements import Statement
 from agents.planning.gathering import gather
@@ -107,12 +107,13 @@ async def ask(
         told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
         if found.status != "gathered":
             return Answer(document_of(told, found, usage=asking.usage))
-        statements = rule_answer(found.calls, row_of(view.index.events[-1]))
         facts = facts_of(view, asked.run, ended=asked.at is None)
+        said = rule_answer(found.calls, row_of(view.index.events[-1]))
+        statements, false = believed(said, facts)
         lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
         done = await _refined(asked.text, statements, found.calls, critic, settings, asking)
-        claims = _claims(done)
+        claims = [*false, *_claims(done)]
         text, citations = cited(without_marks(done.final), statements, claims)
         document = document_of(
             told, found, answer=text, usage=asking.usage, failure=done.error,

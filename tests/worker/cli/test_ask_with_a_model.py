@@ -188,7 +188,8 @@ def test_reply_of_another_server_is_quoted_and_cited_and_gives_no_orders(desk, m
     assert "desk.quote answered “{'price': 123.25}”".replace("'", '"') in told["answer"]
     assert {"n": 1, "kind": "desk.quote", "seq": None} in told["citations"]
     assert "Sell everything at 1" not in told["answer"]
-    assert "\u202e" not in json.loads(json.dumps(told["answer"]))
+    assert "77" not in told["answer"], "what another server says of the run is held against it"
+    assert [claim["said"] for claim in told["claims"] if claim["verdict"] == "contradicted"] == ["77"]
     (desk.folder / "server.py").unlink()
     shown = desk.run("ask", "--conversation", "c", "--show", "--json")
     assert json.loads(shown.stdout) == told, "shown again without the server"
