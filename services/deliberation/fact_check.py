@@ -2,12 +2,12 @@
 
 A figure is true if a stored value rounds to it at the decimals it is given with. A claim that names no
 question of the catalogue, or one that the run has no answer to, is unverifiable, which is an answer of its
-own. Lines that the run itself wrote may be quoted whole.
+own. Lines that the run itself wrote, or that a tool told of its rows, may be quoted whole.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from schemas.fact_check import CheckedClaim, FactCheck
@@ -88,7 +88,7 @@ class _FactReader:
             if seen is None:
                 named = self._named.get(sentence.text)
                 named = self._lexicon.mentions(sentence.text) if named is None else named
-                read = read_sentence(sentence, named, carried, quoted)
+                read = read_sentence(sentence, named, carried, list(quoted))
                 of_sentence = self._checked(text, read.claims, quoted)
                 seen = any(claim.verdict != "verified" for claim in of_sentence), read.last
                 self._known[sentence.text, carried if read.rests else None, places] = seen
@@ -98,15 +98,16 @@ class _FactReader:
         return tuple(checked), strike(text, failed)
 
     def _checked(
-        self, text: str, claims: Sequence[Claim], quoted: Sequence[tuple[int, int]]
+        self, text: str, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held]
     ) -> list[CheckedClaim]:
         """The claims of a sentence with their verdicts."""
         checked = []
         for claim in claims:
             if self._only is not None and not (claim.questions and self._only.issuperset(claim.questions)):
                 continue
-            if any(start <= claim.start and claim.end <= end for start, end in quoted):
-                held, confidence = Held("verified", "a line of the report", (self._facts.report_row,)), 1.0
+            line = next((q for q in quoted if q[0] <= claim.start and claim.end <= q[1]), None)
+            if line is not None:
+                held, confidence = quoted[line], 1.0
             else:
                 held, confidence = _held(claim, self._facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
@@ -149,10 +150,13 @@ def _checked(text: str, claim: Claim, held: Held, confidence: float) -> CheckedC
     )
 
 
-def _quoted(text: str, facts: RunFacts) -> list[tuple[int, int]]:
-    """Places of the run's own lines in a text, each from one boundary to another."""
-    found = []
-    for line in facts.texts:
+def _quoted(text: str, facts: RunFacts) -> dict[tuple[int, int], Held]:
+    """Places of the run's own lines in a text, each from boundary to boundary, with what bears them out."""
+    report = Held("verified", "a line of the report", (facts.report_row,))
+    lines = {line: report for line in facts.texts}
+    lines |= {line: Held("verified", "what these rows hold", rows) for line, rows in facts.told.items()}
+    found = dict[tuple[int, int], Held]()
+    for line, held in lines.items():
         if len(line) < SHORTEST_QUOTE:
             continue
         place = text.find(line)
@@ -160,7 +164,7 @@ def _quoted(text: str, facts: RunFacts) -> list[tuple[int, int]]:
             end = place + len(line)
             opens = place == 0 or re.search(r"(?:\n|[-*] |[.!?;:] )$", text[:place]) is not None
             if opens and re.match(r"[.!?;]?(?:\s|$)", text[end:]):
-                found.append((place, end))
+                found[place, end] = held
             place = text.find(line, place + 1)
     return found
 

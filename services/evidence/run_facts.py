@@ -81,6 +81,7 @@ class RunFacts:
         ids: what a short id in a text may name, with its row.
         named: symbols and further names of the run.
         texts: lines that the run itself wrote, which a text may quote whole.
+        told: lines that tools told of rows which the catalogue has no question for; likewise.
         observed: what it saw beside its trades.
     """
 
@@ -96,6 +97,7 @@ class RunFacts:
     first_label: int | None = None
     versions: tuple[KnownVersion, ...] = ()
     observed: Observed = Observed()
+    told: Mapping[str, tuple[FactRow, ...]] = field(default_factory=dict)
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:

@@ -87,14 +87,16 @@ class ReportArguments(RunArguments):
 
 
 class GateArguments(PlaybookArguments):
-    """Clusters that the newest report graded."""
+    """Clusters that the newest report graded; as many as a page holds."""
 
+    limit: int = Field(default=MOST_ITEMS, ge=1, le=MOST_ITEMS, description="items at most")
     regime: Regime = None
 
 
 class FillArguments(RunArguments):
-    """One fill, or the amendment of a stop."""
+    """One fill, or the amendment of a stop; its whole chain where a page holds it."""
 
+    limit: int = Field(default=MOST_ITEMS, ge=1, le=MOST_ITEMS, description="items at most")
     fill_id: Name = Field(description="id of a fill or of a stop's amendment, or the start of one")
 
 

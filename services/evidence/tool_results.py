@@ -139,6 +139,7 @@ class LineageStep(Contract):
     title: str
     kind: str
     id: str | None
+    symbol: str | None
     found: bool
     facts: dict[str, Any]
     row: FactRow | None

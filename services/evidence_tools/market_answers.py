@@ -166,6 +166,7 @@ def _step(node: LineageNode, depth: int) -> told.LineageStep:
         title=node.title,
         kind=node.kind,
         id=node.id,
+        symbol=node.symbol,
         found=node.found,
         facts=with_times(facts),
         row=row,

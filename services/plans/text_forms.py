@@ -106,6 +106,15 @@ def read_text(
     return tuple(actions)
 
 
+def has_form(text: str) -> bool:
+    """Whether every statement of a text has one of the forms; nothing of it is looked up."""
+    try:
+        said = [piece for piece in _statements(text) if piece.casefold() not in CHECKPOINTS]
+    except ConfigError:
+        return False
+    return bool(said) and all(any(form.fullmatch(piece) for form, _ in READERS) for piece in said)
+
+
 def check_characters(text: str) -> str:
     """The text with one kind of line end and without blanks around it.
 

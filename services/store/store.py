@@ -10,6 +10,7 @@ from schemas.errors import StoreError
 from services.store.change_plans import ChangePlanRepository
 from services.store.checkpoints import SavepointRepository
 from services.store.claims import ClaimRepository
+from services.store.conversations import Conversations
 from services.store.engine import build_engine
 from services.store.failures import StoreMissing
 from services.store.journal_repository import JournalRepository
@@ -21,7 +22,17 @@ from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
-from services.store.tables import OPERATOR, PLANS, SEALS, TOOL_PINS, TRADING, TRIALS, WORKER, metadata
+from services.store.tables import (
+    CONVERSATIONS,
+    OPERATOR,
+    PLANS,
+    SEALS,
+    TOOL_PINS,
+    TRADING,
+    TRIALS,
+    WORKER,
+    metadata,
+)
 from services.store.tool_pins import ToolPins
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
@@ -67,6 +78,7 @@ class Store:
         self.plans = ChangePlanRepository(engine, url)
         self.trials = TrialRepository(engine, url, there=tables >= TRIALS)
         self.tool_pins = ToolPins(engine, url, there=tables >= TOOL_PINS)
+        self.conversations = Conversations(engine, url, there=tables >= CONVERSATIONS)
 
     async def close(self) -> None:
         """Release every connection."""

@@ -8,6 +8,7 @@ times are ms of the database's clock, slots are ns. `savepoints` may be lost: th
 `seals` are hashes of what is stored beside the journal. `trials` is the ledger of what was tried: its rows
 refer to runs and outlive them. `change_plans` says how each plan of a run stands; its revisions come last, so
 that a list need not read them. `tool_pins` are definitions of tools of other servers, as they were accepted.
+`conversation_turns` are questions with their answers, and what tools brought for them.
 """
 
 from sqlalchemy import (
@@ -32,6 +33,7 @@ SEALS = frozenset({"seals"})
 TRIALS = frozenset({"trials"})
 PLANS = frozenset({"change_plans"})
 TOOL_PINS = frozenset({"tool_pins"})
+CONVERSATIONS = frozenset({"conversation_turns"})
 ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 runs = Table(
@@ -282,4 +284,14 @@ tool_pins = Table(
     Column("hash", Text, nullable=False),
     Column("definition", Text, nullable=False),
     Column("pinned_ms", BigInteger, nullable=False),
+)
+
+conversation_turns = Table(
+    "conversation_turns",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("question", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("asked_ms", BigInteger, nullable=False),
 )

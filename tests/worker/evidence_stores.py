@@ -6,14 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from mcp import Client
-
 from schemas.settings import Settings
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import fewer_bars
-from worker.cli.mcp import opened_views, trial_noting
-from worker.mcp_server.server import build_server
-from worker.review.evidence import store_tools
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
 
@@ -43,6 +38,10 @@ async def _run(*given: Any, **_: Any) -> Any:
 @asynccontextmanager
 async def server_of(path: Path, run: str | None = None, at: int | None = None) -> AsyncIterator[Any]:
     """The server as the command makes it, over a connection that only reads."""
+    from worker.cli.mcp import opened_views, trial_noting
+    from worker.mcp_server.server import build_server  # needs the extra, which runs in a store do not
+    from worker.review.evidence import store_tools
+
     address = f"sqlite:///{path}"
     async with await open_store(address, create=False, read_only=True) as store:
         yield build_server(store_tools(await opened_views(store, run, at), trial_noting(address)))
@@ -53,5 +52,7 @@ async def client_of(
     path: Path, run: str | None = None, at: int | None = None, mode: Any = "auto"
 ) -> AsyncIterator[Any]:
     """The SDK's own client, connected in memory."""
+    from mcp import Client
+
     async with server_of(path, run, at) as server, Client(server, mode=mode) as client:
         yield client

@@ -52,6 +52,13 @@ def test_run_on_a_server_equals_the_run_in_a_file_and_every_command_reads_it(com
     reasons = {commands("why", "latest", fill, "--db", where) for where in (file, postgres_url)}
     assert len(reasons) == 1
     assert fill[:8] in reasons.pop()
+    answers = []
+    for where in (file, postgres_url):
+        told = printed(where, "ask", "which trades of AAPL lost?", "--conversation", "desk")
+        assert told == printed(where, "ask", "--conversation", "desk", "--show")
+        answers.append({**told, "tool_calls": len(told["tool_calls"])})
+    assert answers[0] == answers[1]
+    assert answers[0]["citations"]
     copied = printed(postgres_url, "db", "backup", "kept.db")
     assert copied["rows"]["journal"] == len(rows)
     assert {printed(kept, "verify", "latest")["chain"]["head_hash"]} == heads

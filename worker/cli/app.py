@@ -45,6 +45,7 @@ GROUPS = {
         "plans": "plans:app",
     },
     "Ask": {
+        "ask": "ask:ask",
         "reflect": "reflect:reflect",
         "replan": "replan:replan",
         "check": "check:check",

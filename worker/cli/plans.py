@@ -82,7 +82,7 @@ def make(
 async def _made(
     target: str | None, text: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
 ) -> "StoredPlan":
-    from worker.cli.rebuilt import open_to_write
+    from worker.cli.rebuilt import open_to_write, plan_request
     from worker.review.plan_making import plan_report, plan_text
     from worker.review.report_finder import find_report, latest_report, names_report
 
@@ -96,37 +96,12 @@ async def _made(
             record = await store.runs.find(found.run_id)
         elif target is not None:
             found = await latest_report(store, record)
-        asked = _asked(record, into)
+        asked = plan_request(record, into)
         if text is not None:
             kept = await plan_text(store, asked, text, forced=forced)
         else:
             kept = await plan_report(store, asked, found)
         return await store.plans.find(kept.plan_id, kept.run_id)
-
-
-def _asked(record: "RunRecord", into: Path | None) -> Any:
-    from services.playbooks.writing import demand_writable
-    from worker.cli.rebuilt import takes_requests, will_go_on
-    from worker.review.plan_making import PlanRequest
-    from worker.runs.replay import stored_settings
-
-    settings = stored_settings(record)
-    trades = takes_requests(record) or (will_go_on(record) and into is None)
-    if not settings.plans.enabled:
-        raise ConfigError(
-            f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
-        )
-    if trades and into is not None:
-        raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --into")
-    if not trades and into is None:
-        raise ConfigError(f"run {record.run_id} is over: --into DIR says where its playbooks are written")
-    if into is not None:
-        if visible(str(into)) != str(into):
-            raise ConfigError(
-                f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
-            )
-        demand_writable(into, "--into")
-    return PlanRequest(record, settings, trades, into, operator_name(None))
 
 
 @app.command("list")

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
+from services.model_calls.quoting import visible
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
-from worker.cli.options import open_for_run, open_for_writing, store_address
+from worker.cli.options import open_for_run, open_for_writing, operator_name, store_address
 from worker.cli.progress import progress_bar
 from worker.feeds.selected_bars import settings_of_bars
 from worker.runs.interrupts import Interrupts
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from schemas.settings import Settings
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
+    from worker.review.plan_making import PlanRequest
     from worker.runs.replay import Rebuilt
 
 PAPER = "paper"
@@ -54,6 +56,34 @@ def takes_requests(record: "RunRecord") -> bool:
 def will_go_on(record: "RunRecord") -> bool:
     """Whether a run that was interrupted trades again when its command is given again."""
     return record.mode == PAPER and record.status == "interrupted"
+
+
+def plan_request(record: "RunRecord", into: Path | None) -> "PlanRequest":
+    """What is to be planned of a run: by the process that trades it, or into a folder once it is over.
+
+    Raises:
+        ConfigError: the run makes no plans; it is over and `into` is no place, or it trades and `into` is.
+    """
+    from services.playbooks.writing import demand_writable
+    from worker.review.plan_making import PlanRequest
+
+    settings = stored_settings(record)
+    trades = takes_requests(record) or (will_go_on(record) and into is None)
+    if not settings.plans.enabled:
+        raise ConfigError(
+            f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
+        )
+    if trades and into is not None:
+        raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --into")
+    if not trades and into is None:
+        raise ConfigError(f"run {record.run_id} is over: --into DIR says where its playbooks are written")
+    if into is not None:
+        if visible(str(into)) != str(into):
+            raise ConfigError(
+                f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
+            )
+        demand_writable(into, "--into")
+    return PlanRequest(record, settings, trades, into, operator_name(None))
 
 
 async def queue_request(

@@ -47,7 +47,7 @@ def pin(
 
 def _told(config: Any, names: list[str] | None, db: str | None, *, json: bool, accepts: bool) -> None:
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
-    servers = _servers(settings, names)
+    servers = servers_named(settings, names)
     if accepts and not servers:
         raise ConfigError("no server is configured: write [planner.servers.NAME] with command or url")
     if servers:
@@ -60,7 +60,12 @@ def _told(config: Any, names: list[str] | None, db: str | None, *, json: bool, a
         _render(found)
 
 
-def _servers(settings: "Settings", names: list[str] | None) -> "dict[str, ToolServer]":
+def servers_named(settings: "Settings", names: list[str] | None) -> "dict[str, ToolServer]":
+    """The configured servers of these names, or all of them.
+
+    Raises:
+        ConfigError: one is not configured.
+    """
     known = settings.planner.servers
     for name in names or ():
         if name not in known:

@@ -6,13 +6,8 @@ from agents.change_reader import PROMPT, ChangeReading, read_with_model
 from schemas.errors import OperatorError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from services.journal.sinks import MemorySink
-from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wording, Wordings
 from services.plans.text_forms import UnreadableText, read_text
-from trading_core.clock import SimulatedClock
-from trading_core.tick_guard import TickGuard
 
 
 async def read_change(
@@ -62,19 +57,14 @@ async def _asked(
     wording: Wording,
 ) -> ChangeReading:
     # The engine comes with the models: a text in a form waits for neither.
-    from worker.models import accounted_models, check_models, configured_models, models_in_use
+    from worker.models import models_in_use
+    from worker.studies.asked_models import asked_models
 
-    check_models(settings, environment)
     names, slow = models_in_use(settings), settings.llm.slow_model
-    asked, guard = {PROMPT: slow if slow in names else names[0]}, TickGuard()
-    account = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(wording.now or 0))
-    opened = configured_models(settings, guard, environment, asked)
-    try:
+    asked = {PROMPT: slow if slow in names else names[0]}
+    async with asked_models(settings, environment, asked, wording.now or 0) as (models, account):
         account.open_event()
-        models = accounted_models(settings, opened, account, guard, None, texts=asked)
         return await read_with_model(
             text, definitions, settings.judge, models.texts[PROMPT],
             max_tokens=settings.plans.analysis_tokens, wording=wording,
         )  # fmt: skip
-    finally:
-        await opened.close()

@@ -1,7 +1,7 @@
 """The facts of a stored run as of a moment: a fold over its rows, and the report that a text is about."""
 
 import json
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from schemas.episode import Episode
@@ -19,6 +19,7 @@ from services.slow_loop.artefacts import with_moments
 from worker.review.report_finder import FoundReport, find_report
 
 if TYPE_CHECKING:
+    from services.evidence_tools.run_view import RunView
     from services.store import RunRecord, Store
 
 REPORT = "high_level_report"
@@ -43,9 +44,8 @@ class FactFold:
         self._trials: tuple[KnownTrial, ...] = ()
         self._finished = FactRow(seq=None, kind=FINISHED)
 
-    def add(self, row: JournalRow) -> None:
-        """Take one row."""
-        payload = json.loads(row.payload)
+    def add(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        """Take one row with its payload as plain data."""
         named = FactRow(seq=row.seq, kind=row.kind)
         self._known_at = max(self._known_at, row.known_at)
         if row.kind in ID_FIELDS and payload[ID_FIELDS[row.kind]] is not None:
@@ -133,5 +133,14 @@ async def read_facts(
 async def _folded(rows: AsyncIterable[JournalRow]) -> FactFold:
     fold = FactFold()
     async for row in rows:
-        fold.add(row)
+        fold.add(row, json.loads(row.payload))
     return fold
+
+
+def facts_of(view: "RunView", run: "RunRecord", *, ended: bool) -> RunFacts:
+    """The facts of a run as of a view of it; what its end brought only where it has `ended` by then."""
+    fold = FactFold()
+    for event in view.index.events:
+        if event.row.kind in KINDS:
+            fold.add(event.row, event.payload)
+    return fold.facts(None if ended else view.known_at, None, run)

@@ -23,12 +23,6 @@ from services.deliberation.refine import Generator, Task
 from services.deliberation.rule_critics import FactCritic
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
-from services.journal.sinks import MemorySink
-from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount
-from trading_core.clock import SimulatedClock
-from trading_core.tick_guard import TickGuard
-from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
 
 Preset = Literal["pass", "quality", "review", "chunked"]
 PROMPTS: dict[str, tuple[str, ...]] = {
@@ -53,7 +47,7 @@ class TextRequest:
     """A text with what is asked of it.
 
     Attributes:
-        facts: of the run that it is about, or what reads them; None: no run.
+        facts: of the run that it is about, what reads them, or who holds a text against them; None: no run.
         material: what the text may use beside the question.
     """
 
@@ -61,7 +55,7 @@ class TextRequest:
     preset: Preset
     question: str = ""
     material: str = ""
-    facts: RunFacts | Callable[[], Awaitable[RunFacts]] | None = None
+    facts: RunFacts | Callable[[], Awaitable[RunFacts]] | FactCritic | None = None
 
 
 def preset_named(name: str) -> Preset:
@@ -132,33 +126,37 @@ async def deliberate_all(
         ConfigError: a model without a key, a price or a cassette.
         CassetteMiss: the cassette does not hold a reply.
     """
-    facts = None if requests[0].facts is None else FactCritic(requests[0].facts)
+    facts = critic_of(requests[0])
     if not settings.uses_models:
-        return [await _refined(request, settings.deliberation, None, facts) for request in requests]
-    check_models(settings, environment)
-    told, guard = settings.deliberation, TickGuard()
-    writer = settings.llm.slow_model
-    asked = {
-        name: told.critique_model or writer if name in CRITICS else writer
-        for name in PROMPTS[requests[0].preset]
-    }
-    account = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(0))
-    cassette = configured_cassette(settings)
-    live = Models() if cassette is not None else configured_models(settings, guard, environment, asked)
-    try:
-        models = accounted_models(settings, live, account, guard, cassette, texts=asked).text_models()
+        return [await refined(request, settings.deliberation, None, facts) for request in requests]
+    from worker.studies.asked_models import asked_models  # a text without a model waits for none of them
+
+    async with asked_models(settings, environment, models_asked(settings, requests[0].preset)) as opened:
+        models, account = opened
         done = []
         for request in requests:
             account.open_event()
-            done.append(await _refined(request, told, models, facts))
+            done.append(await refined(request, settings.deliberation, models.text_models(), facts))
         return done
-    finally:
-        await live.close()
 
 
-async def _refined(
+def models_asked(settings: Settings, preset: Preset) -> dict[str, str]:
+    """Which model is asked with each prompt of a preset."""
+    writer = settings.llm.slow_model
+    critic = settings.deliberation.critique_model or writer
+    return {name: critic if name in CRITICS else writer for name in PROMPTS[preset]}
+
+
+def critic_of(request: TextRequest) -> FactCritic | None:
+    """Who holds a text against its run; None without one."""
+    facts = request.facts
+    return facts if facts is None or isinstance(facts, FactCritic) else FactCritic(facts)
+
+
+async def refined(
     request: TextRequest, settings: DeliberationSettings, models: TextModels | None, facts: FactCritic | None
 ) -> Deliberation:
+    """What stands of one text in the preset of its request, within that one's budget."""
     if facts is not None:  # before any deadline begins; what cannot be read is told by its critic
         await facts.read_for(request.text)
     task = Task(request.question, request.material, request.preset)

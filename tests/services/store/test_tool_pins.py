@@ -63,7 +63,8 @@ def test_store_of_before_the_pins_has_none_and_takes_none(tmp_path):
 
     asyncio.run(made())
     with closing(sqlite3.connect(tmp_path / "store.db")) as store, store:
-        store.execute("DROP TABLE tool_pins")
+        for later in ("conversation_turns", "tool_pins"):
+            store.execute(f"DROP TABLE {later}")
         store.execute("UPDATE thinktwice_revision SET version_num = '0007'")
     with pytest.raises(StoreError, match="keeps no pins yet: run `thinktwice db upgrade"):
         asyncio.run(scenario())

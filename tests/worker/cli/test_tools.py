@@ -4,6 +4,8 @@ import json
 import sqlite3
 import sys
 
+import mcp.client.stdio  # noqa: F401 - binds stderr when it is imported: before a runner replaces it
+
 from services.evidence.tools import TOOLS
 
 SERVER = """

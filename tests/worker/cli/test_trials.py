@@ -101,7 +101,7 @@ def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_count
     (tmp_path / "t.db").write_bytes((made[0] / "t.db").read_bytes())
     with closing(sqlite3.connect(tmp_path / "t.db")) as store, store:
         store.execute(f"DROP TABLE {table.name}")
-        for later in ("tool_pins", "change_plans"):
+        for later in ("conversation_turns", "tool_pins", "change_plans"):
             store.execute(f"DROP TABLE {later}")
         store.execute("DELETE FROM seals WHERE part = 'trial'")
         store.execute("UPDATE thinktwice_revision SET version_num = '0006'")
@@ -110,7 +110,7 @@ def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_count
     assert "5 runs of older versions noted nothing for the ledger of trials" in done.stderr
     done = command(tmp_path, "backtest", *BARS, "--seed", "7")
     assert "ledger" not in done.stdout
-    assert "/t.db was upgraded from revision '0006' to '0009': an older version of this" in done.stderr
+    assert "/t.db was upgraded from revision '0006' to '0010': an older version of this" in done.stderr
     assert "upgraded" not in command(tmp_path, "backtest", *BARS, "--seed", "7").stderr
     assert [one["configurations"] for one in told(tmp_path)["ranges"]] == [1]
 

@@ -1,0 +1,88 @@
+"""Sentences on markets and plans: the newest snapshot of a symbol, what a plan meets, what a rule trades."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agents.answering.statements import (
+    Part,
+    Reply,
+    Statement,
+    day_of,
+    listed,
+    price_of,
+    quoted,
+    r_of,
+    share_of,
+)
+from services.model_calls.quoting import counted
+
+OF_THE_BAR = frozenset({"open", "high", "low", "close", "volume"})
+MOST_FEATURES = 6
+MOST_FINDINGS = 4
+WORDS = {"pass": "would pass", "revise": "would have to be revised", "block": "would be blocked"}
+
+
+def of_snapshots(reply: Reply) -> Iterator[Statement]:
+    """Price, regime, features and position of each symbol."""
+    seen = reply.content["snapshots"]
+    if not seen:
+        yield reply.absent(f"a snapshot of {reply.params.get('symbol') or 'any symbol'}")
+    for one in seen:
+        yield from _snapshot(reply, one, whole=len(seen) == 1)
+
+
+def _snapshot(reply: Reply, seen: Mapping[str, Any], *, whole: bool) -> Iterator[Statement]:
+    symbol, row, bar = seen["symbol"], seen["row"], day_of(seen["bar"])
+    regime = "not known yet" if seen["regime"] is None else f"{seen['regime']}, {seen['structure']}"
+    yield reply.told(f"The close of {symbol} on {bar} was {price_of(seen['close'])}.", Part.WHAT, row)
+    yield reply.told(f"The regime of {symbol} is {regime}; its state is {seen['state']}.", Part.WHAT, row)
+    yield reply.told(_position(symbol, seen["position"]), Part.AMOUNT, row)
+    features = {name: value for name, value in seen["features"].items() if name not in OF_THE_BAR}
+    known = [f"{name} {price_of(value)}" for name, value in features.items() if value is not None]
+    if whole and known:
+        yield reply.told(f"Features of {symbol}: {', '.join(known[:MOST_FEATURES])}.", Part.REASON, row)
+    if whole and seen["events"]:
+        yield reply.told(f"It was looked at for {listed(seen['events'])}.", Part.REASON, row)
+
+
+def _position(symbol: str, position: Mapping[str, Any] | None) -> str:
+    if position is None:
+        return f"The run holds no position in {symbol}."
+    stop, target = position.get("stop"), position.get("target")
+    bracket = "" if stop is None else f", stop {price_of(stop)}"
+    bracket += "" if target is None else f", target {price_of(target)}"
+    entry = price_of(position["entry_price"])
+    return f"The run is {position['direction']} in {symbol} from {entry}{bracket}."
+
+
+def of_plan(reply: Reply) -> Iterator[Statement]:
+    """Whether a plan would pass, what was found, and what would pass instead."""
+    said, params = reply.content, reply.params
+    plan = f"{params.get('playbook_id')} {params.get('direction')} on {params.get('symbol')}"
+    yield reply.told(f"A plan of {plan} {WORDS.get(said['status'], said['status'])} now.", Part.WHAT)
+    for found in said["findings"][:MOST_FINDINGS]:
+        told = f"Found ({found['severity']}) {found['code']}: {quoted(found['message'])}."
+        yield reply.told(told, Part.REASON)
+    for wanted in said["requested_revisions"][:MOST_FINDINGS]:
+        yield reply.told(f"To be revised is {quoted(wanted)}.", Part.NEXT)
+
+
+def of_rule(reply: Reply) -> Iterator[Statement]:
+    """What a rule would have traded, which is noted as tried."""
+    said = reply.content
+    span = f"{day_of(said['first_bar'])} to {day_of(said['last_bar'])}"
+    trades = counted(said["trades"], "trade")
+    yield reply.told(f"The rule would have made {trades} from {span}.", Part.WHAT)
+    if said["trades"]:
+        rate = share_of(said["win_rate"])
+        yield reply.told(f"Its mean is {r_of(said['mean_r'])} with a win rate of {rate}.", Part.AMOUNT)
+    yield reply.told("It was noted as tried: whoever tries many finds one by luck.", Part.PROOF)
+
+
+def of_runs(reply: Reply) -> Iterator[Statement]:
+    """The runs, newest first."""
+    for run in reply.content["runs"][:MOST_FEATURES]:
+        end = "" if run["trades"] is None else f", {counted(run['trades'], 'trade')}"
+        end += "" if run["total_return"] is None else f", return {share_of(run['total_return'])}"
+        told = f"Run {run['run_id']} is a {run['mode']} of {listed(run['symbols'])}{end}."
+        yield reply.told(told, Part.WHAT)

@@ -1,0 +1,141 @@
+"""Sentences on trades: what they made, how they failed, and what of it is proven."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agents.answering.statements import Part, Reply, Statement, day_of, listed, quoted, r_of, share_of
+from schemas.vocabulary import EvidenceGrade
+from services.model_calls.quoting import counted
+
+PROVEN = frozenset({EvidenceGrade.SUGGESTIVE, EvidenceGrade.SIGNIFICANT})
+MOST_CLUSTERS = 5
+MOST_LINES = 3
+ADVICE = "Recommendations:\n"
+SIDES = {"lost": "losing ", "won": "winning "}
+
+
+def whom(params: Mapping[str, Any]) -> str:
+    """Whom a question is about."""
+    names = [params.get("playbook_id"), params.get("symbol")]
+    within = f" in {params['regime']}" if params.get("regime") else ""
+    return (" on ".join(str(name) for name in names if name is not None) or "the run") + within
+
+
+def of_episodes(reply: Reply) -> Iterator[Statement]:
+    """How many trades, what they made, how they failed, and the newest of them."""
+    figures, name = reply.content["figures"], whom(reply.params)
+    outcome = reply.params.get("outcome")
+    trades = int(figures["trades"])
+    of_kind = f"{SIDES.get(str(outcome), '')}trade"
+    if not trades:
+        yield reply.absent(f"a {of_kind} of {name}")
+        return
+    if reply.params.get("limit") == 1:  # the newest one alone was asked for
+        yield _newest(reply, f"{of_kind} of {name}", reply.content["episodes"][0], Part.WHAT)
+        return
+    yield reply.known(_counted(name, outcome, figures), Part.WHAT)
+    mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
+    yield reply.known(f"On average a {of_kind} of {name} made {mean}.", Part.AMOUNT)
+    if trades > 1:
+        yield reply.known(f"The {of_kind}s of {name} made {total} in all.", Part.AMOUNT)
+    modes = sorted(reply.content["failure_modes"].items(), key=lambda item: (-item[1], item[0]))
+    if modes:
+        told = ", ".join(f"{mode} {count}" for mode, count in modes)
+        yield reply.known(f"Failure modes of losing trades of {name}: {told}.", Part.REASON)
+    yield from (_newest(reply, f"{of_kind} of {name}", seen) for seen in reply.content["episodes"][:1])
+
+
+def _counted(name: str, outcome: str | None, figures: Mapping[str, float]) -> str:
+    if outcome is not None:
+        return f"{_opening(name)} {outcome} {counted(int(figures['trades']), 'trade')}."
+    won, lost = int(figures["winners"]), int(figures["losers"])
+    return f"{_opening(name)} won {won} and lost {lost} of {counted(int(figures['trades']), 'trade')}."
+
+
+def _opening(name: str) -> str:
+    return f"T{name[1:]}" if name.startswith("the run") else name
+
+
+def _newest(reply: Reply, of_kind: str, seen: Mapping[str, Any], part: Part = Part.REASON) -> Statement:
+    mode = "" if seen["failure_mode"] is None else f", failure mode {seen['failure_mode']}"
+    span = f"{day_of(seen['entered'])} to {day_of(seen['exited'])}"
+    return reply.told(
+        f"The newest {of_kind} is {seen['symbol']} {seen['direction']}, {span}, {r_of(seen['r'])}, "
+        f"exit by {seen['exit_reason']}{mode}.",
+        part,
+        seen["row"],
+    )
+
+
+def of_gate(reply: Reply) -> Iterator[Statement]:
+    """What is proven, what it rests on, and the strongest action that this allows."""
+    name = whom(reply.params)
+    clusters = [
+        cluster
+        for cluster in reply.content["clusters"]
+        if cluster["timeframe"] is None and cluster["regime"] == reply.params.get("regime")
+    ]
+    if reply.content["report_id"] is None:
+        yield reply.absent("a report, so nothing is graded")
+    elif not clusters:
+        yield reply.absent(f"a grade of {name}")
+    detailed = len(clusters) <= 1
+    for cluster in clusters[:MOST_CLUSTERS]:
+        yield from _detailed(reply, cluster) if detailed else [_brief(reply, cluster)]
+
+
+def _brief(reply: Reply, cluster: Mapping[str, Any]) -> Statement:
+    name = whom(cluster)
+    mean = "" if cluster["mean_r"] is None else f", mean {r_of(cluster['mean_r'])}"
+    counted_n = counted(cluster["n"], "trade")
+    return reply.known(f"{name}: {counted_n}{mean}, grade {cluster['grade']}.", Part.PROOF)
+
+
+def _detailed(reply: Reply, cluster: Mapping[str, Any]) -> Iterator[Statement]:
+    name = whom(cluster)
+    mean = "" if cluster["mean_r"] is None else f", a mean of {r_of(cluster['mean_r'])}"
+    rate = "" if cluster["win_rate"] is None else f" and a win rate of {share_of(cluster['win_rate'])}"
+    n, blocks = counted(cluster["n"], "trade"), counted(cluster["blocks"], "block")
+    yield reply.known(f"{name} has {n} in {blocks}{mean}{rate}.", Part.PROOF)
+    proven = cluster["grade"] in PROVEN
+    if proven:
+        yield reply.known(f"The grade of {name} is {cluster['grade']}.", Part.PROOF)
+    else:
+        text = f"Nothing is proven about {name}: its grade is {cluster['grade']}."
+        yield reply.known(text, Part.PROOF)
+    if cluster["lower_r"] is not None and cluster["upper_r"] is not None:
+        edges = f"{r_of(cluster['lower_r'])} and {r_of(cluster['upper_r'])}"
+        yield reply.known(f"The mean of {name} lies between {edges}.", Part.PROOF)
+    if cluster["e_value"] is not None:
+        yield reply.known(f"The E-value of {name} is {cluster['e_value']:.2f}.", Part.PROOF)
+    if not proven:
+        yield reply.told("So what it made so far may be noise.", Part.PROOF)
+    action = cluster["strongest_action"]
+    yield reply.told(f"The strongest action that the gate allows on {name} is {action}.", Part.NEXT)
+
+
+def of_reports(reply: Reply) -> Iterator[Statement]:
+    """The newest report, what it recommends, and what the judge made of it."""
+    if not reply.content["reports"]:
+        yield reply.absent("a report")
+    for seen in reply.content["reports"][:1]:
+        counted_n = counted(seen["n_episodes"], "resolved trade")
+        told = f"Report {seen['report_id']} of {day_of(seen['known_at'])} looks at {counted_n}."
+        yield reply.told(told, Part.WHAT, seen["row"])
+        _, found, advice = seen["narrative"].partition(ADVICE)
+        lines = [line.removeprefix("- ") for line in advice.splitlines() if line.startswith("- ")]
+        for line in lines[: MOST_LINES if found else 0]:
+            yield reply.told(f"It says {quoted(line)}.", Part.REASON, seen["row"])
+        yield from _verdict(reply, seen["verdict"])
+
+
+def _verdict(reply: Reply, verdict: Mapping[str, Any] | None) -> Iterator[Statement]:
+    if verdict is None:
+        yield reply.told("The judge has not decided on it.", Part.NEXT)
+        return
+    decided = f"The judge decided {verdict['decision']} on {day_of(verdict['known_at'])}"
+    yield reply.told(f"{decided}: {quoted(verdict['reason'])}.", Part.NEXT)
+    refused = [quoted(f"{one['kind']} {one['playbook_id'] or ''}".strip()) for one in verdict["refused"]]
+    if refused:
+        told = listed(refused[:MOST_LINES])
+        yield reply.told(f"What the run's state did not allow of it: {told}.", Part.NEXT)

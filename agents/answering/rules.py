@@ -1,0 +1,59 @@
+"""The answer by rules: each reply of a tool as sentences in the order of an answer, held against it."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from agents.answering.borne_out import stands_in
+from agents.answering.of_fills import of_fill
+from agents.answering.of_markets import of_plan, of_rule, of_runs, of_snapshots
+from agents.answering.of_playbooks import of_playbooks
+from agents.answering.of_trades import of_episodes, of_gate, of_reports
+from agents.answering.statements import Part, Reply, Statement, quoted
+from schemas.evidence_plan import EvidenceCall
+from schemas.fact_check import FactRow
+from schemas.settings.planner import OWN
+
+ASKED_FOR = frozenset({"episodes", "gate_status", "reports", "playbooks"})  # the fact catalogue answers these
+TELLERS: dict[str, Callable[[Reply], Iterator[Statement]]] = {
+    "list_runs": of_runs,
+    "market_snapshot": of_snapshots,
+    "playbooks": of_playbooks,
+    "episodes": of_episodes,
+    "reports": of_reports,
+    "gate_status": of_gate,
+    "explain_fill": of_fill,
+    "check_plan": of_plan,
+    "backtest_rule": of_rule,
+}
+
+
+def rule_answer(calls: Sequence[EvidenceCall], newest: FactRow) -> tuple[Statement, ...]:
+    """What the replies say, what first: no sentence twice, and none whose figures its reply does not have.
+
+    Args:
+        calls: in the order of the plans.
+        newest: the last row of the run that was read.
+    """
+    found, alone = dict[str, Statement](), len({call.method for call in calls}) == 1
+    for call in calls:
+        for statement in _held(call, newest, alone=alone):
+            found.setdefault(statement.text, statement)
+    return tuple(sorted(found.values(), key=lambda statement: statement.part))
+
+
+def _held(call: EvidenceCall, newest: FactRow, *, alone: bool) -> Iterable[Statement]:
+    told = _told(call, newest, alone=alone)
+    return (one for one in told if not one.told or stands_in(one.text, call.reply.text, call.params))
+
+
+def _told(call: EvidenceCall, newest: FactRow, *, alone: bool) -> Iterable[Statement]:
+    content: dict[str, Any] | None = call.reply.content
+    name = f"{call.client}.{call.method}"
+    if content is None:
+        text = f"{name} could not answer: {quoted(call.reply.text)}."
+        return [Statement(text, (newest,), Part.PROOF, told=True)]
+    if call.client == OWN and call.method in TELLERS:
+        return TELLERS[call.method](Reply(call.params, content, newest, alone))
+    text = f"{name} answered {quoted(json.dumps(content, ensure_ascii=False))}."
+    return [Statement(text, (FactRow(seq=None, kind=name),), Part.AMOUNT, told=True)]

@@ -1,0 +1,240 @@
+"""`thinktwice ask`: answers by rules with rows behind their figures, its exit codes, its clock, bad input."""
+
+import hashlib
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from agents.answering import rules
+from agents.answering.statements import Part, Reply, Statement
+from services.text.claims import sentences
+from tests.worker.cli.terminals import in_terminal
+from tests.worker.evidence_stores import CLOCK, EARLIER, store_run
+from tools.docs_pages import DOCS
+
+DB = "thinktwice.db"
+QUESTIONS = (
+    "why did channel_breakout lose?",
+    "what does the market of IBM look like?",
+    "how did mean_reversion do on MSFT?",
+    "which trades of AAPL won?",
+    "why did the last trade of IBM lose?",
+    "show me the rules of channel_breakout",
+    "what is proven about trend_pullback?",
+    "what did the judge change?",
+    "would a long plan of channel_breakout on IBM pass?",
+    "what does the latest report say?",
+)
+FIELDS = [
+    "question", "run_id", "known_at", "status", "answer", "clarification", "confidence", "citations",
+    "claims", "tool_calls", "iterations", "refined", "complete", "reasoning", "two_phase", "plan_id", "usage",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def stored_to_ask(tmp_path_factory):
+    return store_run(tmp_path_factory.mktemp("asked") / DB)
+
+
+@pytest.fixture(scope="session")
+def ended_earlier(tmp_path_factory):
+    return store_run(tmp_path_factory.mktemp("earlier") / DB, EARLIER)
+
+
+@pytest.fixture
+def desk(shell, stored_to_ask):
+    shutil.copy(stored_to_ask, shell.folder / DB)
+    return shell
+
+
+def asked(shell, *words, code=0):
+    result = shell.run("ask", *words, "--json")
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def without_times(document):
+    return {**document, "tool_calls": [{**call, "latency_ms": 0} for call in document["tool_calls"]]}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_figure_of_an_answer_names_a_row_that_the_journal_shows(desk, question):
+    told = asked(desk, question)
+    assert list(told) == FIELDS
+    assert (told["status"], told["run_id"], told["plan_id"]) == ("answered", "r0001", None)
+    rows = {}
+    for kind in {citation["kind"] for citation in told["citations"]}:
+        lines = desk.run("journal", "r0001", "--kind", kind, "--jsonl").stdout.splitlines()
+        rows |= {row["seq"]: row["kind"] for row in map(json.loads, lines)}
+    assert told["citations"]
+    assert all(rows[citation["seq"]] == citation["kind"] for citation in told["citations"])
+    assert [citation["n"] for citation in told["citations"]] == list(range(1, len(told["citations"]) + 1))
+    marks = {int(mark) for mark in re.findall(r"\[(\d+)\]", told["answer"])}
+    assert marks == {citation["n"] for citation in told["citations"]}
+    unquoted = re.sub(r"“[^”]*”", "“”", told["answer"])
+    bare = [one.text for one in sentences(unquoted) if re.search(r"\d", one.text) and "[" not in one.text]
+    assert bare == []
+
+
+def test_page_of_the_document_has_its_keys(desk):
+    told = asked(desk, QUESTIONS[0])
+    page = (DOCS / "reference" / "answer-document.md").read_text("utf-8")
+    keys = re.findall(r"^\| `([^`]+)`", page, re.M)
+    inner = {"citations": "[].", "tool_calls": "[].", "usage": "."}
+    expected = []
+    for name, value in told.items():
+        if name == "claims":
+            expected.append("claims[]")
+            assert all(key in page for key in value[0])
+        elif name in inner:
+            one = value if isinstance(value, dict) else value[0]
+            expected += [f"{name}{inner[name]}{key}" for key in one]
+        else:
+            expected.append(name)
+    assert keys == expected
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_answer_by_rules_comes_whole_through_its_own_fact_check(desk, question):
+    told = asked(desk, question)
+    assert [claim for claim in told["claims"] if claim["verdict"] != "verified"] == []
+    assert told["claims"]
+    assert told["usage"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+def test_false_sentence_is_struck_and_its_claim_told(desk, monkeypatch):
+    def lies(reply: Reply):
+        yield Statement("channel_breakout lost 999 trades.", reply.rows, Part.WHAT)
+        yield reply.told("The close of IBM was 4321.5.", Part.WHAT)
+        yield from rules.of_episodes(reply)
+
+    monkeypatch.setitem(rules.TELLERS, "episodes", lies)
+    told = asked(desk, QUESTIONS[0])
+    assert "999" not in told["answer"]
+    assert "4321" not in told["answer"]
+    (found,) = [claim for claim in told["claims"] if claim["verdict"] == "contradicted"]
+    assert found["said"] == "999"
+
+
+def test_answer_as_of_a_time_is_the_same_whatever_came_after_it(desk, ended_earlier):
+    words = [(question, "--at", CLOCK) for question in QUESTIONS]
+    late = [without_times(asked(desk, *one)) for one in words]
+    shutil.copy(ended_earlier, desk.folder / DB)
+    assert [without_times(asked(desk, *one)) for one in words] == late
+    assert {told["known_at"][:10] for told in late} == {CLOCK}
+    moments = [told["answer"] for told in late]
+    assert max(max(re.findall(r"\d{4}-\d\d-\d\d", text), default="") for text in moments) <= CLOCK
+    assert asked(desk, QUESTIONS[0])["answer"] != late[0]["answer"], "without the clock it is another answer"
+
+
+def test_nothing_known_yet_is_said_as_of_the_time(desk):
+    told = asked(desk, "what is proven about channel_breakout?", "--at", "2000-03-20")
+    assert told["answer"].startswith("Not known as of 2000-03-20: a report, so nothing is graded [1].")
+    assert told["citations"][0]["seq"] is not None
+
+
+def test_unproven_playbook_is_called_noise(desk):
+    assert "may be noise" in asked(desk, "why did channel_breakout lose?")["answer"]
+
+
+def test_asking_changes_no_byte_of_the_store_and_needs_no_right_to_write(desk):
+    path = desk.folder / DB
+    path.chmod(0o400)
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    for question in QUESTIONS[:3]:
+        asked(desk, question)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_store_that_is_being_written_is_asked_all_the_same(desk):
+    before = without_times(asked(desk, QUESTIONS[0]))
+    with closing(sqlite3.connect(desk.folder / DB, isolation_level=None)) as writing:
+        writing.execute("BEGIN IMMEDIATE")
+        writing.execute("UPDATE runs SET events = 1")
+        assert without_times(asked(desk, QUESTIONS[0])) == before
+        writing.execute("ROLLBACK")
+
+
+def test_question_that_is_not_understood_is_abstained_from_in_a_pipe(desk):
+    told = asked(desk, "tell me a joke", code=3)
+    assert (told["status"], told["answer"], told["citations"], told["tool_calls"]) == (
+        "abstained",
+        None,
+        [],
+        [],
+    )
+    assert "I can look up" in told["clarification"]
+    said = desk.run("ask", "how did IBN do?")
+    assert said.exit_code == 3
+    assert "Did you mean 'IBM'?" in said.stdout
+
+
+def test_person_at_a_terminal_is_asked_back(desk):
+    words = ["thinktwice", "ask", "tell me a joke", "--json"]
+    seen = in_terminal(words, desk.folder)
+    seen.demand_clean()
+    assert seen.code == 3
+    assert '"status": "clarify"' in seen.text
+    answered = in_terminal(["thinktwice", "ask", QUESTIONS[0]], desk.folder, columns=90)
+    answered.demand_clean()
+    assert answered.code == 0
+    assert "next: thinktwice journal r0001 --kind episode" in answered.text
+    assert "asking" in answered.text, "a person sees that something goes on"
+
+
+def test_answer_in_a_pipe_shows_rows_calls_and_the_next_step_and_no_progress(desk):
+    said = desk.run("ask", QUESTIONS[0])
+    assert (said.exit_code, said.stderr) == (0, "")
+    lines = said.stdout.splitlines()
+    assert any(re.fullmatch(r"\[1\] episode, row \d+", line) for line in lines)
+    assert "  thinktwice.gate_status(playbook_id=channel_breakout)" in lines
+    assert lines[-1].startswith("next: thinktwice journal r0001 --kind episode")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("",), "the question is empty: ask something"),
+        ((), "the question is empty: ask something"),
+        (("w" * 8_001,), "the question has 8,001 characters, at most 8,000: shorten it"),
+        (("why\u202e did it lose?",), r"the question holds '\u202e', which cannot be seen"),
+        (("why\x1b[2J?",), r"the question holds '\x1b', which cannot be seen"),
+        ((QUESTIONS[0], "--run", "r0002"), "no run 'r0002'"),
+        (
+            (QUESTIONS[0], "--at", "1999-01-01"),
+            "had begun at no bar by that time: give a time from 2000-03-01",
+        ),
+        ((QUESTIONS[0], "--at", "soon"), "--at 'soon' is not a time"),
+        (
+            (QUESTIONS[0], "--server", "desk"),
+            "--server 'desk' is not configured ([planner.servers] has none)",
+        ),
+        ((QUESTIONS[0], "--config", "no.toml"), "no.toml"),
+        ((QUESTIONS[0], "--conversation", "a\x1b"), "--conversation"),
+        (("--show",), "name it with --conversation NAME"),
+        (("--show", "--forget", "--conversation", "a"), "give one of them"),
+        (("--show", "--conversation", "a"), "no conversation 'a'"),
+        (("ban channel_breakou in up/mid",), "Did you mean 'channel_breakout'?"),
+        (("ban channel_breakout in up/mid", "--at", CLOCK), "--at looks back, and a change is of now"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_next_step(desk, words, said):
+    assert said in desk.complaint("ask", *words)
+
+
+def test_fresh_process_answers_without_pandas(desk):
+    code = (
+        "import sys\nfrom worker.cli import app\n"
+        f"try:\n    app(['ask', {QUESTIONS[1]!r}])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "print(sorted({'pandas', 'numba', 'mcp', 'anthropic', 'openai'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=desk.folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

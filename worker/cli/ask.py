@@ -1,0 +1,245 @@
+"""`thinktwice ask`: a question about a run, answered from its rows; a change becomes a plan that waits."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError, StoreError
+from services.model_calls.quoting import visible
+from worker.cli.console import complain, print_json, print_line, time_option
+from worker.cli.options import DbOption, JsonOption, open_for_run, open_for_writing, open_to_read, option
+from worker.cli.progress import step
+from worker.runs.interrupts import run_async
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from schemas.settings import Settings
+    from services.ports import ToolHost
+    from services.store import RunRecord, Store
+    from services.store.conversations import ConversationTurn
+
+ANSWERED, ASKED_BACK, PLANNED = 0, 3, 4
+CODES = {"answered": ANSWERED, "clarify": ASKED_BACK, "abstained": ASKED_BACK, "plan": PLANNED}
+LONGEST_QUESTION = 8_000
+LONGEST_NAME = 64
+
+
+def ask(
+    question: Annotated[
+        str | None,
+        typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
+    ] = None,
+    run: Annotated[
+        str, option(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'. [latest]")
+    ] = "latest",
+    at: Annotated[
+        str | None,
+        option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
+    ] = None,
+    config: Annotated[
+        Path | None, option("--config", metavar="FILE", help="TOML file: a model, servers of tools, planner.")
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        option(metavar="NAME", help="Go on with this conversation: `that symbol`, `it` are read from it."),
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        option("--server", metavar="NAME", help="Offer tools of this [planner.servers], too; repeatable."),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        option(metavar="DIR", help="Where a change plan of a run that is over would write playbooks."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show the last answer of the conversation; nothing is asked.")
+    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete the conversation.")] = False,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask a run a question; every figure of the answer names its row. Nothing changes by asking.
+
+    Exit 0: answered. 3: the question was not understood. 4: it asks for a change, and a change plan waits for
+    a decision. 2: bad input. Examples:
+
+    thinktwice ask "why did squeeze_breakout lose?"
+
+    thinktwice ask "what did IBM look like?" --run r0001 --at 2008-06-30 --json
+    """
+    settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
+    name = None if conversation is None else _conversation(conversation)
+    if show or forget:
+        _kept_alone(settings, name, question, shows=show, forgets=forget, json=json)
+        return
+    moment = None if at is None else time_option(at, "--at")
+    told = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
+    with step("asking") if sys.stderr.isatty() else nullcontext():
+        document = run_async(_answered(told, settings))
+    _print(document, json=json)
+    raise typer.Exit(CODES[document["status"]])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command was given.
+
+    Attributes:
+        question: checked.
+        run: as it was named.
+        at: the clock, ns.
+        conversation: its name.
+        servers: names of further servers of tools.
+        into: where a plan of a run that is over would write.
+    """
+
+    question: str
+    run: str
+    at: int | None
+    conversation: str | None
+    servers: tuple[str, ...]
+    into: Path | None
+
+
+def checked_question(question: str | None) -> str:
+    """The question on one line.
+
+    Raises:
+        ConfigError: it is empty, too long, or holds what cannot be seen.
+    """
+    plain = " ".join((question or "").split())
+    if not plain:
+        raise ConfigError('the question is empty: ask something, such as "why did the last trade lose?"')
+    if len(question or "") > LONGEST_QUESTION:
+        length = f"{len(question or ''):,}"
+        raise ConfigError(f"the question has {length} characters, at most {LONGEST_QUESTION:,}: shorten it")
+    if visible(plain) != plain:
+        unseen = next(character for character in plain if visible(character) != character)
+        raise ConfigError(f"the question holds '{visible(unseen)}', which cannot be seen: ask without it")
+    return plain
+
+
+def _conversation(name: str) -> str:
+    plain = name.strip()
+    if not plain or len(plain) > LONGEST_NAME or visible(plain) != plain:
+        shown = plain[:LONGEST_NAME]
+        raise ConfigError(f"--conversation {shown!r}: give a name of 1 to {LONGEST_NAME} visible letters")
+    return plain
+
+
+async def _answered(told: Asked, settings: "Settings") -> dict[str, Any]:
+    """The document of the answer, kept in its conversation."""
+    from worker.cli.ask_changes import asks_for_change, planned_change
+
+    db = settings.runtime.db
+    store, record = await open_for_run(db, told.run, read_only=True)
+    async with store:
+        said, statement = asks_for_change(told.question, record, settings)
+        if statement is None:
+            document, results = await _evidence(store, record, told, settings)
+    if statement is not None:
+        if told.at is not None:
+            raise ConfigError("--at looks back, and a change is of now: leave out --at")
+        document, results = await planned_change(db, told.question, statement, record, told.into, _attended())
+    document["two_phase"] = document["two_phase"] or said.payload()
+    if told.conversation is not None:
+        await _keep(db, told.conversation, told.question, {"answer": document, "results": results})
+    return document
+
+
+def _attended() -> bool:
+    """Whether a person reads what is asked back."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+async def _evidence(
+    store: "Store", record: "RunRecord", told: Asked, settings: "Settings"
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from worker.review.asking import AskedQuestion
+    from worker.review.asking import ask as answered
+
+    turns: tuple[ConversationTurn, ...] = ()
+    if told.conversation is not None:
+        turns = await store.conversations.last(told.conversation, settings.planner.history)
+    async with _hosts(settings, told.servers) as hosts:
+        asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts)
+        found = await answered(store, asked, settings, os.environ)
+    return found.document, found.results
+
+
+@asynccontextmanager
+async def _hosts(settings: "Settings", names: Sequence[str]) -> AsyncIterator[dict[str, "ToolHost"]]:
+    """Tools of the named servers; their definitions are pinned in the store at first use."""
+    if not names:
+        yield {}
+        return
+    from worker.cli.mcp import demand_extra
+    from worker.cli.tools import servers_named
+
+    servers = servers_named(settings, list(names))
+    demand_extra()
+    from agents.tool_hosts.mcp import configured_tools
+
+    async with AsyncExitStack() as stack:
+        pins = (await stack.enter_async_context(await open_for_writing(settings.runtime.db))).tool_pins
+        hosts = {name: configured_tools(name, settings.planner, os.environ, pins) for name in servers}
+        yield {name: await stack.enter_async_context(host) for name, host in hosts.items()}
+
+
+async def _keep(db: str, name: str, question: str, turn: dict[str, Any]) -> None:
+    """Keep a turn; an answer stands also where its conversation cannot be kept."""
+    try:
+        async with await open_for_writing(db) as store:
+            await store.conversations.keep(name, question, turn)
+    except StoreError as error:
+        complain(f"conversation {name!r} does not keep this turn: {error}")
+
+
+def _kept_alone(
+    settings: "Settings", name: str | None, question: str | None, *, shows: bool, forgets: bool, json: bool
+) -> None:
+    """Show or delete a conversation."""
+    if name is None:
+        raise ConfigError("--show and --forget are of a conversation: name it with --conversation NAME")
+    if question is not None or shows == forgets:
+        raise ConfigError("--show, --forget or a QUESTION: give one of them")
+    if shows:
+        _print(run_async(_last(settings.runtime.db, name)), json=json)
+        return
+    gone = run_async(_forgotten(settings.runtime.db, name))
+    if json:
+        print_json({"conversation": name, "forgotten": gone})
+    else:
+        print_line(f"conversation {name!r} had {gone} turns: they are deleted")
+
+
+async def _last(db: str, name: str) -> dict[str, Any]:
+    async with await open_to_read(db, read_only=True) as store:
+        turns = await store.conversations.last(name, 1)
+    if not turns:
+        raise ConfigError(
+            f"no conversation {name!r}: `thinktwice ask QUESTION --conversation NAME` begins one"
+        )
+    return dict(turns[0].document["answer"])
+
+
+async def _forgotten(db: str, name: str) -> int:
+    await (await open_to_read(db, read_only=True)).close()  # a store that is not there is not made
+    async with await open_for_writing(db) as store:
+        return await store.conversations.forget(name)
+
+
+def _print(document: dict[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(document)
+        return
+    from worker.review.answer_lines import answer_lines
+
+    for line in answer_lines(document):
+        print_line(line)

@@ -1,0 +1,106 @@
+"""A question that asks for a change: a change plan is drafted and waits for a decision; nothing happens."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import ConfigError
+from services.evidence_tools.run_view import iso
+from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
+from services.plans.text_forms import UnreadableText, has_form
+from worker.pages.figures import shown_time
+from worker.review.asking import empty_document
+
+if TYPE_CHECKING:
+    from schemas.settings import Settings
+    from services.store import RunRecord
+    from services.store.plan_records import StoredPlan
+
+POLITE = re.compile(
+    r"^(?:please|kindly|now|(?:can|could|would|will) you|i (?:want|would like)(?: you)? to)\b[\s,]*", re.I
+)
+ENDS = re.compile(r"(?:[\s,]*\bplease\b)?[\s?!.]*$", re.I)
+MOST_FOLDERS = 1_000
+
+
+def asks_for_change(question: str, record: "RunRecord", settings: "Settings") -> tuple[TwoPhase, str | None]:
+    """Whether a question takes two phases, and the words of the change; None where it only asks."""
+    plain = ENDS.sub("", question)
+    while (shorter := POLITE.sub("", plain)) != plain:
+        plain = shorter
+    typed = has_form(plain)
+    live = record.mode == "paper" and record.status == "running"
+    context = DetectionContext(live=live, typed=typed)
+    said = detect_two_phase(plain if typed else question, context, settings.plans)
+    return said, plain if said.should_use else None
+
+
+async def planned_change(
+    db: str, question: str, statement: str, record: "RunRecord", into: Path | None, attended: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document of an answer with its change plan; without one where the words have no form.
+
+    Raises:
+        ConfigError: a name is unknown, or nothing of it can be planned.
+    """
+    from worker.cli.rebuilt import open_to_write, plan_request
+    from worker.review.plan_making import plan_text
+
+    folder = into if into is not None or _trades(record) else free_folder(record.run_id)
+    asked = plan_request(record, folder)
+    store, found = await open_to_write(db, record.run_id)
+    async with store:
+        try:
+            kept = await plan_text(store, asked, statement, forced=False)
+        except UnreadableText as error:
+            back = f"That asks for a change, which can be planned once it is clear: {error}"
+            status = "clarify" if attended else "abstained"
+            return empty_document(
+                question=question, run_id=found.run_id, status=status, clarification=back
+            ), {}
+        stored = await store.plans.find(kept.plan_id, kept.run_id)
+    return empty_document(
+        question=question,
+        run_id=found.run_id,
+        known_at=iso(stored.plan.basis.at),
+        status="plan",
+        answer=_told(stored),
+        confidence=1.0,
+        complete=True,
+        reasoning=stored.record.reasoning or "",
+        two_phase=stored.record.two_phase,
+        plan_id=kept.plan_id,
+    ), {}
+
+
+def _trades(record: "RunRecord") -> bool:
+    from worker.cli.rebuilt import takes_requests, will_go_on
+
+    return takes_requests(record) or will_go_on(record)
+
+
+def free_folder(run_id: str) -> Path:
+    """A folder that is not there yet, beside where the command runs; it is made by an approval alone.
+
+    Raises:
+        ConfigError: every name is taken.
+    """
+    names = [f"{run_id}-playbooks", *(f"{run_id}-playbooks-{number}" for number in range(2, MOST_FOLDERS))]
+    free = next((Path(name) for name in names if not Path(name).exists()), None)
+    if free is None:
+        raise ConfigError(f"{names[0]!r} and all like it are taken: name a folder with --into DIR")
+    return free
+
+
+def _told(stored: "StoredPlan") -> str:
+    record = stored.record
+    lines = [
+        f"This asks for a change, so it became change plan {record.plan_id} of run {record.run_id}.",
+        f"Nothing has changed: the plan waits for a decision until {shown_time(record.expires_at)}.",
+    ]
+    if stored.folder is not None:
+        folder = Path(stored.folder)
+        named = folder.name if folder.parent == Path.cwd() else str(folder)
+        lines.append(f"Approved, it writes playbooks to the folder {named!r}, and nothing before.")
+    lines.append(f"To approve it: thinktwice plans approve {record.plan_id} --hash {record.hash[:12]}")
+    return "\n".join(lines)

@@ -1,0 +1,235 @@
+"""A question about a run and its answer: evidence is gathered, told by rules, refined, checked and cited.
+
+The store is only read. With a model in the settings it plans the calls and may write the answer again; what
+it gets wrong leaves the answer of the rules.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from agents.answering.citing import cited, without_marks
+from agents.answering.evidence_critic import EvidenceCritic, believed
+from agents.answering.rules import rule_answer
+from agents.answering.statements import Statement
+from agents.planning.gathering import gather
+from agents.planning.rule_planner import RulePlanner
+from schemas.deliberation import Deliberation
+from schemas.evidence_plan import EvidenceCall, GatheredEvidence
+from schemas.fact_check import CheckedClaim
+from schemas.settings import Settings
+from schemas.settings.planner import OWN
+from services.evidence_tools.market_answers import REGIMES
+from services.evidence_tools.run_view import RunView, row_of
+from services.model_calls.quoting import quoted_json
+from services.ports import EvidencePlanner, EvidenceQuestion, ToolHost
+from services.store.conversations import ConversationTurn
+from worker.review.evidence import store_tools
+from worker.review.run_facts import facts_of
+from worker.review.run_views import RunViews
+from worker.review.turns import recent, told_turns
+from worker.studies.deliberated import TextRequest, models_asked, refined, with_mode
+
+if TYPE_CHECKING:
+    from services.deliberation.text_models import TextModels
+    from services.model_calls.account import ModelAccount
+    from services.store import RunRecord, Store
+
+LONGEST_RESULT = 6_000  # characters of a result in a model's material
+USAGE = {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """What is asked, and of what.
+
+    Attributes:
+        text: the question.
+        run: that it is about.
+        at: the clock, ns; None: what the store holds.
+        attended: whether somebody reads a question back.
+        turns: those before in the conversation, oldest first.
+        hosts: further hosts of tools, by name.
+    """
+
+    text: str
+    run: "RunRecord"
+    at: int | None = None
+    attended: bool = False
+    turns: tuple[ConversationTurn, ...] = ()
+    hosts: Mapping[str, ToolHost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Who plans and who refines."""
+
+    planner: EvidencePlanner
+    texts: "TextModels | None" = None
+    account: "ModelAccount | None" = None
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Calls and tokens of models so far."""
+        if self.account is None:
+            return dict(USAGE)
+        told = self.account.document()
+        tokens = {f"{way}_tokens": told["tokens"][way] for way in ("input", "output")}
+        return {"calls": told["calls"], **tokens}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as its document, and what the tools brought for it, by the id of the call."""
+
+    document: dict[str, Any]
+    results: dict[str, Any] = field(default_factory=dict)
+
+
+async def ask(
+    store: "Store", asked: AskedQuestion, settings: Settings, environment: Mapping[str, str]
+) -> Answer:
+    """The answer to a question, with everything that was asked for it.
+
+    Raises:
+        ToolRefused: the run had begun at no bar by then.
+        ConfigError: a model without a key, a price or a cassette.
+        StoreError: a row is damaged.
+    """
+    views = RunViews(store, run=asked.run.run_id, at=asked.at)
+    view = await views.view(asked.run.run_id, None)
+    question = EvidenceQuestion(asked.text, _context(view, asked.turns), told_turns(asked.turns))
+    hosts = {OWN: store_tools(views), **asked.hosts}
+    async with _asking(settings, environment) as asking:
+        found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
+        told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
+        if found.status != "gathered":
+            return Answer(document_of(told, found, usage=asking.usage))
+        facts = facts_of(view, asked.run, ended=asked.at is None)
+        said = rule_answer(found.calls, row_of(view.index.events[-1]))
+        statements, false = believed(said, facts)
+        lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
+        critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
+        done = await _refined(asked.text, statements, found.calls, critic, settings, asking)
+        claims = [*false, *_claims(done)]
+        text, citations = cited(without_marks(done.final), statements, claims)
+        document = document_of(
+            told, found, answer=text, usage=asking.usage, failure=done.error,
+            citations=[one.payload() for one in citations], claims=[one.payload() for one in claims],
+        )  # fmt: skip
+    return Answer(document, {call.id: call.reply.payload() for call in found.calls})
+
+
+def _context(view: RunView, turns: tuple[ConversationTurn, ...]) -> dict[str, Any]:
+    return {
+        "run_id": view.run_id,
+        "known_at": view.moment,
+        "symbols": list(view.symbols),
+        "playbooks": list(view.playbook_ids),
+        "regimes": sorted(REGIMES),
+        **recent(turns),
+    }
+
+
+@asynccontextmanager
+async def _asking(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[_Asking]:
+    """The rules, with the configured model before them where there is one."""
+    if not settings.uses_models:
+        yield _Asking(RulePlanner())
+        return
+    from agents.evidence_planner import ModelPlanner
+    from agents.planning.backed_planner import BackedPlanner
+    from agents.planning.plan_reply import PROMPT
+    from worker.studies.asked_models import asked_models
+
+    asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
+    async with asked_models(settings, environment, asked) as (models, account):
+        account.open_event()
+        quality = settings.deliberation.quality
+        first = ModelPlanner(
+            models.texts[PROMPT], settings.planner,
+            max_tokens=quality.improvement_tokens, deadline_ms=quality.deadline_ms,
+        )  # fmt: skip
+        yield _Asking(BackedPlanner(first, RulePlanner()), models.text_models(), account)
+
+
+async def _refined(
+    question: str,
+    statements: tuple[Statement, ...],
+    calls: tuple[EvidenceCall, ...],
+    critic: EvidenceCritic,
+    settings: Settings,
+    asking: _Asking,
+) -> Deliberation:
+    """The rules' text in the preset `quality`: a model may write it again, out of the evidence."""
+    parts = groupby(statements, key=lambda one: one.part)
+    text = "\n".join(" ".join(one.text for one in group) for _, group in parts)
+    material = quoted_json([_result(call) for call in calls]) if asking.texts is not None else ""
+    told = with_mode(settings.deliberation, "quality", "critique_only")
+    request = TextRequest(text, "quality", question, material)
+    return await refined(request, told, asking.texts, critic)
+
+
+def _claims(done: Deliberation) -> list[CheckedClaim]:
+    """The claims of what stands, behind those that were struck or corrected on the way."""
+    last = [claim for check in done.fact_checks[-1:] for claim in check.claims]
+    return [claim for check in done.fact_checks[:-1] for claim in check.failures] + last
+
+
+def _result(call: EvidenceCall) -> dict[str, Any]:
+    return {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
+
+
+def document_of(
+    told: Mapping[str, Any],
+    found: GatheredEvidence,
+    *,
+    usage: Mapping[str, int],
+    answer: str | None = None,
+    failure: str | None = None,
+    citations: list[dict[str, Any]] | None = None,
+    claims: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The document of what was gathered, and of the answer if there is one."""
+    failures = [plan.failure for plan in found.plans if plan.failure is not None]
+    reasons = [plan.reasoning for plan in found.plans if plan.reasoning]
+    return empty_document(
+        **told,
+        status="answered" if found.status == "gathered" else found.status,
+        answer=answer,
+        clarification=None if found.status == "gathered" else found.clarification,
+        confidence=found.confidence,
+        citations=citations or [],
+        claims=claims or [],
+        tool_calls=[_call(call) for call in found.calls],
+        iterations=found.iterations,
+        refined=found.refined,
+        complete=found.complete,
+        reasoning="\n".join([*failures, *reasons, *([failure] if failure else [])]),
+        usage=dict(usage),
+    )
+
+
+def _call(call: EvidenceCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "client": call.client,
+        "tool": call.method,
+        "arguments": dict(sorted(call.params.items())),
+        "status": "error" if call.reply.is_error else "ok",
+        "latency_ms": round(call.latency_ms, 3),
+        "iteration": call.iteration,
+    }
+
+
+def empty_document(**known: Any) -> dict[str, Any]:
+    """Every field of an answer in its order, with what is known."""
+    document: dict[str, Any] = {
+        "question": None, "run_id": None, "known_at": None, "status": None, "answer": None,
+        "clarification": None, "confidence": 0.0, "citations": [], "claims": [], "tool_calls": [],
+        "iterations": 0, "refined": False, "complete": False, "reasoning": "", "two_phase": None,
+        "plan_id": None, "usage": dict(USAGE),
+    }  # fmt: skip
+    return {**document, **known}

@@ -1,0 +1,37 @@
+"""Models that are asked beside a run: about a text, a change or a question, with an account of their own."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from schemas.settings import Settings
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount
+from trading_core.clock import SimulatedClock
+from trading_core.tick_guard import TickGuard
+from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
+
+
+@asynccontextmanager
+async def asked_models(
+    settings: Settings, environment: Mapping[str, str], asked: Mapping[str, str], now: int = 0
+) -> AsyncIterator[tuple[Models, ModelAccount]]:
+    """The model of each prompt, admitted and counted by the account, which an event is to be opened in.
+
+    Args:
+        settings: that ask a model.
+        environment: holds the key.
+        asked: the model's name by prompt.
+        now: time of the account, ns.
+
+    Raises:
+        ConfigError: a model without a key, a price or a cassette.
+    """
+    check_models(settings, environment)
+    account, guard = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(now)), TickGuard()
+    cassette = configured_cassette(settings)
+    live = Models() if cassette is not None else configured_models(settings, guard, environment, asked)
+    try:
+        yield accounted_models(settings, live, account, guard, cassette, texts=asked), account
+    finally:
+        await live.close()
