@@ -11,8 +11,8 @@ NAME = "thinktwice"
 
 
 def stdio_config(arguments: Sequence[str]) -> dict[str, Any]:
-    """A client starts the server itself, with this interpreter."""
-    command = {"command": sys.executable, "args": ["-m", "worker.cli", "mcp", *arguments]}
+    """A client starts the server itself, with this interpreter, and no module of the folder that it works in."""
+    command = {"command": sys.executable, "args": ["-P", "-m", "worker.cli", "mcp", *arguments]}
     return {"mcpServers": {NAME: command}}
 
 

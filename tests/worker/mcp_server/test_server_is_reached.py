@@ -19,6 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from services.evidence.tools import TOOLS
 from tests.worker.evidence_stores import CLOCK, server_of
 from worker.mcp_server.serving import HttpAddress, http_app
+from worker.review.rule_trial import PROCESS
+from worker.slow_worker.subprocess import COMMAND
 
 TOKEN = "0123456789abcdef" * 4
 HEAVY = """
@@ -223,7 +225,8 @@ def test_printed_configuration_starts_the_server(shell, stored):
     shutil.copy(stored, shell.folder / "thinktwice.db")
     printed = json.loads(shell.run("mcp", "config", "--run", "latest", "--at", CLOCK).stdout)
     entry = printed["mcpServers"]["thinktwice"]
-    assert entry["args"][3:5] == ["--db", f"sqlite:///{shell.folder}/thinktwice.db"]
+    at = entry["args"].index("--db")
+    assert entry["args"][at : at + 2] == ["--db", f"sqlite:///{shell.folder}/thinktwice.db"]
 
     async def scenario():
         server = StdioServerParameters(command=entry["command"], args=entry["args"], cwd="/")
@@ -231,6 +234,16 @@ def test_printed_configuration_starts_the_server(shell, stored):
             return (await client.call_tool("episodes", {"limit": 1})).structured_content["known_at"]
 
     assert asyncio.run(scenario()).startswith(CLOCK)
+
+
+def test_packages_of_the_folder_that_a_client_works_in_are_not_run(shell, tmp_path):
+    for name in ("worker", "services", "schemas"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("open('ran', 'w').close()\n", "utf-8")
+    entry = json.loads(shell.run("mcp", "config").stdout)["mcpServers"]["thinktwice"]
+    for command in ([entry["command"], *entry["args"][:3], "--help"], [*PROCESS, "--help"], [*COMMAND]):
+        subprocess.run(command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=60)
+        assert not (tmp_path / "ran").exists(), command
 
 
 def test_configuration_holds_no_password(shell):
