@@ -7,14 +7,17 @@ sentence. A server that does not answer leaves the pinned definitions.
 
 import asyncio
 import logging
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
@@ -81,7 +84,7 @@ class McpTools:
     async def __aenter__(self) -> Self:
         try:
             async with asyncio.timeout(self._deadline_s):
-                self._client = await self._stack.enter_async_context(Client(self._target))
+                self._client = await self._stack.enter_async_context(Client(_heard(self._target)))
         except Exception as error:  # noqa: BLE001 - of another's server; the pinned definitions stay
             self._warn("tool_server_silent", error)
         return self
@@ -244,6 +247,19 @@ def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:
         handed = {server.token_env: token} if server.token_env and token else None
         return StdioServerParameters(command=program, args=arguments, env=handed)
     return _over_http(server.url, {} if token is None else {"authorization": f"Bearer {token}"})
+
+
+def _heard(target: Any) -> Any:
+    """A target of which nothing but answers is heard: what a program writes to its stderr is no line of ours."""
+    return _over_streams(target) if isinstance(target, StdioServerParameters) else target
+
+
+@asynccontextmanager
+async def _over_streams(program: StdioServerParameters) -> AsyncIterator[Any]:
+    """Streams to a program that is started here."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        async with stdio_client(program, errlog=nowhere) as streams:
+            yield streams
 
 
 @asynccontextmanager

@@ -230,6 +230,13 @@ def test_server_that_dies_in_a_call_ends_that_call_alone():
         assert "desk" in reply.text
 
 
+def test_server_writes_nothing_to_the_terminal(capfd):
+    words = "import sys; sys.stderr.write('\\x1b]0;mine\\x07'); sys.exit(1)"
+    gone = StdioServerParameters(command=sys.executable, args=["-c", words])
+    assert with_tools(gone, names, deadline_s=5) == []
+    assert "mine" not in capfd.readouterr().err
+
+
 def test_target_carries_the_token_of_its_variable():
     started = target_of(ToolServer(command=("serve", "--quiet"), token_env="DESK"), {"DESK": "t0ken"})
     assert (started.command, started.args, started.env) == ("serve", ["--quiet"], {"DESK": "t0ken"})
