@@ -12,7 +12,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -250,14 +249,14 @@ def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:
 
 
 def _heard(target: Any) -> Any:
-    """A target of which nothing but answers is heard: what a program writes to its stderr is no line of ours."""
+    """A target of which nothing but answers is heard: what a program writes to stderr is no line of ours."""
     return _over_streams(target) if isinstance(target, StdioServerParameters) else target
 
 
 @asynccontextmanager
 async def _over_streams(program: StdioServerParameters) -> AsyncIterator[Any]:
     """Streams to a program that is started here."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 - it waits for nothing
         async with stdio_client(program, errlog=nowhere) as streams:
             yield streams
 
@@ -288,7 +287,7 @@ def _definition(tool: Tool) -> ToolDefinition | None:
 
 
 def _fits(document: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether an answer has the fields that a schema names, by their plain types; what lies deeper is data."""
+    """Whether an answer has the fields that a schema names, by plain types; what lies deeper is data."""
     required, properties = schema.get("required", ()), schema.get("properties", {})
     if not isinstance(document, dict) or not isinstance(required, Sequence):
         return False

@@ -11,7 +11,7 @@ NAME = "thinktwice"
 
 
 def stdio_config(arguments: Sequence[str]) -> dict[str, Any]:
-    """A client starts the server itself, with this interpreter, and no module of the folder that it works in."""
+    """A client starts the server itself, with this interpreter and no module of the client's folder."""
     command = {"command": sys.executable, "args": ["-P", "-m", "worker.cli", "mcp", *arguments]}
     return {"mcpServers": {NAME: command}}
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import httpx2
 import pytest
@@ -176,6 +176,28 @@ def test_signal_ends_the_server_in_one_line(stored, words, signum, code):
         process.send_signal(signum)
         assert process.wait(timeout=30) == code
         assert process.stderr.read() == f"thinktwice: stopped by {signum.name}\n"
+
+
+def test_connections_that_ask_nothing_keep_nobody_out(stored):
+    words = [sys.executable, "-m", "worker.cli", "mcp", "--transport", "http", "--port", "0"]
+    few = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh"]  # room for 16 connections
+    with subprocess.Popen(
+        [*few, *words, "--db", f"sqlite:///{stored}"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            url = process.stderr.readline().split()[2]
+            port = int(url.rpartition(":")[2].partition("/")[0])
+            silent = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(40)]
+            for held in silent:
+                held.sendall(b"POST /mcp HTTP/1.1\r\n")
+            accept = {"accept": "application/json, text/event-stream"}
+            assert httpx2.post(url, json=INITIALIZE, headers=accept, timeout=30).status_code == 200
+            for held in silent:  # each is closed
+                with held, suppress(ConnectionResetError):
+                    assert held.recv(1) == b""
+        finally:
+            process.terminate()
 
 
 def test_port_that_is_taken_is_told_with_the_next_step(shell, stored):
