@@ -76,6 +76,11 @@ def written_manifest(folder: Path) -> Mapping[str, Any]:
     return json.loads((folder / MANIFEST).read_text("utf-8")) if folder.is_dir() and _ours(folder) else {}
 
 
+def manifest_time(folder: Path) -> int:
+    """When a folder was written last, wall time in ns."""
+    return (folder / MANIFEST).stat().st_mtime_ns
+
+
 def demand_writable(folder: Path, option: str = "--write") -> None:
     """Refuse a place that `write_playbooks` would refuse, before any work is done for it.
 

@@ -1,16 +1,16 @@
 """A change plan of a run that is over, carried out: its playbooks as files, written whole and once."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from schemas.plan import ChangePlan, FolderAction, PlanState
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised
-from services.playbooks.writing import demand_writable, written_manifest
+from services.playbooks.writing import demand_writable, manifest_time, written_manifest
 from worker.review.playbook_files import in_force, renewed, version_of, write_in_force
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def carry_out(
     """
     if _written(plan) == _mark(plan):
         return "completed", ()
-    stale = () if known_at is not None else _changed_since(plan, versions)
+    stale = () if known_at is not None else (*_changed_since(plan, versions), *_written_since(plan))
     if stale:
         return "stale", stale
     at = plan.basis.at if known_at is None else known_at
@@ -65,10 +65,19 @@ def carry_out(
 
 
 def roll_back(plan: ChangePlan, versions: Sequence[PlaybookVersion], run_id: str) -> Outcome:
-    """Write the playbooks of before the plan into its folder."""
-    mark = _mark(plan) | {"rolled_back": True}
-    if _written(plan) == mark:
+    """Write the playbooks of before the plan into its folder.
+
+    Raises:
+        ConfigError: somebody else has written there since.
+    """
+    mark, there = _mark(plan) | {"rolled_back": True}, written_manifest(folder_of(plan))
+    if there.get("plan") == mark:
         return "rolled_back", ()
+    if there and there.get("plan") != _mark(plan):
+        where = str(folder_of(plan))
+        raise ConfigError(
+            f"plan {plan.plan_id} is not rolled back: {_holder(there)} stands in {where!r} since"
+        )
     return _write(plan, versions, (run_id, plan.basis.at), mark, "rolled_back")
 
 
@@ -102,6 +111,22 @@ def _changed_since(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tup
         for name, stood in plan.basis.versions.items()
         if name not in active or active[name].content_hash != stood.version_hash
     )
+
+
+def _written_since(plan: ChangePlan) -> tuple[str, ...]:
+    """Whether its folder was written after the plan was made: its playbooks would be lost unseen."""
+    folder = folder_of(plan)
+    there = written_manifest(folder)
+    if not there or manifest_time(folder) <= plan.made_at:
+        return ()
+    return (f"{_holder(there)} was written to {str(folder)!r} since it was made",)
+
+
+def _holder(manifest: Mapping[str, Any]) -> str:
+    """Whose playbooks a folder holds."""
+    named = manifest.get("plan")
+    by_plan = isinstance(named, Mapping) and "plan_id" in named
+    return f"plan {named['plan_id']}" if by_plan else "another writer"
 
 
 def _write(

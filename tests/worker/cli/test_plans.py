@@ -173,6 +173,32 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
     assert only["plan_id"] == gone["plan_id"]
 
 
+def test_plan_of_a_folder_has_no_checkpoint_that_nobody_would_ask_at(planted):
+    plan = made(planted)
+    told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.checkpoint=true")
+    assert "a folder is written whole" in told
+    text = f"{RISK}; checkpoint; set the risk of mean_reversion to 0.3 %"
+    told = planted.complaint("plans", "make", "--text", text, "--run", "latest", "--into", "books")
+    assert "leave the checkpoint out" in told
+
+
+def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
+    first, second = made(planted), made(planted, "set the risk of buys_strength to 0.1 %")
+    approve(planted, first)
+    refused = planted.run("plans", "approve", second["plan_id"], "--hash", second["hash"], "--json")
+    assert refused.exit_code == 1
+    stale = json.loads(refused.stdout)
+    assert stale["state"] == "stale"
+    assert f"plan {first['plan_id']} was written to " in stale["reasons"][0]
+    assert risk_of(planted) == 0.002
+    third = made(planted, "set the risk of buys_strength to 0.1 %")
+    approve(planted, third)
+    told = planted.complaint("plans", "rollback", first["plan_id"])
+    assert f"plan {third['plan_id']} stands in " in told
+    assert risk_of(planted) == 0.001
+    assert answered(planted, "plans", "show", first["plan_id"])["state"] == "completed"
+
+
 def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypatch):
     plan = made(planted)
     write = playbook_files.write_in_force
