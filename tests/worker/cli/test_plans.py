@@ -7,6 +7,7 @@ import time
 import pytest
 
 from schemas.plan import ChangePlan
+from services.playbooks import writing
 from services.playbooks.loader import load_playbooks
 from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
 from tests.worker.planted_store import world
@@ -229,6 +230,15 @@ def test_folder_that_cannot_be_written_leaves_the_plan_as_it_waits(planted):
     told = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
     assert "holds other files" in told
     assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "awaiting_approval"
+
+
+def test_folder_that_cannot_be_made_is_told_before_a_plan_is(planted, monkeypatch):
+    def refuses(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(writing.tempfile, "TemporaryDirectory", refuses)
+    told = planted.complaint("plans", "make", "--text", RISK, "--run", "latest", "--into", "books")
+    assert "--into 'books' cannot be written (Permission denied): name another folder" in told
 
 
 def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):
