@@ -282,9 +282,8 @@ class PlanDesk(Stateful):
         if reasons:
             return self._end(waiting, "approve", by, "stale", reasons, now, told)
         self._rows.decided(waiting, "approve", by, "approved", (), now, told)
-        steps = _phase(plan)
         try:
-            done = self._executor.carry_out(plan, steps, proven, now)
+            done = self._executor.carry_out(plan, plan.due, proven, now)
         except StepFailed as failed:
             return self._failed(waiting, failed, now, started)
         for item in done:
@@ -361,7 +360,7 @@ class PlanDesk(Stateful):
 
     def _roll_back(self, plan_id: str, by: str, now: int) -> dict[str, Any]:
         started, over = time.perf_counter(), self.finished.get(plan_id)
-        if over is None or over.state != "completed" or not over.made:
+        if over is None or over.state in ("awaiting_approval", "rolled_back") or not over.made:
             state = "awaiting_approval" if over is None else over.state
             reason = "it has made nothing that could be returned"
             return _answer(plan_id, state, (reason,), refused=True)
@@ -397,12 +396,6 @@ class PlanDesk(Stateful):
     def _finish(self, plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> None:
         self.finished[plan.plan_id] = FinishedPlan(state, plan, made)
         self.counters.ended[state] += 1
-
-
-def _phase(plan: ChangePlan) -> tuple[PlanStep, ...]:
-    """The steps up to the first checkpoint, or all."""
-    ends = [place for place, step in enumerate(plan.steps, 1) if step.checkpoint]
-    return plan.steps[: ends[0]] if ends else plan.steps
 
 
 def _again(step: PlanStep, proven: Mapping[str, Any]) -> Proposed:

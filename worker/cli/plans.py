@@ -197,20 +197,15 @@ def show(
 @app.command("diff")
 def diff(plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: JsonOption = False) -> None:
     """Show what each edit of a change plan has changed."""
-    from services.plans.editing import plan_diff
+    from worker.review.plan_document import diff_lines, revision_changes
 
     stored = run_async(_found(plan, run, db))
-    found: list[dict[str, Any]] = [
-        {"revision": after.revision, "hash": after.content_hash, "changes": plan_diff(before, after)}
-        for before, after in zip(stored.revisions, stored.revisions[1:], strict=False)
-    ]
+    found = revision_changes(stored)
     if json:
         print_json({"plan_id": stored.record.plan_id, "run_id": stored.record.run_id, "revisions": found})
         return
     if not found:
         print_line(f"plan {stored.record.plan_id} was not edited")
-    from worker.review.plan_document import diff_lines
-
     for item in found:
         print_line(f"revision {item['revision']}, hash {item['hash']}")
         for line in diff_lines(item["changes"]):

@@ -125,8 +125,8 @@ def _written_since(plan: ChangePlan) -> tuple[str, ...]:
 def _holder(manifest: Mapping[str, Any]) -> str:
     """Whose playbooks a folder holds."""
     named = manifest.get("plan")
-    by_plan = isinstance(named, Mapping) and "plan_id" in named
-    return f"plan {named['plan_id']}" if by_plan else "another writer"
+    plan_id = named.get("plan_id") if isinstance(named, Mapping) else None
+    return "another writer" if plan_id is None else f"plan {plan_id}"
 
 
 def _write(

@@ -218,6 +218,24 @@ def test_desk_rollback_returns_every_playbook_to_its_earlier_hash(world: DeskWor
     assert world.decide(plan, "rollback")["outcome"] == "refused"
 
 
+@pytest.mark.parametrize("end", ["cancel", "expiry"])
+def test_desk_rollback_takes_back_what_stands_of_a_plan_that_ended_behind_a_checkpoint(
+    world: DeskWorld, end: str
+) -> None:
+    before = world.in_force().content_hash
+    plan = world.plan(replace(risk(0.008), checkpoint=True), risk(0.008, OTHER))
+    world.decide(plan)
+    assert world.decide(plan, "rollback")["outcome"] == "refused", "it waits: it can be cancelled first"
+    if end == "cancel":
+        world.decide(plan, "cancel")
+    else:
+        world.desk.expire(world.desk.waiting[plan.plan_id].plan.expires_at)
+    assert world.in_force().risk_fraction == 0.008
+    assert world.decide(plan, "rollback")["state"] == "rolled_back"
+    assert world.in_force().content_hash == before
+    assert world.decide(plan, "rollback")["outcome"] == "refused"
+
+
 def test_desk_plan_without_steps_is_a_refusal(world: DeskWorld) -> None:
     facts = world.desk.facts(world.now)
     made = draft([risk(0.5)], facts, "text", understanding="too much")
