@@ -78,8 +78,9 @@ class RunViews:
             rows = await self._read(record)
             key = record.run_id, len(rows.index.events), moment
             if key not in self._views:
-                known_at = rows.known_at if moment is None else moment
-                view = RunView(record.run_id, rows.until(moment), known_at, self._settings_of(record))
+                index = rows.until(moment)
+                known_at = rows.known_at if moment is None else min(moment, rows.known_at)
+                view = RunView(record.run_id, index, known_at, self._settings_of(record))
                 self._views[key] = view
                 _forget(self._views, MOST_VIEWS)
             self._views.move_to_end(key)
