@@ -14,6 +14,7 @@ from services.evidence.tool_arguments import LATEST
 from services.evidence.tools import shown
 from services.evidence_tools.run_view import RunRows, RunView, iso
 from services.journal.index import Event
+from worker.runs.garbage import much_was_read
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class RunViews:
                     rows.add(Event(row, json.loads(row.payload)))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise StoreError(f"row {row.seq} ({row.kind}) is not what was written") from error
+            much_was_read(len(rows.index.events) - have)
         return rows
 
     def _settings_of(self, record: "RunRecord") -> Settings | None:

@@ -1,6 +1,7 @@
 """The evidence tools through the SDK's own client, in memory: what they answer, refuse and never change."""
 
 import asyncio
+import gc
 import hashlib
 import json
 import sqlite3
@@ -311,6 +312,19 @@ def test_moment_after_the_newest_row_is_that_row(stored):
     now, later, latest = asyncio.run(scenario())
     assert not latest.is_error
     assert now.content[0].text == later.content[0].text == latest.content[0].text
+
+
+def test_rows_that_were_read_are_walked_over_by_no_collection(stored, monkeypatch):
+    monkeypatch.setattr("worker.runs.garbage.COLLECT_AT", 100)
+
+    async def scenario():
+        async with client_of(stored) as client:
+            await client.call_tool("market_snapshot", {})
+
+    before = gc.get_freeze_count()
+    asyncio.run(scenario())
+    assert gc.get_freeze_count() > before
+    gc.unfreeze()
 
 
 def test_view_of_a_moment_does_not_grow_with_the_run():
