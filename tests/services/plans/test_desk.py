@@ -243,6 +243,11 @@ def test_desk_plan_without_steps_is_a_refusal(world: DeskWorld) -> None:
     assert [refusal.code for refusal in made.refused] == ["risk_out_of_bounds"]
 
 
+def test_risk_of_a_step_without_evidence_is_told_though_another_was_refused(world: DeskWorld) -> None:
+    refused = replace(risk(0.5), candidate="c" * 64, evidence={"n": 30})
+    assert "No trade on paper has proven step 1" in " ".join(world.plan(refused, risk(0.008)).risks)
+
+
 def test_desk_state_goes_on_where_it_stood(world: DeskWorld) -> None:
     made = world.desk.of_verdict([replan().action], world.now, "r" * 16, "v" * 16)  # type: ignore[list-item]
     assert made is not None
