@@ -314,11 +314,15 @@ async def _approved(plan: str, digits: str, by: str, run: str | None, db: str | 
 
             demand_place(stored.plan)
             versions = await versions_at(store, record.run_id, stored.plan.basis.at)
+            on_newest = stored.plan.report_id is None
+            present = await versions_at(store, record.run_id, None) if on_newest else ()
         who = await _operator(store, record, stored, by)
         approved = await store.plans.approve(record.run_id, stored.record.plan_id, digits, who)
         if approved.state == "executing":
             await store.plans.carry_out(
-                record.run_id, approved.plan_id, lambda plan: carry_out(plan, versions, record.run_id)
+                record.run_id,
+                approved.plan_id,
+                lambda plan: carry_out(plan, versions, record.run_id, present=present),
             )
         return await store.plans.find(stored.record.plan_id, record.run_id)
 

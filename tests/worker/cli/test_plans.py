@@ -9,6 +9,7 @@ import pytest
 from schemas.plan import ChangePlan
 from services.playbooks import writing
 from services.playbooks.loader import load_playbooks
+from services.playbooks.measures import revised
 from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
 from tests.worker.planted_store import world
 from worker.review import plan_folder, playbook_files
@@ -198,6 +199,25 @@ def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
     assert f"plan {third['plan_id']} stands in " in told
     assert risk_of(planted) == 0.001
     assert answered(planted, "plans", "show", first["plan_id"])["state"] == "completed"
+
+
+def test_plan_of_a_run_that_has_gone_on_since_is_stale(planted, monkeypatch):
+    plan = made(planted)
+    stood = plan_folder.versions_at
+
+    async def gone_on(store, run_id, at):
+        versions = await stood(store, run_id, at)
+        if at is not None:
+            return versions
+        other = next(version for version in versions if version.definition.id == "mean_reversion")
+        moved = revised(other, definition=revised(other.definition, version=9, risk_fraction=0.001))
+        return tuple(moved if version is other else version for version in versions)
+
+    monkeypatch.setattr(plan_folder, "versions_at", gone_on)
+    refused = planted.run("plans", "approve", plan["plan_id"], "--hash", plan["hash"], "--json")
+    assert (refused.exit_code, json.loads(refused.stdout)["state"]) == (1, "stale")
+    assert "mean_reversion version 9 is in force: the run has gone on" in refused.stdout
+    assert not (planted.folder / "books").exists()
 
 
 def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypatch):
