@@ -114,7 +114,7 @@ class JournalIndex:
         return self._renewals.get(version_hash, [])
 
 
-class IndexUpTo(JournalIndex):
+class JournalIndexPart(JournalIndex):
     """The first rows of an index, which may grow behind them; a look at a kind costs its rows, not all."""
 
     def __init__(self, whole: JournalIndex, end: int) -> None:

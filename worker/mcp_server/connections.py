@@ -11,7 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 DEADLINE_S = 5.0
 
 
-class YieldingConnection(H11Protocol):
+class HttpConnection(H11Protocol):
     """Ends when nothing is asked for a few seconds; where places run out, the oldest silent one does."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -20,7 +20,7 @@ class YieldingConnection(H11Protocol):
         self._seen: RequestResponseCycle | None = None
         self._since = self.loop.time()
         self.loop.call_later(DEADLINE_S, self._look)
-        there = [cast("YieldingConnection", other) for other in self.connections]
+        there = [cast("HttpConnection", other) for other in self.connections]
         held = [other for other in there if other is not self and not other.transport.is_closing()]
         silent = [other for other in held if other.silent]
         if silent and len(held) + 1 >= cast("int", self.limit_concurrency):
