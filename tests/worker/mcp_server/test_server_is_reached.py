@@ -15,9 +15,12 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from services.evidence.tools import TOOLS
 from tests.worker.evidence_stores import CLOCK, server_of
+from worker.cli import mcp as mcp_command
 from worker.mcp_server.serving import HttpAddress, http_app
 from worker.review.rule_trial import PROCESS
 from worker.slow_worker.subprocess import COMMAND
@@ -256,6 +259,25 @@ def test_printed_configuration_starts_the_server(shell, stored):
             return (await client.call_tool("episodes", {"limit": 1})).structured_content["known_at"]
 
     assert asyncio.run(scenario()).startswith(CLOCK)
+
+
+def test_connection_that_the_command_opens_cannot_write(shell, stored, monkeypatch):
+    refused, opened = [], mcp_command.opened_views
+
+    async def tried(store, run, at):
+        with pytest.raises(DBAPIError, match=r"readonly|attempt to write"):
+            async with store._engine.begin() as connection:
+                await connection.execute(text("update runs set name = 'mine'"))
+        refused.append(store.url)
+        return await opened(store, run, at)
+
+    async def left(server):
+        """The client is gone already."""
+
+    monkeypatch.setattr(mcp_command, "opened_views", tried)
+    monkeypatch.setattr("worker.mcp_server.serving.serve_stdio", left)
+    assert shell.run("mcp", "--db", f"sqlite:///{stored}").exit_code == 0
+    assert refused == [f"sqlite:///{stored}"]
 
 
 def test_packages_of_the_folder_that_a_client_works_in_are_not_run(shell, tmp_path):
