@@ -1,5 +1,6 @@
 """Plans of a run: they wait, are held against the present, run once or not at all, and leave their rows."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -241,6 +242,16 @@ def test_desk_plan_without_steps_is_a_refusal(world: DeskWorld) -> None:
     made = draft([risk(0.5)], facts, "text", understanding="too much")
     assert isinstance(made, EmptyPlan)
     assert [refusal.code for refusal in made.refused] == ["risk_out_of_bounds"]
+
+
+def test_desk_keeps_no_text_of_a_plan_that_is_over(world: DeskWorld) -> None:
+    plan = world.plan(risk(0.008), risk(0.006, OTHER))
+    world.decide(plan)
+    assert len(plan.canonical_text()) > 10_000
+    assert len(json.dumps(world.desk.state()["finished"])) < 1_000
+    other = desk_world(approval="ask")
+    other.session.slow_loop.plans.restore(world.desk.state())
+    assert other.desk.finished == world.desk.finished
 
 
 def test_risk_of_a_step_without_evidence_is_told_though_another_was_refused(world: DeskWorld) -> None:
