@@ -7,7 +7,6 @@ import time
 import pytest
 
 from schemas.plan import ChangePlan
-from services.playbooks import writing
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
 from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
@@ -256,7 +255,7 @@ def test_folder_that_cannot_be_made_is_told_before_a_plan_is(planted, monkeypatc
     def refuses(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(writing.tempfile, "TemporaryDirectory", refuses)
+    monkeypatch.setattr("services.playbooks.writing.tempfile.TemporaryDirectory", refuses)
     told = planted.complaint("plans", "make", "--text", RISK, "--run", "latest", "--into", "books")
     assert "--into 'books' cannot be written (Permission denied): name another folder" in told
 
