@@ -183,6 +183,12 @@ class ChangePlan(Contract):
         return self.first or self.content_hash[:ID_DIGITS]
 
     @property
+    def due(self) -> tuple[PlanStep, ...]:
+        """The steps of one phase: up to the first checkpoint, or all."""
+        ends = [place for place, step in enumerate(self.steps, 1) if step.checkpoint]
+        return self.steps[: ends[0]] if ends else self.steps
+
+    @property
     def playbooks(self) -> tuple[str, ...]:
         """Ids of the playbooks that its steps change, in name order."""
         names = {getattr(step.action, "playbook_id", None) for step in self.steps}

@@ -8,19 +8,21 @@ leaves those that were read, or those that are pinned.
 
 import asyncio
 import logging
+import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, TextContent, Tool
 
 from agents.tool_hosts.kept_definitions import Definitions, KeptDefinitions
 from schemas.canonical import canonical_json
@@ -40,6 +42,15 @@ LONGEST_ANSWER = 200_000
 LONGEST_SAID = 300
 DEADLINE_S = 10.0
 TTL_S = PlannerSettings().schema_ttl_s
+TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "null": lambda value: value is None,
+}
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class McpTools:
     async def __aenter__(self) -> Self:
         try:
             async with asyncio.timeout(self._deadline_s):
-                self._client = await self._stack.enter_async_context(Client(self._target))
+                self._client = await self._stack.enter_async_context(Client(_heard(self._target)))
         except Exception as error:  # noqa: BLE001 - of another's server; the pinned definitions stay
             self._warn("tool_server_silent", error)
         return self
@@ -136,20 +147,20 @@ class McpTools:
         self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
     ) -> ToolReply:
         """The answer of one tool, as data."""
-        usable = await self._or_pinned(await self._definitions.known())
-        known = [definition.name for definition in usable]
+        known = await self._or_pinned(await self._definitions.known())
+        usable = {definition.name: definition for definition in known}
         if name in self._refused:
             return _failed(
                 f"{self.name}.{name} changed since it was pinned: `thinktwice tools pin` accepts it"
             )
-        if name not in known:
-            return _failed(f"{self.name} has no tool {shown(name)}.{nearest(name, known)}")
+        if name not in usable:
+            return _failed(f"{self.name} has no tool {shown(name)}.{nearest(name, usable)}")
         if self._client is None:
             return _failed(f"server {self.name} does not answer: ask without it, or start it")
         try:
             async with asyncio.timeout(self._deadline_s):
-                result = await self._client.call_tool(name, dict(arguments), progress_callback=progress)
-                return self._reply(name, result)
+                result = await self._called(self._client, name, arguments, progress)
+            return self._reply(usable[name], result)
         except TimeoutError:
             return _failed(f"{self.name}.{name} did not answer within {self._deadline_s:g} s: ask for less")
         except MCPError as error:
@@ -158,6 +169,18 @@ class McpTools:
             self._warn("tool_call_broke_off", error)
             self._definitions.forget()  # a server that is started again may be another
             return _failed(f"{self.name}.{name} broke off: ask again, or without it")
+
+    @staticmethod
+    async def _called(
+        client: Client, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None
+    ) -> CallToolResult:
+        """One call as the SDK makes it, without its check of the answer by the server's own schema.
+
+        A pattern or a reference of another's schema can take for ever, and no deadline ends that check.
+        """
+        params = CallToolRequestParams(name=name, arguments=dict(arguments))
+        request = CallToolRequest(params=params)
+        return await client.session.send_request(request, CallToolResult, progress_callback=progress)
 
     async def _or_pinned(self, read: Definitions | None) -> Definitions:
         return read if read is not None else tuple((await self._pins.pinned(self.name)).values())
@@ -208,11 +231,14 @@ class McpTools:
                 break
         return list(found.values())
 
-    def _reply(self, name: str, result: CallToolResult) -> ToolReply:
+    def _reply(self, definition: ToolDefinition, result: CallToolResult) -> ToolReply:
+        name = definition.name
         texts = [part.text for part in result.content if isinstance(part, TextContent)]
         if result.is_error:
             return _failed(f"{self.name}.{name}: {_said(' '.join(texts))}")
         document = result.structured_content
+        if definition.output_schema is not None and not _fits(document, definition.output_schema):
+            return _failed(f"{self.name}.{name} answered otherwise than its schema says: ask without it")
         text = visible_json(canonical_json({"text": "\n".join(texts)} if document is None else document))
         if len(text) > LONGEST_ANSWER:
             return _failed(
@@ -252,6 +278,19 @@ def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:
     return _over_http(server.url, {} if token is None else {"authorization": f"Bearer {token}"})
 
 
+def _heard(target: Any) -> Any:
+    """A target of which nothing but answers is heard: what a program writes to stderr is no line of ours."""
+    return _over_streams(target) if isinstance(target, StdioServerParameters) else target
+
+
+@asynccontextmanager
+async def _over_streams(program: StdioServerParameters) -> AsyncIterator[Any]:
+    """Streams to a program that is started here."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 - it waits for nothing
+        async with stdio_client(program, errlog=nowhere) as streams:
+            yield streams
+
+
 @asynccontextmanager
 async def _over_http(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
     """Streams to a server, over a client that is closed with them."""
@@ -275,6 +314,23 @@ def _definition(tool: Tool) -> ToolDefinition | None:
         reads_only=reads,
     )
     return definition if len(definition.canonical_text()) <= LONGEST_DEFINITION else None
+
+
+def _fits(document: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether an answer has the fields that a schema names, by plain types; what lies deeper is data."""
+    required, properties = schema.get("required", ()), schema.get("properties", {})
+    if not isinstance(document, dict) or not isinstance(required, Sequence):
+        return False
+    return all(name in document for name in required) and (
+        not isinstance(properties, Mapping)
+        or all(_is_of(document[name], rule) for name, rule in properties.items() if name in document)
+    )
+
+
+def _is_of(value: Any, rule: Any) -> bool:
+    """Whether a value is of the type that a rule names; any value where it names none."""
+    named = rule.get("type") if isinstance(rule, Mapping) else None
+    return not isinstance(named, str) or named not in TYPES or TYPES[named](value)
 
 
 def _failed(sentence: str) -> ToolReply:

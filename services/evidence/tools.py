@@ -16,6 +16,7 @@ from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 
 SHOWN = 8
+NEAR = 200  # names that a mistyped one is compared with
 LONGEST_SHOWN = 60
 Item = TypeVar("Item")
 
@@ -160,7 +161,7 @@ def the_one(
         raise ToolRefused(f"{what} {shown(prefix)} is not unique ({some}): give more of it")
     listing = list(known)
     some = ", ".join(listing[-SHOWN:]) or "none"
-    raise ToolRefused(f"no {what} {shown(prefix)}: the newest are {some}.{nearest(prefix, listing)}")
+    raise ToolRefused(f"no {what} {shown(prefix)}: the newest are {some}.{nearest(prefix, listing[-NEAR:])}")
 
 
 def page_of(

@@ -11,7 +11,7 @@ from schemas.errors import ToolRefused
 from schemas.fact_check import FactRow
 from schemas.settings import Settings
 from services.evidence.run_facts import KnownEpisode
-from services.journal.index import Event, JournalIndex
+from services.journal.index import Event, JournalIndex, JournalIndexPart
 from services.journal.lineage import TIME_FACTS
 from services.slow_loop.past_runs import PastRun, PastRuns
 
@@ -133,12 +133,7 @@ class RunRows:
         if count == 0:
             first = f": give a time from {iso(self._known[0])} on" if self._known else " yet: ask again later"
             raise ToolRefused(f"the run had begun at no bar by that time{first}")
-        if count == len(self._known):
-            return self.index
-        index = JournalIndex()
-        for event in self.index.events[:count]:
-            index.add(event)
-        return index
+        return JournalIndexPart(self.index, count)
 
 
 def row_of(event: Event) -> FactRow:

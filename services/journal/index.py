@@ -1,11 +1,12 @@
 """The rows of one run by kind and id, payloads parsed: what lineage and the reference check look into."""
 
 import json
+from bisect import bisect_left
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.errors import StoreError
+from schemas.errors import InvariantViolation, StoreError
 from services.journal.chain import JournalRow
 
 FILL_KINDS = ("entry_filled", "scale_out_filled", "exit_filled")
@@ -111,3 +112,43 @@ class JournalIndex:
     def renewals(self, version_hash: str) -> list[Event]:
         """Every renewal of a measure that a playbook version holds, in order."""
         return self._renewals.get(version_hash, [])
+
+
+class JournalIndexPart(JournalIndex):
+    """The first rows of an index, which may grow behind them; a look at a kind costs its rows, not all."""
+
+    def __init__(self, whole: JournalIndex, end: int) -> None:
+        """Take the rows of `whole` before number `end`."""
+        super().__init__()
+        self.events = whole.events[:end]
+        self._whole, self._end = whole, end
+
+    def add(self, event: Event) -> None:
+        """Refuse: rows are added to the whole.
+
+        Raises:
+            InvariantViolation: always.
+        """
+        raise InvariantViolation(f"row {event.row.seq} is added to a part of a journal")
+
+    def get(self, kind: str, key: str | None) -> Event | None:
+        """The event of this kind and id."""
+        found = self._whole.get(kind, key)
+        return found if found is not None and found.row.seq < self._end else None
+
+    def of_kind(self, kind: str) -> list[Event]:
+        """All events of a kind, in order."""
+        if kind not in self._kinds:
+            self._kinds[kind] = self._known(self._whole.of_kind(kind))
+        return self._kinds[kind]
+
+    def versions(self, version_hash: str) -> list[Event]:
+        """Every lifecycle step of one playbook version, in order."""
+        return self._known(self._whole.versions(version_hash))
+
+    def renewals(self, version_hash: str) -> list[Event]:
+        """Every renewal of a measure that a playbook version holds, in order."""
+        return self._known(self._whole.renewals(version_hash))
+
+    def _known(self, events: list[Event]) -> list[Event]:
+        return events[: bisect_left(events, self._end, key=lambda event: event.row.seq)]

@@ -7,7 +7,7 @@ comes into force together. Everything is journalled, so that a replay decides an
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
-from services.plans.rows import PlanRows, WaitingPlan
+from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finished
 from services.plans.sources import PlanSources
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import EventJournal
@@ -31,15 +31,6 @@ from services.slow_loop.shadow_trials import ShadowTrials
 from trading_core.market import Market
 
 AUTO, UNATTENDED = "auto", "unattended"
-
-
-@dataclass(frozen=True)
-class FinishedPlan:
-    """A plan that is over; `made` holds (playbook, version before, version after) of each, in order."""
-
-    state: PlanState
-    plan: ChangePlan
-    made: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -282,9 +273,8 @@ class PlanDesk(Stateful):
         if reasons:
             return self._end(waiting, "approve", by, "stale", reasons, now, told)
         self._rows.decided(waiting, "approve", by, "approved", (), now, told)
-        steps = _phase(plan)
         try:
-            done = self._executor.carry_out(plan, steps, proven, now)
+            done = self._executor.carry_out(plan, plan.due, proven, now)
         except StepFailed as failed:
             return self._failed(waiting, failed, now, started)
         for item in done:
@@ -347,7 +337,7 @@ class PlanDesk(Stateful):
             self._rows.completed(waiting, "failed", 0, now, time.perf_counter())
             self._finish(plan, "failed", made)
             return
-        self.finished[plan.plan_id] = FinishedPlan("awaiting_approval", again, made)
+        self.finished[plan.plan_id] = finished(again, "awaiting_approval", made)
         self._wait_or_act(WaitingPlan(again, waiting.phase + 1, waiting.edited), now)
 
     def _failed(self, waiting: WaitingPlan, failed: StepFailed, now: int, started: float) -> dict[str, Any]:
@@ -361,7 +351,7 @@ class PlanDesk(Stateful):
 
     def _roll_back(self, plan_id: str, by: str, now: int) -> dict[str, Any]:
         started, over = time.perf_counter(), self.finished.get(plan_id)
-        if over is None or over.state != "completed" or not over.made:
+        if over is None or over.state in ("awaiting_approval", "rolled_back") or not over.made:
             state = "awaiting_approval" if over is None else over.state
             reason = "it has made nothing that could be returned"
             return _answer(plan_id, state, (reason,), refused=True)
@@ -369,11 +359,10 @@ class PlanDesk(Stateful):
             moved = self._executor.roll_back(over.made, f"plan {plan_id} was rolled back", now)
         except (ConfigError, InvariantViolation) as error:
             return _answer(plan_id, over.state, (str(error),), refused=True)
-        gone = WaitingPlan(over.plan)
-        self._rows.decided(gone, "rollback", by, "executing", (), now)
+        self._rows.decided(over, "rollback", by, "executing", (), now)
         self._effects.entered(moved, now)
-        self._rows.completed(gone, "rolled_back", len(over.made), now, started)
-        self.finished[plan_id] = FinishedPlan("rolled_back", over.plan)
+        self._rows.completed(over, "rolled_back", len(over.made), now, started)
+        self.finished[plan_id] = replace(over, state="rolled_back", made=())
         self.counters.ended["rolled_back"] += 1
         versions = [version.definition.content_hash for version in moved]
         return _answer(plan_id, "rolled_back", versions=versions)
@@ -395,14 +384,8 @@ class PlanDesk(Stateful):
         return _answer(waiting.plan.plan_id, state, reasons, refused=state not in ("cancelled", "declined"))
 
     def _finish(self, plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> None:
-        self.finished[plan.plan_id] = FinishedPlan(state, plan, made)
+        self.finished[plan.plan_id] = finished(plan, state, made)
         self.counters.ended[state] += 1
-
-
-def _phase(plan: ChangePlan) -> tuple[PlanStep, ...]:
-    """The steps up to the first checkpoint, or all."""
-    ends = [place for place, step in enumerate(plan.steps, 1) if step.checkpoint]
-    return plan.steps[: ends[0]] if ends else plan.steps
 
 
 def _again(step: PlanStep, proven: Mapping[str, Any]) -> Proposed:

@@ -281,13 +281,14 @@ def _approach(steps: Sequence[PlanStep]) -> str:
 
 
 def _risks(steps: Sequence[PlanStep], proposed: Sequence[Proposed]) -> tuple[str, ...]:
+    proven = {item.candidate for item in proposed if item.candidate and item.evidence}
     unproven = [
         step.number
-        for step, item in zip(steps, proposed, strict=False)
+        for step in steps
         if isinstance(step.action, JudgeAction)
         and step.action.kind != "replan"
         and not step.lowers_exposure
-        and not item.evidence
+        and step.candidate not in proven
     ]
     risks = []
     if any(not step.lowers_exposure and step.makes for step in steps):

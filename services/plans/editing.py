@@ -14,6 +14,7 @@ from schemas.settings import JudgeSettings
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 
 FIELDS = ("value", "life_blocks", "checkpoint")
+WHOLE = "a folder is written whole: there is nothing to ask again about, leave the checkpoint out"
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def _demand_edits(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[in
                 f"steps.{number}: the folder of a plan cannot be edited or dropped: cancel the plan and "
                 "make another"
             )
+        if field == "checkpoint" and any(isinstance(other.action, FolderAction) for other in plan.steps):
+            raise ConfigError(f"steps.{number}.checkpoint: {WHOLE}")
         if named.count((number, field)) > 1:
             raise ConfigError(f"steps.{number}.{field} is set twice: give it once")
         if number in drop and (number, field) in named:

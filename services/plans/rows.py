@@ -20,6 +20,24 @@ class WaitingPlan:
     edited: bool = False
 
 
+@dataclass(frozen=True)
+class FinishedPlan:
+    """A plan that is over, without its text; `made` holds (playbook, version before, after) in order."""
+
+    state: PlanState
+    plan_id: str
+    plan_hash: str
+    revision: int
+    length: int
+    made: tuple[tuple[str, str, str], ...] = ()
+
+
+def finished(plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> FinishedPlan:
+    """What is kept of a plan that is over."""
+    length = len(plan.canonical_text())
+    return FinishedPlan(state, plan.plan_id, plan.content_hash, plan.revision, length, made)
+
+
 class PlanRows:
     """Writes them."""
 
@@ -53,7 +71,7 @@ class PlanRows:
 
     def decided(
         self,
-        waiting: WaitingPlan,
+        decided: WaitingPlan | FinishedPlan,
         decision: Decision,
         by: str,
         state: PlanState,
@@ -62,17 +80,18 @@ class PlanRows:
         told: ChangePlan | None = None,
     ) -> None:
         """A decision, and what became of the plan by it; the bytes where they are not those `told` before."""
-        plan = waiting.plan
-        other = told is not None and told.content_hash != plan.content_hash
+        plan = decided.plan if isinstance(decided, WaitingPlan) else None
+        other = plan is not None and told is not None and told.content_hash != plan.content_hash
+        about = _about(decided)
         payload = {
-            "plan_id": plan.plan_id,
-            "plan_hash": plan.content_hash,
-            "revision": plan.revision,
+            "plan_id": about.plan_id,
+            "plan_hash": about.plan_hash,
+            "revision": about.revision,
             "decision": decision,
             "by": by,
             "state": state,
             "reasons": list(reasons),
-            "plan_edited": waiting.edited,
+            "plan_edited": isinstance(decided, WaitingPlan) and decided.edited,
             "plan": plan if other else None,
         }
         self._append(now, "plan_decided", payload)
@@ -99,15 +118,18 @@ class PlanRows:
         }
         self._append(now, "plan_step", payload)
 
-    def completed(self, waiting: WaitingPlan, status: str, done: int, now: int, started: float) -> None:
+    def completed(
+        self, acted: WaitingPlan | FinishedPlan, status: str, done: int, now: int, started: float
+    ) -> None:
         """The end of a phase that acted, with the number of steps carried out."""
+        about = _about(acted)
         payload = {
-            "plan_id": waiting.plan.plan_id,
-            "plan_hash": waiting.plan.content_hash,
-            "phase": waiting.phase,
+            "plan_id": about.plan_id,
+            "plan_hash": about.plan_hash,
+            "phase": acted.phase if isinstance(acted, WaitingPlan) else WaitingPlan.phase,
             "status": status,
-            "plan_edited": waiting.edited,
-            "plan_length": len(waiting.plan.canonical_text()),
+            "plan_edited": isinstance(acted, WaitingPlan) and acted.edited,
+            "plan_length": about.length,
             "tools_used": done,
         }
         self._append(now, "two_phase_phase2_complete", payload, started)
@@ -115,3 +137,7 @@ class PlanRows:
     def _append(self, now: int, kind: str, payload: dict[str, Any], started: float | None = None) -> None:
         elapsed = None if started is None else {"elapsed_ms": round((time.perf_counter() - started) * 1e3, 3)}
         self._journal.append(kind, ts_event=now, known_at=now, payload=payload, telemetry=elapsed)
+
+
+def _about(plan: WaitingPlan | FinishedPlan) -> FinishedPlan:
+    return finished(plan.plan, "awaiting_approval", ()) if isinstance(plan, WaitingPlan) else plan

@@ -58,7 +58,7 @@ def write_playbooks(
         _replace_folder(folder, files)
     except OSError as error:
         raise ConfigError(
-            f"--write {str(folder)!r} cannot be written ({error.strerror}): name another folder"
+            f"{str(folder)!r} cannot be written ({error.strerror}): name another folder"
         ) from error
     return tuple(files)
 
@@ -76,12 +76,34 @@ def written_manifest(folder: Path) -> Mapping[str, Any]:
     return json.loads((folder / MANIFEST).read_text("utf-8")) if folder.is_dir() and _ours(folder) else {}
 
 
+def manifest_time(folder: Path) -> int:
+    """When a folder was written last, wall time in ns."""
+    return (folder / MANIFEST).stat().st_mtime_ns
+
+
 def demand_writable(folder: Path, option: str = "--write") -> None:
     """Refuse a place that `write_playbooks` would refuse, before any work is done for it.
 
     Raises:
-        ConfigError: it is no folder, or it holds something else.
+        ConfigError: it is no folder, it holds something else, or nothing can be put beside it.
     """
+    _demand_place(folder, option)
+    try:
+        with _work_folder(folder):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"{option} {str(folder)!r} cannot be written ({error.strerror}): name another folder"
+        ) from error
+
+
+def _work_folder(folder: Path) -> "tempfile.TemporaryDirectory[str]":
+    """A folder beside it in which it is made before it takes its place."""
+    place = folder.absolute()
+    return tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.")
+
+
+def _demand_place(folder: Path, option: str) -> None:
     if not folder.exists():
         if not folder.absolute().parent.is_dir():
             raise ConfigError(
@@ -108,9 +130,9 @@ def _ours(folder: Path) -> bool:
 
 
 def _replace_folder(folder: Path, files: Mapping[str, str]) -> None:
-    demand_writable(folder)
+    _demand_place(folder, "--write")
     place = folder.absolute()
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as work:
+    with _work_folder(folder) as work:
         made, old = Path(work) / "new", Path(work) / "old"
         made.mkdir()
         for name, text in files.items():

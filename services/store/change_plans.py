@@ -37,6 +37,7 @@ from services.store.tables import change_plans, runs
 
 PREFIX = re.compile(r"[0-9a-f]{1,64}")
 SHOWN = 5
+ENDED_BETWEEN = ("cancelled", "declined", "expired", "stale", "failed")  # steps of before may stand
 DONE = {"completed": "done", "rolled_back": "undone"}  # what each step is when the plan is
 Outcome = tuple[PlanState, tuple[str, ...]]  # what came of it, and why
 
@@ -225,7 +226,8 @@ class ChangePlanRepository(Repository):
         async with self._write() as connection:
             trades = await self._hold(connection, run_id)
             record = (await self._there(connection, run_id, plan_id)).record
-            if record.state != "completed":
+            ended_later = record.phase > 1 and record.state in ENDED_BETWEEN  # behind a checkpoint
+            if record.state != "completed" and not ended_later:
                 raise ConfigError(_not_open(record, "only what was carried out is rolled back"))
             if not trades:
                 raise ConfigError(_no_process(run_id))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json, ns_to_datetime
-from schemas.plan import ChangePlan, FolderAction, PlanState, StepState, Trigger
+from schemas.plan import ChangePlan, FolderAction, PlanState, PlanStep, StepState, Trigger
 from services.store.failures import MEND, StoreDamaged
 from services.store.tables import change_plans
 
@@ -105,6 +106,18 @@ class StoredPlan:
         """Where it writes playbooks; None for a plan of a process that trades."""
         found = (step.action.folder for step in self.plan.steps if isinstance(step.action, FolderAction))
         return next(found, None)
+
+    @property
+    def carried_out(self) -> tuple[tuple[int, PlanStep], ...]:
+        """Steps of earlier phases, behind which the plan asked again, each with the revision that had it."""
+        made_by_edit = {told.revision for told in self.record.decisions if told.decision == EDIT}
+        approved = {told.hash for told in self.record.decisions if told.decision == "approve"}
+        return tuple(
+            (before.revision, step)
+            for before, after in pairwise(self.revisions)
+            if before.content_hash in approved and after.revision not in made_by_edit
+            for step in before.due
+        )
 
     @property
     def hashes(self) -> frozenset[str]:

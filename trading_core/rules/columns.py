@@ -56,7 +56,7 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a number.
         """
-        return self._column(_of_kind(text, "boolean"), s)
+        return self._column(rule_of_kind(text, "boolean"), s)
 
     def number(self, text: str, s: int) -> FloatArray:
         """A level of symbol s: float64 (T,), NaN where unknown or absent. Shared: only read it.
@@ -64,7 +64,7 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a condition.
         """
-        return self._column(_of_kind(text, "number"), s)
+        return self._column(rule_of_kind(text, "number"), s)
 
     def place(self, text: str, s: int) -> Place:
         """Where the column of a rule of either kind stands in `bank`; computed on first use.
@@ -100,7 +100,7 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a number.
         """
-        rule = _of_kind(text, "boolean")
+        rule = rule_of_kind(text, "boolean")
         start, fires, known = self._counts.get((rule.text, s), (0, 0, 0))
         if start > upto:
             start, fires, known = 0, 0, 0
@@ -137,7 +137,12 @@ def _feature(name: str) -> Node:
     return resolve(name).node
 
 
-def _of_kind(text: str, kind: Kind) -> Rule:
+def rule_of_kind(text: str, kind: Kind) -> Rule:
+    """The rule that a text says.
+
+    Raises:
+        RuleError: the text is no rule, or one of the other kind.
+    """
     rule = parse(text)
     if rule.kind != kind:
         raise RuleError(f"rule {text!r} is a {rule.kind}, but a {kind} is needed here")

@@ -172,20 +172,15 @@ def show(
 @app.command("diff")
 def diff(plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: JsonOption = False) -> None:
     """Show what each edit of a change plan has changed."""
-    from services.plans.editing import plan_diff
+    from worker.review.plan_document import diff_lines, revision_changes
 
     stored = run_async(_found(plan, run, db))
-    found: list[dict[str, Any]] = [
-        {"revision": after.revision, "hash": after.content_hash, "changes": plan_diff(before, after)}
-        for before, after in zip(stored.revisions, stored.revisions[1:], strict=False)
-    ]
+    found = revision_changes(stored)
     if json:
         print_json({"plan_id": stored.record.plan_id, "run_id": stored.record.run_id, "revisions": found})
         return
     if not found:
         print_line(f"plan {stored.record.plan_id} was not edited")
-    from worker.review.plan_document import diff_lines
-
     for item in found:
         print_line(f"revision {item['revision']}, hash {item['hash']}")
         for line in diff_lines(item["changes"]):
@@ -294,11 +289,15 @@ async def _approved(plan: str, digits: str, by: str, run: str | None, db: str | 
 
             demand_place(stored.plan)
             versions = await versions_at(store, record.run_id, stored.plan.basis.at)
+            on_newest = stored.plan.report_id is None
+            present = await versions_at(store, record.run_id, None) if on_newest else ()
         who = await _operator(store, record, stored, by)
         approved = await store.plans.approve(record.run_id, stored.record.plan_id, digits, who)
         if approved.state == "executing":
             await store.plans.carry_out(
-                record.run_id, approved.plan_id, lambda plan: carry_out(plan, versions, record.run_id)
+                record.run_id,
+                approved.plan_id,
+                lambda plan: carry_out(plan, versions, record.run_id, present=present),
             )
         return await store.plans.find(stored.record.plan_id, record.run_id)
 

@@ -11,8 +11,8 @@ NAME = PROGRAM = "thinktwice"
 
 
 def stdio_config(arguments: Sequence[str]) -> dict[str, Any]:
-    """A client starts the server itself, with this interpreter."""
-    command = {"command": sys.executable, "args": ["-m", PROGRAM, "mcp", *arguments]}
+    """A client starts the server itself, with this interpreter and no module of the client's folder."""
+    command = {"command": sys.executable, "args": ["-P", "-m", PROGRAM, "mcp", *arguments]}
     return {"mcpServers": {NAME: command}}
 
 

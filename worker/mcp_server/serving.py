@@ -20,6 +20,7 @@ from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
 from schemas.errors import ConfigError
+from worker.mcp_server.connections import HttpConnection
 from worker.operations.endpoint import LOOPBACK_NAMES
 from worker.operations.endpoint_access import most_connections
 from worker.runs.interrupts import hear_stops, nothing_to_lose
@@ -134,6 +135,7 @@ async def serve_http(
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        http=HttpConnection,
         limit_concurrency=most_connections(),
     )
     with _listening(address) as listening:

@@ -1,9 +1,12 @@
 """A change plan as plain data, and as lines for a person who has to decide on it."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from schemas.plan import HASH_DIGITS, PlanStep
+from services.plans.editing import plan_diff
+from services.store.change_plans import ENDED_BETWEEN
 from services.store.plan_records import EDIT
 from worker.pages.figures import shown_time
 
@@ -48,7 +51,8 @@ def document_of(stored: "StoredPlan", revision: int | None = None) -> dict[str, 
     """A plan; an earlier revision as it was shown, with how the plan stands now."""
     record = stored.record
     plan = stored.plan if revision is None else stored.revisions[revision - 1]
-    states = record.steps if plan is stored.plan else {}
+    earlier = {step.number: "done" for number, step in stored.carried_out if number == plan.revision}
+    states: Mapping[int, str] = record.steps if plan is stored.plan else earlier
     payload = plan.payload()
     return summary_of(record) | {
         "revision": plan.revision,
@@ -57,6 +61,11 @@ def document_of(stored: "StoredPlan", revision: int | None = None) -> dict[str, 
         "understanding": plan.understanding,
         "approach": plan.approach,
         "steps": [_step(step, states.get(step.number, "waiting")) for step in plan.steps],
+        "carried_out": [
+            {"revision": number, **_step(step, "undone" if record.state == "rolled_back" else "done")}
+            for number, step in stored.carried_out
+            if number < plan.revision
+        ],
         "risks": list(plan.risks),
         "expected_outcome": plan.expected_outcome,
         "basis": payload["basis"],
@@ -91,6 +100,8 @@ def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[st
     yield f"plan {record.plan_id} of run {record.run_id}, revision {document['revision']}: {_state(record)}"
     yield document["understanding"]
     yield document["approach"]
+    for step in document["carried_out"]:
+        yield f"{step['state']} in revision {step['revision']}: {step['number']}. {step['effect']}"
     for step in document["steps"]:
         yield from _step_lines(step)
     yield from (f"risk: {risk}" for risk in document["risks"])
@@ -105,9 +116,21 @@ def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[st
     yield f"expires {shown_time(record.expires_at)}"
     yield from (f"because: {reason}" for reason in record.reasons)
     if document["revision"] == record.revision:
-        yield from next_lines(record)
+        yield from next_lines(record, between=bool(document["carried_out"]))
     else:
         yield f"its newest revision is {record.revision}: thinktwice plans show {record.plan_id}"
+
+
+def revision_changes(stored: "StoredPlan") -> list[dict[str, Any]]:
+    """What each revision has changed: {revision, hash, changes}; steps that were carried out are told so."""
+    found = []
+    for before, after in pairwise(stored.revisions):
+        done = [step for number, step in stored.carried_out if number == before.revision]
+        rest = before.model_copy(update={"steps": before.steps[len(done) :]})
+        changes = [{"step": step.number, "field": "state", "from": "waiting", "to": "done"} for step in done]
+        changes += plan_diff(rest, after)
+        found.append({"revision": after.revision, "hash": after.content_hash, "changes": changes})
+    return found
 
 
 def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:
@@ -116,14 +139,14 @@ def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  step {change['step']}: {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
 
 
-def next_lines(record: "PlanRecord") -> Iterator[str]:
-    """What can be typed now."""
+def next_lines(record: "PlanRecord", *, between: bool) -> Iterator[str]:
+    """What can be typed now; `between`: phases before have carried out steps."""
     if record.state == "awaiting_approval":
         yield f"Next: thinktwice plans approve {record.plan_id} --hash {record.hash[:HASH_DIGITS]}"
         yield f"      or plans edit, or thinktwice plans cancel {record.plan_id}"
     elif record.state == "approved":
         yield f"Next: thinktwice plans show {record.plan_id}"
-    elif record.state == "completed":
+    elif record.state == "completed" or (between and record.state in ENDED_BETWEEN):
         yield f"Next: thinktwice plans rollback {record.plan_id} takes it back"
 
 

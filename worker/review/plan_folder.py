@@ -1,16 +1,16 @@
 """A change plan of a run that is over, carried out: its playbooks as files, written whole and once."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from schemas.plan import ChangePlan, FolderAction, PlanState
-from schemas.playbook import PlaybookVersion
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised
-from services.playbooks.writing import demand_writable, written_manifest
+from services.playbooks.writing import demand_writable, manifest_time, written_manifest
 from worker.review.playbook_files import in_force, renewed, version_of, write_in_force
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ KINDS = frozenset({"playbook_version", "measure_renewed"})
 Outcome = tuple[PlanState, tuple[str, ...]]
 
 
-async def versions_at(store: "Store", run_id: str, at: int) -> tuple[PlaybookVersion, ...]:
-    """Every version of a run as it stood at a time, ns."""
+async def versions_at(store: "Store", run_id: str, at: int | None) -> tuple[PlaybookVersion, ...]:
+    """Every version of a run as it stood at a time, ns; None: at its newest row."""
     history: list[PlaybookVersion] = []
     async for row in store.journal.rows(run_id, kinds=KINDS, until=at):
         payload = json.loads(row.payload)
@@ -45,7 +45,12 @@ def demand_place(plan: ChangePlan) -> None:
 
 
 def carry_out(
-    plan: ChangePlan, versions: Sequence[PlaybookVersion], run_id: str, *, known_at: int | None = None
+    plan: ChangePlan,
+    versions: Sequence[PlaybookVersion],
+    run_id: str,
+    *,
+    present: Sequence[PlaybookVersion] = (),
+    known_at: int | None = None,
 ) -> Outcome:
     """Write the playbooks that a plan makes, unless a process that died has written them already.
 
@@ -53,11 +58,14 @@ def carry_out(
         plan: as approved.
         versions: of the run as of the plan's basis.
         run_id: the run.
+        present: of the run as it is now, of a plan that was made on its newest row.
         known_at: ns, where the versions are those that its steps had made by then; None: as of the basis.
     """
     if _written(plan) == _mark(plan):
         return "completed", ()
-    stale = () if known_at is not None else _changed_since(plan, versions)
+    stale: tuple[str, ...] = ()
+    if known_at is None:
+        stale = (*_changed_since(plan, versions), *_gone_on(versions, present), *_written_since(plan))
     if stale:
         return "stale", stale
     at = plan.basis.at if known_at is None else known_at
@@ -65,10 +73,19 @@ def carry_out(
 
 
 def roll_back(plan: ChangePlan, versions: Sequence[PlaybookVersion], run_id: str) -> Outcome:
-    """Write the playbooks of before the plan into its folder."""
-    mark = _mark(plan) | {"rolled_back": True}
-    if _written(plan) == mark:
+    """Write the playbooks of before the plan into its folder.
+
+    Raises:
+        ConfigError: somebody else has written there since.
+    """
+    mark, there = _mark(plan) | {"rolled_back": True}, written_manifest(folder_of(plan))
+    if there.get("plan") == mark:
         return "rolled_back", ()
+    if there and there.get("plan") != _mark(plan):
+        where = str(folder_of(plan))
+        raise ConfigError(
+            f"plan {plan.plan_id} is not rolled back: {_holder(there)} stands in {where!r} since"
+        )
     return _write(plan, versions, (run_id, plan.basis.at), mark, "rolled_back")
 
 
@@ -92,16 +109,46 @@ def with_made(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[Pl
 
 def _changed_since(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
     """Playbooks of the plan that are in force in other versions than those it was made for."""
-    active = {
-        version.definition.id: version.definition
-        for version in versions
-        if version.state is VersionState.ACTIVE
-    }
+    active = _active(versions)
     return tuple(
         f"{name} version {stood.definition.version} was in force when it was made, now another is"
         for name, stood in plan.basis.versions.items()
         if name not in active or active[name].content_hash != stood.version_hash
     )
+
+
+def _gone_on(versions: Sequence[PlaybookVersion], present: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+    """What a run that went on has changed since."""
+    then, now = _active(versions), _active(present)
+    return tuple(
+        f"{name} version {now[name].version} is in force: the run has gone on since the plan was made"
+        for name in sorted(now)
+        if name not in then or then[name].content_hash != now[name].content_hash
+    )
+
+
+def _active(versions: Sequence[PlaybookVersion]) -> dict[str, PlaybookDefinition]:
+    return {
+        version.definition.id: version.definition
+        for version in versions
+        if version.state is VersionState.ACTIVE
+    }
+
+
+def _written_since(plan: ChangePlan) -> tuple[str, ...]:
+    """Whether its folder was written after the plan was made: its playbooks would be lost unseen."""
+    folder = folder_of(plan)
+    there = written_manifest(folder)
+    if not there or manifest_time(folder) <= plan.made_at:
+        return ()
+    return (f"{_holder(there)} was written to {str(folder)!r} since it was made",)
+
+
+def _holder(manifest: Mapping[str, Any]) -> str:
+    """Whose playbooks a folder holds."""
+    named = manifest.get("plan")
+    plan_id = named.get("plan_id") if isinstance(named, Mapping) else None
+    return "another writer" if plan_id is None else f"plan {plan_id}"
 
 
 def _write(

@@ -12,6 +12,7 @@ from schemas.plan import ChangePlan, RefusedStep, Trigger
 from schemas.settings import Settings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.plans.editing import WHOLE
 from services.store.change_plans import Operator
 from worker.review.change_texts import read_change
 from worker.review.plan_facts import read_plan_facts
@@ -100,8 +101,10 @@ def drafted(
     """A plan; of a run that is over it waits in wall time.
 
     Raises:
-        ConfigError: nothing is left to do (`empty_plan`), with each refusal.
+        ConfigError: nothing is left to do (`empty_plan`), with each refusal; a checkpoint before a folder.
     """
+    if asked.folder is not None and any(item.checkpoint for item in proposed):
+        raise ConfigError(f"run {asked.run.run_id} is over: {WHOLE}")
     waits = facts.expires_at - facts.at
     later = [item for item in proposed if asked.folder is not None and item.action.kind in NEED_A_PROCESS]
     made = draft(

@@ -14,7 +14,7 @@ from schemas.errors import ConfigError, RuleError
 from schemas.settings import Settings
 from trading_core.bars import BarSeries
 from trading_core.research.simulation import SimulationResult, simulate
-from trading_core.rules import parse
+from trading_core.rules.columns import rule_of_kind
 from worker.feeds.selected_bars import load_bars
 
 
@@ -29,7 +29,7 @@ def main() -> None:
         _say(answers, {"broke": True})
         return
     try:
-        parse(request["rule"]["entry"])
+        rule_of_kind(request["rule"]["entry"], "boolean")
         _say(answers, described(bars))
         sys.stdin.readline()
         _say(answers, traded(bars, request["rule"], settings))

@@ -30,6 +30,8 @@ MOST_BARS = 250_000
 MOST_SECONDS = 120.0
 LONGEST_LINE = 1_000_000
 STEPS = 3.0
+# -P: a folder `worker` where the server was started is not this one.
+PROCESS = (sys.executable, "-P", "-m", f"{__package__}.rule_process")
 BY_RULE = "rule"  # in place of a set of playbooks
 TRADED = ("symbol", "entry", "direction", "stop_pct", "target_pct", "time_stop_bars")
 
@@ -73,7 +75,7 @@ class RuleTrials:
 
     async def _traded(self, request: dict[str, Any], progress: ToolProgress) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", f"{__package__}.rule_process"),
+            *PROCESS,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

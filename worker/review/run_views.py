@@ -14,6 +14,7 @@ from services.evidence.tool_arguments import LATEST
 from services.evidence.tools import shown
 from services.evidence_tools.run_view import RunRows, RunView, iso
 from services.journal.index import Event
+from worker.runs.garbage import much_was_read
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
@@ -78,8 +79,9 @@ class RunViews:
             rows = await self._read(record)
             key = record.run_id, len(rows.index.events), moment
             if key not in self._views:
-                known_at = rows.known_at if moment is None else moment
-                view = RunView(record.run_id, rows.until(moment), known_at, self._settings_of(record))
+                index = rows.until(moment)
+                known_at = rows.known_at if moment is None else min(moment, rows.known_at)
+                view = RunView(record.run_id, index, known_at, self._settings_of(record))
                 self._views[key] = view
                 _forget(self._views, MOST_VIEWS)
             self._views.move_to_end(key)
@@ -97,6 +99,7 @@ class RunViews:
                     rows.add(Event(row, json.loads(row.payload)))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise StoreError(f"row {row.seq} ({row.kind}) is not what was written") from error
+            much_was_read(len(rows.index.events) - have)
         return rows
 
     def _settings_of(self, record: "RunRecord") -> Settings | None:

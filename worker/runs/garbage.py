@@ -19,3 +19,9 @@ def all_is_loaded() -> None:
     if gc.get_threshold()[0] == COLLECT_WHILE_LOADING_AT:
         gc.freeze()
         gc.set_threshold(COLLECT_AT)
+
+
+def much_was_read(rows: int) -> None:
+    """Leave many rows that stay out of every collection: one over a million of them takes seconds."""
+    if rows >= COLLECT_AT:
+        gc.freeze()

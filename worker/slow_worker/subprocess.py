@@ -22,7 +22,8 @@ from worker.slow_worker.ports import Clock
 from worker.slow_worker.slot_runner import MOST_ATTEMPTS
 from worker.slow_worker.subprocess_main import LONGEST_LINE, LookingJob
 
-COMMAND = (sys.executable, "-m", f"{__package__}.subprocess_main")
+# -P: a folder `worker` where the command was typed is not this one.
+COMMAND = (sys.executable, "-P", "-m", f"{__package__}.subprocess_main")
 # A library that computes on every core would take them all from the bars.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 END_S = 10.0

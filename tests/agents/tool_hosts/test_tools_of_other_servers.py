@@ -172,6 +172,29 @@ def test_crash_lie_and_flood_each_end_one_call():
     assert f"ask for less than {LONGEST_ANSWER:,}" in flooded.text
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}},
+        {
+            "type": "object",
+            "$defs": {
+                "d0": {"type": "object"},
+                **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 40)},
+            },
+            "$ref": "#/$defs/d39",
+        },
+    ],
+    ids=["pattern", "references"],
+)
+def test_schema_that_takes_for_ever_to_check_holds_nothing_up(schema):
+    async def answers(params):
+        return types.CallToolResult(content=[], structured_content={"text": "a" * 60 + "!"})
+
+    reply = with_tools(server([tool(output=schema)], answers), lambda host: host.call("quote", {}))
+    assert reply.content == {"text": "a" * 60 + "!"}
+
+
 def test_orders_in_an_answer_stay_data_on_one_line():
     async def orders(params):
         return types.CallToolResult(content=[types.TextContent(text=ORDER)])
@@ -205,6 +228,13 @@ def test_server_that_dies_in_a_call_ends_that_call_alone():
     for reply in with_tools(target, twice):
         assert reply.is_error
         assert "desk" in reply.text
+
+
+def test_server_writes_nothing_to_the_terminal(capfd):
+    words = "import sys; sys.stderr.write('\\x1b]0;mine\\x07'); sys.exit(1)"
+    gone = StdioServerParameters(command=sys.executable, args=["-c", words])
+    assert with_tools(gone, names, deadline_s=5) == []
+    assert "mine" not in capfd.readouterr().err
 
 
 def test_target_carries_the_token_of_its_variable():

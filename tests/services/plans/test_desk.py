@@ -1,5 +1,6 @@
 """Plans of a run: they wait, are held against the present, run once or not at all, and leave their rows."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -218,11 +219,44 @@ def test_desk_rollback_returns_every_playbook_to_its_earlier_hash(world: DeskWor
     assert world.decide(plan, "rollback")["outcome"] == "refused"
 
 
+@pytest.mark.parametrize("end", ["cancel", "expiry"])
+def test_desk_rollback_takes_back_what_stands_of_a_plan_that_ended_behind_a_checkpoint(
+    world: DeskWorld, end: str
+) -> None:
+    before = world.in_force().content_hash
+    plan = world.plan(replace(risk(0.008), checkpoint=True), risk(0.008, OTHER))
+    world.decide(plan)
+    assert world.decide(plan, "rollback")["outcome"] == "refused", "it waits: it can be cancelled first"
+    if end == "cancel":
+        world.decide(plan, "cancel")
+    else:
+        world.desk.expire(world.desk.waiting[plan.plan_id].plan.expires_at)
+    assert world.in_force().risk_fraction == 0.008
+    assert world.decide(plan, "rollback")["state"] == "rolled_back"
+    assert world.in_force().content_hash == before
+    assert world.decide(plan, "rollback")["outcome"] == "refused"
+
+
 def test_desk_plan_without_steps_is_a_refusal(world: DeskWorld) -> None:
     facts = world.desk.facts(world.now)
     made = draft([risk(0.5)], facts, "text", understanding="too much")
     assert isinstance(made, EmptyPlan)
     assert [refusal.code for refusal in made.refused] == ["risk_out_of_bounds"]
+
+
+def test_desk_keeps_no_text_of_a_plan_that_is_over(world: DeskWorld) -> None:
+    plan = world.plan(risk(0.008), risk(0.006, OTHER))
+    world.decide(plan)
+    assert len(plan.canonical_text()) > 10_000
+    assert len(json.dumps(world.desk.state()["finished"])) < 1_000
+    other = desk_world(approval="ask")
+    other.session.slow_loop.plans.restore(world.desk.state())
+    assert other.desk.finished == world.desk.finished
+
+
+def test_risk_of_a_step_without_evidence_is_told_though_another_was_refused(world: DeskWorld) -> None:
+    refused = replace(risk(0.5), candidate="c" * 64, evidence={"n": 30})
+    assert "No trade on paper has proven step 1" in " ".join(world.plan(refused, risk(0.008)).risks)
 
 
 def test_desk_state_goes_on_where_it_stood(world: DeskWorld) -> None:

@@ -10,11 +10,21 @@ from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.failures import StoreDamaged
 from services.store.tables import change_plans
-from tests.services.store.plans import DAY, EXPIRES, MADE, PlanJournal, change_plan, edited, folder_plan
+from tests.services.store.plans import (
+    DAY,
+    EXPIRES,
+    MADE,
+    PlanJournal,
+    change_plan,
+    edited,
+    folder_plan,
+    risk_step,
+)
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import of_store
 from tests.services.store.test_migrations import old_store
 from tests.services.store.test_operator_requests import with_run
+from worker.review.plan_document import document_of, plan_lines, revision_changes
 
 PLAN = change_plan()
 OVER = folder_plan()
@@ -278,6 +288,41 @@ def test_rollback_is_asked_of_a_run_that_trades_and_only_of_what_was_carried_out
         return asked.payload["decision"], asked.payload["hash"]
 
     assert with_run(address, scenario) == ("rollback", PLAN.content_hash)
+
+
+def test_steps_before_a_checkpoint_are_shown_and_can_be_rolled_back_when_the_rest_is_cancelled(address):
+    first = risk_step().model_copy(update={"checkpoint": True})
+    plan = change_plan(steps=(first, risk_step(2, 0.001)))
+    rest = edited(plan)
+
+    async def scenario(store, run_id):
+        told = PlanJournal()
+        told.drafted(plan)
+        told.decided(plan)
+        told.step(plan)
+        told.ended(plan, "awaiting_approval")
+        told.drafted(rest)
+        await store.journal.append(run_id, await told.rows())
+        waits = await store.plans.find(plan.plan_id, run_id)
+        with pytest.raises(ConfigError, match="only what was carried out"):
+            await store.plans.ask_rollback(run_id, plan.plan_id, BOB)
+        await store.plans.cancel(run_id, plan.plan_id, BOB)
+        await store.plans.ask_rollback(run_id, plan.plan_id, BOB)
+        return waits, await store.plans.find(plan.plan_id, run_id), await store.operator.waiting(run_id)
+
+    waits, cancelled, asked = with_run(address, scenario)
+    document = document_of(waits)
+    assert [(step["revision"], step["number"], step["state"]) for step in document["carried_out"]] == [
+        (1, 1, "done")
+    ]
+    assert [(step["number"], step["state"]) for step in document["steps"]] == [(1, "waiting")]
+    assert "done in revision 1: 1. risks 0.0025" in list(plan_lines(waits, document))
+    assert [step["state"] for step in document_of(waits, 1)["steps"]] == ["done", "waiting"]
+    (change,) = revision_changes(waits)
+    assert change["changes"] == [{"step": 1, "field": "state", "from": "waiting", "to": "done"}]
+    lines = list(plan_lines(cancelled, document_of(cancelled)))
+    assert lines[-1] == f"Next: thinktwice plans rollback {plan.plan_id} takes it back"
+    assert [request.payload["decision"] for request in asked] == ["cancel", "rollback"]
 
 
 def test_journal_moves_a_plan_through_its_states_once(address):

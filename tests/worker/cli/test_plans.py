@@ -8,6 +8,7 @@ import pytest
 
 from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
+from services.playbooks.measures import revised
 from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
 from tests.worker.planted_store import world
 from worker.review import plan_folder, playbook_files
@@ -173,6 +174,51 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
     assert only["plan_id"] == gone["plan_id"]
 
 
+def test_plan_of_a_folder_has_no_checkpoint_that_nobody_would_ask_at(planted):
+    plan = made(planted)
+    told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.checkpoint=true")
+    assert "a folder is written whole" in told
+    text = f"{RISK}; checkpoint; set the risk of mean_reversion to 0.3 %"
+    told = planted.complaint("plans", "make", "--text", text, "--run", "latest", "--into", "books")
+    assert "leave the checkpoint out" in told
+
+
+def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
+    first, second = made(planted), made(planted, "set the risk of buys_strength to 0.1 %")
+    approve(planted, first)
+    refused = planted.run("plans", "approve", second["plan_id"], "--hash", second["hash"], "--json")
+    assert refused.exit_code == 1
+    stale = json.loads(refused.stdout)
+    assert stale["state"] == "stale"
+    assert f"plan {first['plan_id']} was written to " in stale["reasons"][0]
+    assert risk_of(planted) == 0.002
+    third = made(planted, "set the risk of buys_strength to 0.1 %")
+    approve(planted, third)
+    told = planted.complaint("plans", "rollback", first["plan_id"])
+    assert f"plan {third['plan_id']} stands in " in told
+    assert risk_of(planted) == 0.001
+    assert answered(planted, "plans", "show", first["plan_id"])["state"] == "completed"
+
+
+def test_plan_of_a_run_that_has_gone_on_since_is_stale(planted, monkeypatch):
+    plan = made(planted)
+    stood = plan_folder.versions_at
+
+    async def gone_on(store, run_id, at):
+        versions = await stood(store, run_id, at)
+        if at is not None:
+            return versions
+        other = next(version for version in versions if version.definition.id == "mean_reversion")
+        moved = revised(other, definition=revised(other.definition, version=9, risk_fraction=0.001))
+        return tuple(moved if version is other else version for version in versions)
+
+    monkeypatch.setattr(plan_folder, "versions_at", gone_on)
+    refused = planted.run("plans", "approve", plan["plan_id"], "--hash", plan["hash"], "--json")
+    assert (refused.exit_code, json.loads(refused.stdout)["state"]) == (1, "stale")
+    assert "mean_reversion version 9 is in force: the run has gone on" in refused.stdout
+    assert not (planted.folder / "books").exists()
+
+
 def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypatch):
     plan = made(planted)
     write = playbook_files.write_in_force
@@ -203,6 +249,15 @@ def test_folder_that_cannot_be_written_leaves_the_plan_as_it_waits(planted):
     told = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
     assert "holds other files" in told
     assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "awaiting_approval"
+
+
+def test_folder_that_cannot_be_made_is_told_before_a_plan_is(planted, monkeypatch):
+    def refuses(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("services.playbooks.writing.tempfile.TemporaryDirectory", refuses)
+    told = planted.complaint("plans", "make", "--text", RISK, "--run", "latest", "--into", "books")
+    assert "--into 'books' cannot be written (Permission denied): name another folder" in told
 
 
 def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):

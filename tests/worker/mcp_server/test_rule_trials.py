@@ -82,6 +82,7 @@ def test_bad_rule_is_refused_and_is_no_trial(stores):
     for rule, said in (
         ({"entry": "close >"}, "close >"),
         ({"entry": "close > nothing_12"}, "nothing_12"),
+        ({"entry": "close"}, "is a number, but a boolean is needed here"),
         ({**RULE, "symbol": "IBN"}, "Did you mean 'IBM'?"),
         ({**RULE, "stop_pct": 2}, "stop_pct 2"),
     ):

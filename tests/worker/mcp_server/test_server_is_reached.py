@@ -9,16 +9,21 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from services.evidence.tools import TOOLS
 from tests.worker.evidence_stores import CLOCK, server_of
+from worker.cli import mcp as mcp_command
 from worker.mcp_server.serving import HttpAddress, http_app
+from worker.review.rule_trial import PROCESS
+from worker.slow_worker.subprocess import COMMAND
 
 TOKEN = "0123456789abcdef" * 4
 HEAVY = """
@@ -179,6 +184,28 @@ def test_signal_ends_the_server_in_one_line(stored, words, signum, code):
         assert process.stderr.read() == f"thinktwice: stopped by {signum.name}\n"
 
 
+def test_connections_that_ask_nothing_keep_nobody_out(stored):
+    words = [sys.executable, "-m", "worker.cli", "mcp", "--transport", "http", "--port", "0"]
+    few = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh"]  # room for 16 connections
+    with subprocess.Popen(
+        [*few, *words, "--db", f"sqlite:///{stored}"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            url = process.stderr.readline().split()[2]
+            port = int(url.rpartition(":")[2].partition("/")[0])
+            silent = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(40)]
+            for held in silent:
+                held.sendall(b"POST /mcp HTTP/1.1\r\n")
+            accept = {"accept": "application/json, text/event-stream"}
+            assert httpx2.post(url, json=INITIALIZE, headers=accept, timeout=30).status_code == 200
+            for held in silent:  # each is closed
+                with held, suppress(ConnectionResetError):
+                    assert held.recv(1) == b""
+        finally:
+            process.terminate()
+
+
 def test_port_that_is_taken_is_told_with_the_next_step(shell, stored):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -226,7 +253,8 @@ def test_printed_configuration_starts_the_server(shell, stored):
     shutil.copy(stored, shell.folder / "thinktwice.db")
     printed = json.loads(shell.run("mcp", "config", "--run", "latest", "--at", CLOCK).stdout)
     entry = printed["mcpServers"]["thinktwice"]
-    assert entry["args"][3:5] == ["--db", f"sqlite:///{shell.folder}/thinktwice.db"]
+    at = entry["args"].index("--db")
+    assert entry["args"][at : at + 2] == ["--db", f"sqlite:///{shell.folder}/thinktwice.db"]
 
     async def scenario():
         server = StdioServerParameters(command=entry["command"], args=entry["args"], cwd="/")
@@ -234,6 +262,35 @@ def test_printed_configuration_starts_the_server(shell, stored):
             return (await client.call_tool("episodes", {"limit": 1})).structured_content["known_at"]
 
     assert asyncio.run(scenario()).startswith(CLOCK)
+
+
+def test_connection_that_the_command_opens_cannot_write(shell, stored, monkeypatch):
+    refused, opened = [], mcp_command.opened_views
+
+    async def tried(store, run, at):
+        with pytest.raises(DBAPIError, match=r"readonly|attempt to write"):
+            async with store._engine.begin() as connection:
+                await connection.execute(text("update runs set name = 'mine'"))
+        refused.append(store.url)
+        return await opened(store, run, at)
+
+    async def left(server):
+        """The client is gone already."""
+
+    monkeypatch.setattr(mcp_command, "opened_views", tried)
+    monkeypatch.setattr("worker.mcp_server.serving.serve_stdio", left)
+    assert shell.run("mcp", "--db", f"sqlite:///{stored}").exit_code == 0
+    assert refused == [f"sqlite:///{stored}"]
+
+
+def test_packages_of_the_folder_that_a_client_works_in_are_not_run(shell, tmp_path):
+    for name in ("worker", "services", "schemas"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("open('ran', 'w').close()\n", "utf-8")
+    entry = json.loads(shell.run("mcp", "config").stdout)["mcpServers"]["thinktwice"]
+    for command in ([entry["command"], *entry["args"][:3], "--help"], [*PROCESS, "--help"], [*COMMAND]):
+        subprocess.run(command, cwd=tmp_path, input="", capture_output=True, text=True, timeout=60)
+        assert not (tmp_path / "ran").exists(), command
 
 
 def test_configuration_holds_no_password(shell):

@@ -1,6 +1,7 @@
 """The evidence tools through the SDK's own client, in memory: what they answer, refuse and never change."""
 
 import asyncio
+import gc
 import hashlib
 import json
 import sqlite3
@@ -8,7 +9,11 @@ import sqlite3
 import pytest
 from mcp import Client
 
+from schemas.errors import InvariantViolation
 from services.evidence.tools import TOOLS
+from services.evidence_tools.run_view import RunRows
+from services.journal.chain import JournalRow
+from services.journal.index import Event
 from services.store.tables import metadata
 from tests.worker.evidence_stores import CLOCK, client_of, server_of
 from worker.cli.console import time_option
@@ -296,6 +301,47 @@ def test_run_in_progress_is_answered_as_of_its_newest_row(stored, tmp_path):
     assert time_option(half["known_at"], "") == whole[held - 1][known]
     assert time_option(rest["known_at"], "") == whole[-1][known]
     assert half["figures"]["trades"] < rest["figures"]["trades"] == len(rows_of(stored, "episode"))
+
+
+def test_moment_after_the_newest_row_is_that_row(stored):
+    async def scenario():
+        async with client_of(stored) as client:
+            moments = (None, "2030-01-01", "9999-12-31T23:59:59-14:00")
+            return [await client.call_tool("episodes", {"limit": 1, "at": at}) for at in moments]
+
+    now, later, latest = asyncio.run(scenario())
+    assert not latest.is_error
+    assert now.content[0].text == later.content[0].text == latest.content[0].text
+
+
+def test_rows_that_were_read_are_walked_over_by_no_collection(stored, monkeypatch):
+    monkeypatch.setattr("worker.runs.garbage.COLLECT_AT", 100)
+
+    async def scenario():
+        async with client_of(stored) as client:
+            await client.call_tool("market_snapshot", {})
+
+    before = gc.get_freeze_count()
+    asyncio.run(scenario())
+    assert gc.get_freeze_count() > before
+    gc.unfreeze()
+
+
+def test_view_of_a_moment_does_not_grow_with_the_run():
+    rows = RunRows()
+    for seq in range(6):
+        row = JournalRow(seq, seq, seq, "genesis" if seq == 0 else "entry_filled", None, "{}", None, "", "")
+        rows.add(Event(row, {"fill_id": f"f{seq}"}))
+        if seq == 3:
+            views = [rows.until(None), rows.until(2)]
+    for view, last in zip(views, (3, 2), strict=True):
+        assert [event.row.seq for event in view.events] == list(range(last + 1))
+        assert [event.row.seq for event in view.of_kind("entry_filled")] == list(range(1, last + 1))
+        assert view.get("entry_filled", "f2") is not None
+        assert view.get("entry_filled", "f4") is None
+        assert view.fills("f5") == []
+        with pytest.raises(InvariantViolation):
+            view.add(rows.index.events[5])
 
 
 def test_fifty_clients_at_once_get_the_answers_that_each_alone_gets(stored):
