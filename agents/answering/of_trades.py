@@ -82,6 +82,8 @@ def of_gate(reply: Reply) -> Iterator[Statement]:
     detailed = len(clusters) <= 1
     for cluster in clusters[:MOST_CLUSTERS]:
         yield from _detailed(reply, cluster) if detailed else [_brief(reply, cluster)]
+    if not detailed and not any(cluster["grade"] in PROVEN for cluster in clusters):
+        yield reply.told("None of these is proven, so what they made so far may be noise.", Part.PROOF)
 
 
 def _brief(reply: Reply, cluster: Mapping[str, Any]) -> Statement:

@@ -12,6 +12,7 @@ from contextlib import closing
 import pytest
 
 from agents.answering import rules
+from agents.answering.of_trades import of_episodes
 from agents.answering.statements import Part, Reply, Statement
 from services.text.claims import sentences
 from tests.worker.cli.terminals import in_terminal
@@ -68,7 +69,7 @@ def test_every_figure_of_an_answer_names_a_row_that_the_journal_shows(desk, ques
     told = asked(desk, question)
     assert list(told) == FIELDS
     assert (told["status"], told["run_id"], told["plan_id"]) == ("answered", "r0001", None)
-    rows = {}
+    rows: dict[int, str] = {}
     for kind in {citation["kind"] for citation in told["citations"]}:
         lines = desk.run("journal", "r0001", "--kind", kind, "--jsonl").stdout.splitlines()
         rows |= {row["seq"]: row["kind"] for row in map(json.loads, lines)}
@@ -112,7 +113,7 @@ def test_false_sentence_is_struck_and_its_claim_told(desk, monkeypatch):
     def lies(reply: Reply):
         yield Statement("channel_breakout lost 999 trades.", reply.rows, Part.WHAT)
         yield reply.told("The close of IBM was 4321.5.", Part.WHAT)
-        yield from rules.of_episodes(reply)
+        yield from of_episodes(reply)
 
     monkeypatch.setitem(rules.TELLERS, "episodes", lies)
     told = asked(desk, QUESTIONS[0])

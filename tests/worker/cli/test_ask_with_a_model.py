@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from contextlib import contextmanager
+from typing import Any
 
 import mcp.client.stdio  # noqa: F401 - binds stderr when it is imported: before a runner replaces it
 import pytest
@@ -67,7 +68,7 @@ def desk(shell, stored):
 @contextmanager
 def saying(monkeypatch, **replies):
     """A model that answers by what it is asked for: plan, score, or write."""
-    servers = []
+    servers: list[Any] = []
 
     def said():
         body = json.dumps(servers[0].requests[-1][1])
