@@ -49,7 +49,11 @@ def build_engine(
         raise InvariantViolation(f"store {url.text} has neither a server nor a file")
     watch = FileWatch(url.path)
     factory = partial(_opened, watch, url.path if create else None)
-    file_args = {"timeout": timeout_s, "isolation_level": None, "factory": factory}
+    from services.store.sqlite_driver import connected  # loads what few commands need
+
+    file_args = {
+        "timeout": timeout_s, "isolation_level": None, "factory": factory, "async_creator_fn": connected,
+    }  # fmt: skip
     engine = create_async_engine(address, connect_args=file_args)
     prepared = _reading_only if read_only else _journal_mode if create else _foreign_keys
     event.listen(engine.sync_engine, "connect", prepared)
