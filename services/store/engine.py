@@ -135,4 +135,5 @@ def _journal_mode(connection: Any, record: Any) -> None:
 def _begin(connection: Connection) -> None:
     # A deferred transaction that reads and then writes fails at once when another process wrote in between.
     writes = connection.get_execution_options().get(WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    driver: Any = connection.connection.driver_connection
+    driver.begin("BEGIN IMMEDIATE" if writes else "BEGIN")

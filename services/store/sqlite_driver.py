@@ -25,6 +25,16 @@ class StoreConnection(aiosqlite.Connection):
         super().__init__(connector, PAGE_ROWS)
         self._thread.daemon = True  # one that waits for a lock keeps no process from ending
         self._is_over = False
+        self._beginning: tuple[str, ...] = ()
+
+    def begin(self, text: str) -> None:
+        """Have a transaction begin with the next statement."""
+        self._beginning = (text,)
+
+    def begun(self) -> tuple[str, ...]:
+        """What the next statement has to begin with, once."""
+        beginning, self._beginning = self._beginning, ()
+        return beginning
 
     def cursor(self) -> "Statement":  # type: ignore[override]  # nothing is asked before the statement
         """A statement to be."""
@@ -36,11 +46,13 @@ class StoreConnection(aiosqlite.Connection):
 
     async def commit(self) -> None:
         """End the transaction."""
+        self._beginning = ()
         await super().commit()
         self._is_over = True
 
     async def rollback(self) -> None:
         """Give up the transaction; SQLAlchemy asks for it behind every commit, too, where there is none."""
+        self._beginning = ()
         if not self._is_over:
             await super().rollback()
             self._is_over = True
@@ -50,7 +62,7 @@ class Statement(aiosqlite.Cursor):
     """A statement with its rows, or with the first of many."""
 
     def __init__(self, connection: StoreConnection) -> None:
-        self._conn = connection
+        self._conn: StoreConnection = connection
         self._rows: list[Any] = []
         self._has_more = False
 
@@ -63,7 +75,8 @@ class Statement(aiosqlite.Cursor):
         return await self._run(sqlite3.Cursor.executemany, sql, parameters)
 
     async def _run(self, *given: Any) -> "Statement":
-        told = await self._execute(_ran, self._conn._conn, *given)  # type: ignore[no-untyped-call]
+        connection = self._conn
+        told = await connection._execute(_ran, connection._conn, connection.begun(), *given)
         self._cursor, self._rows, self._has_more = told
         return self
 
@@ -90,10 +103,12 @@ class Statement(aiosqlite.Cursor):
 
 
 def _ran(
-    database: sqlite3.Connection, run: Callable[..., Any], *given: Any
+    database: sqlite3.Connection, beginning: Sequence[str], run: Callable[..., Any], *given: Any
 ) -> tuple[sqlite3.Cursor, list[Any], bool]:
     cursor, rows, has_more = database.cursor(), list[Any](), False
     try:
+        for text in beginning:
+            cursor.execute(text)
         run(cursor, *given)
         rows = cursor.fetchmany(PAGE_ROWS) if cursor.description else []
         has_more = len(rows) == PAGE_ROWS

@@ -1,7 +1,9 @@
 """The thread of a SQLite connection is asked once for each statement, and gives all rows however many."""
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import Any
 
 import aiosqlite
@@ -108,3 +110,27 @@ def test_counts_and_new_rows_are_told_of_statements_that_return_rows_and_of_thos
         return deleted.rowcount, sorted(back.scalars())
 
     assert within(tmp_path, work, writes=True) == (3, [108, 109])
+
+
+def test_writing_transaction_begins_with_its_first_statement_and_then_holds_the_lock(tmp_path, asked) -> None:
+    path = tmp_path / "x.db"
+
+    def locked() -> bool:
+        with closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            return False
+
+    async def run() -> Any:
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            assert await store.runs.all() == []
+            asked.clear()
+            async with store.runs._writer.begin() as connection:
+                await connection.scalar(text("SELECT 1"))
+                return list(asked), locked()
+
+    statements, held = asyncio.run(run())
+    assert (len(statements), held) == (1, True)
+    assert not locked()
