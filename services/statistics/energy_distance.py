@@ -52,7 +52,7 @@ def energy(between: Floats, newer: NDArray[np.bool_]) -> Floats:
     sizes_x, sizes_y = x.sum(axis=1), y.sum(axis=1)
     xy = (x * to_y).sum(axis=1) / (sizes_x * sizes_y)
     yy = (y * to_y).sum(axis=1) / sizes_y**2
-    xx = (x * (x @ between)).sum(axis=1) / sizes_x**2
+    xx = (x * (between.sum(axis=0) - to_y)).sum(axis=1) / sizes_x**2
     result: Floats = 2.0 * xy - xx - yy
     return result
 

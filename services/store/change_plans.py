@@ -78,7 +78,7 @@ class ChangePlanRepository(Repository):
         async with self._write() as connection:
             trades = await self._hold(connection, run_id)
             values = new_columns(run_id, plan, **told)
-            await connection.execute(insert_once(self._url.dialect, change_plans, values))
+            await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
             kept = (await self._there(connection, run_id, plan.plan_id)).record
             if kept.state != "awaiting_approval":
                 raise ConfigError(_not_open(kept, "the same can be planned again at the next bar"))

@@ -129,7 +129,7 @@ class ClaimRepository(Repository):
         row = {**vars(key), **values, "owner": lease.owner, "epoch": lease.epoch}
         row["changed_ms"] = now_ms(self._url.dialect)
         async with self._write(lease) as connection:
-            result = await connection.execute(insert_once(self._url.dialect, slot_claims, row))
+            result = await connection.execute(insert_once(self._url.dialect, slot_claims).values(row))
             return result.rowcount == 1
 
     async def _change(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """The database's own clock: what decides whether a lease has run out, whatever the hosts' clocks say."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import BigInteger, ColumnElement, Insert, Table, literal_column
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,8 +17,8 @@ def now_ms(dialect: Dialect) -> ColumnElement[int]:
     return literal_column(NOW_MS[dialect], BigInteger)
 
 
-def insert_once(dialect: Dialect, table: Table, values: dict[str, Any]) -> Insert:
-    """An insert that leaves a row that is there already alone; `rowcount` says which it was."""
+def insert_once(dialect: Dialect, table: Table) -> Insert:
+    """An insert that leaves a row that is there already alone; of one row `rowcount` says which it was."""
     if dialect == "postgresql":
-        return postgresql.insert(table).values(values).on_conflict_do_nothing()
-    return sqlite.insert(table).values(values).on_conflict_do_nothing()
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()

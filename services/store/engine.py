@@ -49,7 +49,11 @@ def build_engine(
         raise InvariantViolation(f"store {url.text} has neither a server nor a file")
     watch = FileWatch(url.path)
     factory = partial(_opened, watch, url.path if create else None)
-    file_args = {"timeout": timeout_s, "isolation_level": None, "factory": factory}
+    from services.store.sqlite_driver import connected  # loads what few commands need
+
+    file_args = {
+        "timeout": timeout_s, "isolation_level": None, "factory": factory, "async_creator_fn": connected,
+    }  # fmt: skip
     engine = create_async_engine(address, connect_args=file_args)
     prepared = _reading_only if read_only else _journal_mode if create else _foreign_keys
     event.listen(engine.sync_engine, "connect", prepared)
@@ -131,4 +135,5 @@ def _journal_mode(connection: Any, record: Any) -> None:
 def _begin(connection: Connection) -> None:
     # A deferred transaction that reads and then writes fails at once when another process wrote in between.
     writes = connection.get_execution_options().get(WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    driver: Any = connection.connection.driver_connection
+    driver.begin("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, Text, cast, func, select, update
+from sqlalchemy import ColumnElement, LargeBinary, Text, bindparam, cast, func, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +22,10 @@ ROW_NAMES = tuple(column.name for column in ROW_COLUMNS)
 RAW_COLUMNS = tuple(
     cast(column, LargeBinary) if isinstance(column.type, Text) else column for column in ROW_COLUMNS
 )
+
+OF_RUN = runs.c.run_id == bindparam("run")
+HEAD = select(runs.c.events, runs.c.head_hash, runs.c.status).where(OF_RUN).with_for_update()
+COUNTED = update(runs).where(OF_RUN)  # sets what else it is executed with
 
 
 class JournalRepository(Repository):
@@ -206,16 +210,15 @@ async def append_rows(connection: AsyncConnection, run_id: str, rows: Sequence[J
     if new:
         records = [{name: getattr(row, name) for name in ROW_NAMES} | {"run_id": run_id} for row in new]
         await connection.execute(journal.insert(), records)
-        counters = {"events": new[-1].seq + 1, "head_hash": new[-1].hash}
-        await connection.execute(update(runs).where(runs.c.run_id == run_id).values(counters))
+        counters = {"run": run_id, "events": new[-1].seq + 1, "head_hash": new[-1].hash}
+        await connection.execute(COUNTED, counters)
         await project(connection, run_id, [row for row in new if row.kind in PLAN_KINDS])
 
 
 async def _not_stored(
     connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]
 ) -> Sequence[JournalRow]:
-    query = select(runs.c.events, runs.c.head_hash, runs.c.status).where(runs.c.run_id == run_id)
-    run = (await connection.execute(query.with_for_update())).one_or_none()
+    run = (await connection.execute(HEAD, {"run": run_id})).one_or_none()
     if run is None or run.status != "running":
         state = "unknown" if run is None else run.status
         raise StoreError(f"run {run_id!r} is {state}: nothing can be appended to it")

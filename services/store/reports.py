@@ -126,7 +126,7 @@ class ReportRepository(Repository):
             )
             if marked.rowcount != 1:
                 return False
-            stored = await connection.execute(insert_once(self._url.dialect, report_verdicts, row))
+            stored = await connection.execute(insert_once(self._url.dialect, report_verdicts).values(row))
             return stored.rowcount == 1
 
     async def all(self, run_id: str, job: str, after: int = -1) -> list[StoredReport]:

@@ -62,7 +62,7 @@ class OnDemandRepository(Repository):
             "written_ms": now_ms(self._url.dialect),
         }
         async with self._write() as connection:
-            statement = insert_once(self._url.dialect, reports_on_demand, row)
+            statement = insert_once(self._url.dialect, reports_on_demand).values(row)
             return (await connection.execute(statement)).rowcount == 1
 
     async def decide(

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.errors import StoreError
@@ -13,6 +13,8 @@ from services.store.failures import store_errors
 from services.store.opening import transaction
 from services.store.tables import leases
 from services.store.urls import StoreUrl
+
+TENURE = select(leases.c.owner, leases.c.epoch).where(leases.c.name == bindparam("name")).with_for_update()
 
 
 class LeaseLost(StoreError):
@@ -61,8 +63,7 @@ async def demand_tenure(connection: AsyncConnection, lease: Lease) -> None:
     Raises:
         LeaseLost: another worker took the lease over.
     """
-    query = select(leases.c.owner, leases.c.epoch).where(leases.c.name == lease.name).with_for_update()
-    row = (await connection.execute(query)).one_or_none()
+    row = (await connection.execute(TENURE, {"name": lease.name})).one_or_none()
     if row is None or (row.owner, row.epoch) != (lease.owner, lease.epoch):
         found = "is gone" if row is None else f"is at epoch {row.epoch}"
         raise LeaseLost(

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, delete, func, select
+from sqlalchemy import Row, Select, and_, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.journal.chain import GENESIS_HASH
@@ -50,6 +50,10 @@ UNSEALED = "made by an older version, which sealed neither document nor bars: th
 DESCRIBED_ANEW = "its description (name, data, configuration, environment) was changed"
 GONE = "it is damaged: it was stored with seals of its document, bars and orders, and they are gone"
 
+SEAL = select(seals.c.hash).where(
+    seals.c.run_id == bindparam("run"), seals.c.part == bindparam("of"), seals.c.number == bindparam("at")
+)
+
 
 def sealed(*values: Any) -> str:
     """SHA-256 (64 hex digits) over values as they are stored."""
@@ -79,8 +83,7 @@ async def put_seals(
 
 async def seal_of(connection: AsyncConnection, run_id: str, part: str, number: int) -> str | None:
     """One seal; None where there is none."""
-    own = and_(seals.c.run_id == run_id, seals.c.part == part, seals.c.number == number)
-    return await connection.scalar(select(seals.c.hash).where(own))
+    return await connection.scalar(SEAL, {"run": run_id, "of": part, "at": number})
 
 
 async def seal_run(connection: AsyncConnection, run_id: str) -> None:

@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, delete, null, select, update
+from sqlalchemy import Select, Table, delete, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
-from services.store.database_time import now_ms
+from services.store.database_time import insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged
 from services.store.journal_repository import append_rows
 from services.store.losses import demand_readable, losses_of
@@ -124,15 +124,15 @@ class TradingRepository(Repository):
         self, connection: AsyncConnection, run_id: str, bars: Sequence[tuple[int, "BarRow"]]
     ) -> None:
         values = [_columns(run_id, number, row) for number, row in bars]
-        await connection.execute(self._insert(paper_bars, values))
+        await self._insert_once(connection, paper_bars, values)
         if self._seals:
-            await connection.execute(self._insert(seals, await seals_of_bars(connection, run_id, values)))
+            await self._insert_once(connection, seals, await seals_of_bars(connection, run_id, values))
 
     async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
         await append_rows(connection, run_id, rows)
         orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
         if orders:
-            await connection.execute(self._insert(paper_orders, orders))
+            await self._insert_once(connection, paper_orders, orders)
 
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
         """The rows of bars that a run took from row `start` on, in order, each held against its seal.
@@ -222,13 +222,12 @@ class TradingRepository(Repository):
             for sent in orders
         ]
         insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
-        statement = insert(venue_orders).values(values)
-        statement = statement.on_conflict_do_update(
+        statement = insert(venue_orders).on_conflict_do_update(
             index_elements=[venue_orders.c.account, venue_orders.c.order_id],
             set_={"sends": venue_orders.c.sends + 1},
         )
         async with self._write() as connection:
-            await connection.execute(statement)
+            await connection.execute(statement, values)
             if self._seals:
                 await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
 
@@ -261,9 +260,11 @@ class TradingRepository(Repository):
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else ProcessSeen(row[0], int(row[1]), json.loads(row[2]))
 
-    def _insert(self, table: Any, values: list[dict[str, Any]]) -> Any:
-        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
-        return insert(table).values(values).on_conflict_do_nothing()
+    async def _insert_once(
+        self, connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        # Rows that are part of the statement would have it compiled each time.
+        await connection.execute(insert_once(self._url.dialect, table), rows)
 
 
 def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a text names that another does not: numbers, ids and identifiers, in order of appearance."""
 
 import re
+from functools import lru_cache
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
@@ -13,9 +14,15 @@ def unknown_numbers(text: str, source: str) -> tuple[str, ...]:
     Numbers are compared by absolute value. Digits inside an id are no numbers.
     """
     ids = [token for token in ID.findall(text) if token not in source]
-    known = {_as_number(token) for token in NUMBER.findall(ID.sub(" ", source))}
+    known = _numbers_of(source)
     numbers = [token for token in NUMBER.findall(ID.sub(" ", text)) if _as_number(token) not in known]
     return (*ids, *numbers)
+
+
+@lru_cache(maxsize=4)
+def _numbers_of(source: str) -> frozenset[float]:
+    """Kept, because every word of a text is asked about with the same source."""
+    return frozenset(_as_number(token) for token in NUMBER.findall(ID.sub(" ", source)))
 
 
 def unknown_names(text: str, source: str) -> tuple[str, ...]:

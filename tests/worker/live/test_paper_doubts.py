@@ -29,6 +29,7 @@ from tests.worker.live.paper_runs import (
     traded,
     waiting_feed,
 )
+from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
@@ -336,7 +337,7 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
                 )
                 await process.run("test")
 
-    asyncio.run(run())
+    run_virtually(run())
     labels = bars.times.tolist()
     doubted = (250, 300, 301, 400, *range(450, 455))
     assert told(rows_stored(tmp_path)) == [("AAPL", labels[row]) for row in doubted]
