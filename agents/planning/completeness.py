@@ -25,8 +25,8 @@ def missing(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> tuple[
         found.append("no look at the market")
     if _asks_playbook(reading) and not made & {"episodes", "gate_status"}:
         found.append("no episodes and no gate of the playbook")
-    found += [f"fill {fill} not followed" for fill in fills_to_follow(question, calls)]
-    found += [f"report {report} not followed" for report in reports_to_follow(question, calls)]
+    found += [f"fill {fill} not followed" for fill in _fills(reading, calls)]
+    found += [f"report {report} not followed" for report in _reports(reading, calls)]
     return tuple(found)
 
 
@@ -53,16 +53,22 @@ def _asks_playbook(reading: Reading) -> bool:
 
 def fills_to_follow(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> list[str]:
     """Ids of fills that came back and that the question asks the reasons of."""
-    reading = read_question(question.text, question.context)
+    return _fills(read_question(question.text, question.context), calls)
+
+
+def reports_to_follow(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> list[str]:
+    """Ids of reports that came back and that the question asks for in full."""
+    return _reports(read_question(question.text, question.context), calls)
+
+
+def _fills(reading: Reading, calls: Sequence[EvidenceCall]) -> list[str]:
     asks = "why" in reading.topics and (reading.is_one or "fill" in reading.topics) and not reading.ids
     if not asks or any(call.method == "explain_fill" for call in calls):
         return []
     return _ids(calls, "episodes", "fill_id")
 
 
-def reports_to_follow(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> list[str]:
-    """Ids of reports that came back and that the question asks for in full."""
-    reading = read_question(question.text, question.context)
+def _reports(reading: Reading, calls: Sequence[EvidenceCall]) -> list[str]:
     asks = "report" in reading.topics and reading.is_whole and not reading.ids
     if not asks or any(call.params.get("report_id") for call in calls):
         return []

@@ -36,7 +36,7 @@ async def gather(
     settings: PlannerSettings,
     *,
     attended: bool,
-    deadline_s: float = DEADLINE_S,
+    deadline_s: float | None = DEADLINE_S,
 ) -> GatheredEvidence:
     """The calls that answer a question, with their replies.
 
@@ -46,7 +46,8 @@ async def gather(
         hosts: by client; one that lists no tools within the deadline has none.
         settings: threshold of confidence, and how many plans.
         attended: whether somebody reads a question back; otherwise the planner abstains.
-        deadline_s: of each call, and of each list of tools.
+        deadline_s: of each call, and of each list of tools. None: one call after the other, and nothing waits
+            but a host or a planner that does.
 
     Raises:
         DataError: the question is empty or too long.
@@ -95,14 +96,16 @@ def demand_question(text: str) -> None:
 
 
 async def usable_tools(
-    hosts: Mapping[str, ToolHost], deadline_s: float = DEADLINE_S
+    hosts: Mapping[str, ToolHost], deadline_s: float | None = DEADLINE_S
 ) -> dict[str, tuple[ToolDefinition, ...]]:
     """Tools by client; of a host that fails to list them none, with a warning."""
+    if deadline_s is None:
+        return {name: await _listed(name, host, None) for name, host in hosts.items()}
     listed = await asyncio.gather(*(_listed(name, host, deadline_s) for name, host in hosts.items()))
     return dict(zip(hosts, listed, strict=True))
 
 
-async def _listed(client: str, host: ToolHost, deadline_s: float) -> tuple[ToolDefinition, ...]:
+async def _listed(client: str, host: ToolHost, deadline_s: float | None) -> tuple[ToolDefinition, ...]:
     try:
         async with asyncio.timeout(deadline_s):
             return await host.tools()
@@ -119,7 +122,7 @@ class _Gathering:
     planner: EvidencePlanner
     hosts: Mapping[str, ToolHost]
     tools: Mapping[str, Sequence[ToolDefinition]]
-    deadline_s: float
+    deadline_s: float | None
     plans: list[EvidencePlan] = field(default_factory=list)
     calls: list[EvidenceCall] = field(default_factory=list)
     steps: list[EvidenceStep] = field(default_factory=list)
@@ -155,15 +158,15 @@ class _Gathering:
         except ModelError as error:
             if iteration == 1:
                 raise
-            return EvidencePlan(confidence=0.0, failure=str(error))  # what was brought before stays
+            failed = str(error.context.get("kind", "error"))
+            return EvidencePlan(confidence=0.0, failure=failed)  # what was brought before stays
 
     async def call(self, plan: EvidencePlan, iteration: int) -> None:
         """Make the calls of a plan, at most 4 at once."""
-        places, first = asyncio.Semaphore(AT_ONCE), len(self.calls) + 1
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._timed(call, places)) for call in plan.tools]
-        for number, (call, task) in enumerate(zip(plan.tools, tasks, strict=True), first):
-            reply, spent = (_failed(call, "was cancelled"), 0.0) if task.cancelled() else task.result()
+        replies = await self._replies(plan.tools)
+        for number, (call, (reply, spent)) in enumerate(
+            zip(plan.tools, replies, strict=True), 1 + len(self.calls)
+        ):
             self.calls.append(
                 EvidenceCall(
                     id=f"c{number}",
@@ -175,6 +178,18 @@ class _Gathering:
                     latency_ms=spent,
                 )
             )
+
+    async def _replies(self, calls: Sequence[PlannedCall]) -> list[tuple[ToolReply, float]]:
+        """Replies in the order of the calls, with milliseconds."""
+        places = asyncio.Semaphore(AT_ONCE)
+        if self.deadline_s is None:
+            return [await self._timed(call, places) for call in calls]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._timed(call, places)) for call in calls]
+        return [
+            (_failed(call, "was cancelled"), 0.0) if task.cancelled() else task.result()
+            for call, task in zip(calls, tasks, strict=True)
+        ]
 
     async def _timed(self, call: PlannedCall, places: asyncio.Semaphore) -> tuple[ToolReply, float]:
         async with places:
