@@ -1,29 +1,19 @@
 """The evidence tools over a store: which handler answers which tool."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import page_of
-from services.evidence_tools import lesson_answers, market_answers
-from services.evidence_tools.run_view import RunView, iso
+from services.evidence_tools.answers import OF_A_RUN, Answer
+from services.evidence_tools.run_view import iso
 from services.ports import ToolProgress
 from worker.review.rule_trial import NoteTrial, RuleTrials
 from worker.review.run_views import RunViews
 
 if TYPE_CHECKING:
     from services.store import RunRecord
-
-OF_A_RUN: dict[str, Callable[[RunView, Any], told.ToolResult]] = {
-    "market_snapshot": market_answers.market_snapshot,
-    "episodes": market_answers.episodes,
-    "explain_fill": market_answers.explain_fill,
-    "playbooks": lesson_answers.playbooks,
-    "reports": lesson_answers.reports,
-    "gate_status": lesson_answers.gate_status,
-}
 
 
 def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTools:
@@ -55,7 +45,7 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
     return InProcessTools(handlers)
 
 
-def _on_view(views: RunViews, answer: Callable[[RunView, Any], told.ToolResult]) -> Handler:
+def _on_view(views: RunViews, answer: Answer) -> Handler:
     async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
         return answer(await views.view(arguments.run, arguments.at), arguments)
 
