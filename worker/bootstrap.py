@@ -6,12 +6,14 @@ from pathlib import Path
 
 from agents.judge_agent_client import JudgeAgentClient
 from agents.language_models.cassette import Cassette
+from agents.planning.run_evidence import RunEvidence
 from agents.strategies.configured import configured_strategist
 from agents.strategies.plan_provider import ReflectingPlanProvider, linter
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
+from services.evidence_tools.kept_rows import KeptRows
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -26,7 +28,7 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import LanguageModel
+from services.ports import EvidencePlanner, LanguageModel
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
@@ -48,6 +50,7 @@ def assemble(
     *,
     market_waits: bool = True,
     ledger: TrialLedger = NO_TRIALS,
+    planner: EvidencePlanner | None = None,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -61,6 +64,7 @@ def assemble(
         recorded: replies of a run that goes on: played until its past is over, then models are asked.
         market_waits: no bar comes while a model thinks.
         ledger: what was tried on these bars before.
+        planner: of what the judge reads, where the settings let a model plan.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
@@ -113,6 +117,7 @@ def assemble(
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
+    kept = None if settings.planner.judge == "off" else KeptRows(settings)
     slow_loop = SlowLoopService(
         settings,
         market,
@@ -126,10 +131,11 @@ def assemble(
         policy_loop,
         events,
         market_waits=market_waits,
+        evidence=None if kept is None else evidence_of(settings, kept, planner),
     )
     return Session(
         settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
-        policy_loop, slow_loop, account, asked, events, ledger,
+        policy_loop, slow_loop, account, asked, events, ledger, kept,
         columns_wired=len(market.columns.features.made),
     )  # fmt: skip
 
@@ -156,6 +162,19 @@ def judge_of(
         wordings=wordings,
         check_reasons=settings.deliberation.check_reasons,
     )
+
+
+def evidence_of(
+    settings: Settings, kept: KeptRows, planner: EvidencePlanner | None = None
+) -> RunEvidence:
+    """What the judge of a run reads beside a report.
+
+    Raises:
+        ConfigError: a model shall plan and there is none.
+    """
+    if settings.planner.judge == "model" and planner is None:
+        raise ConfigError("planner.judge asks a model but none was given: use 'rules'")
+    return RunEvidence(kept, settings.planner, planner)
 
 
 def given_playbooks(

@@ -18,6 +18,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
+from services.slow_loop.evidence_rows import evidence_rows
 from worker.bootstrap import judge_of
 from worker.models import accounted_models, check_models, configured_models
 from worker.runs.replay import Rebuilt
@@ -59,7 +60,7 @@ def demand_model(settings: Settings, environment: Mapping[str, str]) -> None:
 async def ask_judge(
     session: Session, report: HighLevelReflectionReport, judge: JudgeName, environment: Mapping[str, str]
 ) -> tuple[ReplanVerdict, list[dict[str, Any]]]:
-    """The verdict on a report under the playbooks in force, and the calls of a model that it took.
+    """The verdict on a report under the playbooks in force; what was read for it, and the calls of a model.
 
     Raises:
         ConfigError: a model judge without a key.
@@ -77,7 +78,16 @@ async def ask_judge(
     try:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
         client = judge_of(settings, model, wordings)
-        verdict = await client.replan(report, definitions, experiments)
+        evidence = await session.slow_loop.evidence(report)
+        for kind, payload, telemetry in evidence_rows(evidence, report.content_hash[:16]):
+            journal.append(
+                kind,
+                ts_event=report.known_at,
+                known_at=report.known_at,
+                payload=payload,
+                telemetry=telemetry,
+            )
+        verdict = await client.replan(report, definitions, experiments, evidence)
     finally:
         if judge == "model":
             await asked.close()
