@@ -164,9 +164,7 @@ def judge_of(
     )
 
 
-def evidence_of(
-    settings: Settings, kept: KeptRows, planner: EvidencePlanner | None = None
-) -> RunEvidence:
+def evidence_of(settings: Settings, kept: KeptRows, planner: EvidencePlanner | None = None) -> RunEvidence:
     """What the judge of a run reads beside a report.
 
     Raises:
