@@ -1,6 +1,7 @@
 """A tool that answers questions about runs: its definition, which can be pinned, and one reply."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from schemas.contract import Contract, FrozenMap
@@ -17,6 +18,16 @@ class ToolDefinition(Contract):
     input_schema: FrozenMap[str, Any]
     output_schema: FrozenMap[str, Any] | None = None
     reads_only: bool = True
+
+
+Tools = Sequence[ToolDefinition]
+
+
+class ToolUse(Contract):
+    """A call of a tool as a model asks for it by its provider's own means; `arguments` are JSON, unread."""
+
+    name: str
+    arguments: str
 
 
 class ToolReply(Contract):

@@ -22,7 +22,8 @@ from agents.language_models.accounted import (
 )
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
-from agents.language_models.wire_model import WireModel
+from agents.language_models.wire_model import WITHOUT_TOOLS, WireModel
+from agents.planning.plan_reply import FORM as PLAN_FORM
 from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
 from prompts import load_prompt
 from schemas.errors import ConfigError
@@ -49,7 +50,10 @@ from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret
 
-FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {**TEXT_FORMS, CHANGE_FORM.name: CHANGE_FORM}
+FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {
+    **TEXT_FORMS,
+    **{form.name: form for form in (CHANGE_FORM, PLAN_FORM)},
+}
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
 
 
 def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
-    """Refuse what would only fail later: no key, no price, no cassette to play or to write.
+    """Refuse what would only fail later: no key, no price, no tools, no cassette to play or to write.
 
     A run that `goes_on` may find the cassette that it was recording.
 
@@ -182,6 +186,8 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
         return
     if model_key(settings, environment) is not None:
         model_address(settings, environment)
+    if settings.planner.native_tools and not provider_model(settings.provider).calls_tools:
+        raise ConfigError(f"llm.provider {settings.provider!r} takes no tools: {WITHOUT_TOOLS}")
     for model in models_in_use(settings):
         price_for(settings.llm, model)
     configured_cassette(settings)

@@ -11,7 +11,9 @@ from typing import Protocol
 
 from agents.language_models.cassette import Cassette
 from schemas.errors import ModelError, ModelRefused
+from schemas.tool import Tools
 from services.model_calls.account import ModelAccount
+from services.model_calls.asking import with_tools
 from services.model_calls.record import (
     Caller,
     Question,
@@ -70,7 +72,7 @@ class LiveSource:
         if deadline_ms <= 0.0:
             return record_silence(question, 0.0, asked=False)
         try:
-            reply = await self._model.complete(
+            reply = await with_tools(self._model, question.tools).complete(
                 system=question.system,
                 prompt=question.prompt,
                 max_tokens=question.max_tokens,
@@ -135,7 +137,9 @@ class AccountedModel:
         self._account = account
         self._guard = guard
 
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+    async def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
+    ) -> ModelReply:
         """The reply, recorded and paid for.
 
         Raises:
@@ -144,7 +148,7 @@ class AccountedModel:
             InvariantViolation: called from inside the tick path.
         """
         self._guard.forbid("llm_calls")
-        question = self._account.admit(self._caller, system, prompt, max_tokens)
+        question = self._account.admit(self._caller, system, prompt, max_tokens, tools)
 
         def settle(call: RecordedCall) -> None:
             self._account.settle(call, question)

@@ -1,6 +1,7 @@
 """Claude over the Messages API: how it is asked, and which message, whole or streamed, is its reply.
 
-Content blocks that are not text (the model's thinking) are passed over; anything else is a `ValueError`.
+A block is text or asks for a call of a tool; others (the model's thinking) are passed over, and anything else
+is a `ValueError`.
 """
 
 import json
@@ -9,22 +10,36 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.language_models.wire_model import MOST_TOKENS, Fold, Message, StreamFailure, WireModel, part
+from agents.language_models.tool_forms import tool_forms
+from agents.language_models.wire_model import (
+    MOST_TOKENS,
+    Fold,
+    Message,
+    Request,
+    StreamFailure,
+    WireModel,
+    part,
+)
+from schemas.canonical import canonical_json
+from schemas.tool import ToolUse
 from services.model_calls.record import Usage
 
 COMPLETE = ("end_turn", "stop_sequence")
+USES_TOOLS = "tool_use"
 # Bytes, four to a token: no published model keeps a prefix of fewer than 1,024 tokens, some none below 4,096.
 SHORTEST_CACHED = 4 * 1_024
 KIND_OF_STOP = {"refusal": "refusal", "max_tokens": "cut", "model_context_window_exceeded": "cut"}
 
 
 class WireBlock(BaseModel):
-    """One content block; only text has one."""
+    """One content block: text has a text, a call of a tool its name and what it is given."""
 
     model_config = ConfigDict(strict=True)
 
     type: str
     text: str = ""
+    name: str = ""
+    input: Any = None
 
 
 class WireUsage(BaseModel):
@@ -54,18 +69,27 @@ class WireMessage(BaseModel):
     def message(self) -> Message:
         """All text blocks in order, and how it ended."""
         stop, usage = str(self.stop_reason), self.usage
+        uses = [block for block in self.content if block.type == USES_TOOLS]
+        complete = stop in COMPLETE or (stop == USES_TOOLS and bool(uses))
         return Message(
             model=self.model,
             text="".join(block.text for block in self.content if block.type == "text"),
             stop=stop,
-            fault=None if stop in COMPLETE else KIND_OF_STOP.get(stop, "malformed"),
+            fault=None if complete else KIND_OF_STOP.get(stop, "malformed"),
             usage=Usage(
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 cache_write_tokens=usage.cache_creation_input_tokens or 0,
                 cache_read_tokens=usage.cache_read_input_tokens or 0,
             ),
+            uses=tuple(
+                ToolUse(name=block.name, arguments=canonical_json(block.input or {})) for block in uses
+            ),
         )
+
+
+PARTIAL = "partial_json"
+GROWING = {"text_delta": "text", "input_json_delta": PARTIAL}
 
 
 class EventFold:
@@ -104,7 +128,7 @@ class EventFold:
         """
         if self._message is None or not self._stopped:
             raise ValueError("the stream ended before its message did")
-        content = [self._blocks[index] for index in sorted(self._blocks)]
+        content = [_whole(self._blocks[index]) for index in sorted(self._blocks)]
         return WireMessage.model_validate(self._message | {"content": content}).message
 
     def _apply(self, kind: str, event: dict[str, Any]) -> None:
@@ -113,16 +137,22 @@ class EventFold:
         elif kind == "content_block_start":
             self._blocks[_index(event)] = dict(part(event, "content_block"))
         elif kind == "content_block_delta":
-            delta = part(event, "delta")
-            if delta.get("type") == "text_delta":
-                block = self._blocks.get(_index(event))
-                if block is None:
-                    raise ValueError("text for a block that was not started")
-                block["text"] = str(block.get("text", "")) + str(delta.get("text", ""))
+            self._append(event)
         elif kind == "message_delta":
             self._close(event)
         elif kind == "message_stop":
             self._stopped = True
+
+    def _append(self, event: dict[str, Any]) -> None:
+        """More of the text of a block, or of the JSON that a tool is given."""
+        delta = part(event, "delta")
+        kept = GROWING.get(str(delta.get("type")))
+        if kept is None:
+            return
+        block = self._blocks.get(_index(event))
+        if block is None:
+            raise ValueError("a part of a block that was not started")
+        block[kept] = str(block.get(kept, "")) + str(delta.get(kept, ""))
 
     def _close(self, event: dict[str, Any]) -> None:
         if self._message is None:
@@ -133,6 +163,12 @@ class EventFold:
             begun = self._message.get("usage")
             counted = {name: count for name, count in usage.items() if count is not None}
             self._message["usage"] = (begun if isinstance(begun, dict) else {}) | counted
+
+
+def _whole(block: dict[str, Any]) -> dict[str, Any]:
+    """A streamed block as it comes whole."""
+    given = block.get(PARTIAL)
+    return block if not given else block | {"input": json.loads(given)}
 
 
 def _index(event: dict[str, Any]) -> int:
@@ -146,23 +182,28 @@ class AnthropicModel(WireModel):
     """One model of the Messages API; long instructions are marked for the provider's cache."""
 
     package = "anthropic"
+    calls_tools = True
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncAnthropic(**options)
 
-    def _send(
-        self, client: Any, system: str, prompt: str, max_tokens: int
-    ) -> AbstractAsyncContextManager[Any]:
+    def _send(self, client: Any, request: Request) -> AbstractAsyncContextManager[Any]:
         further: dict[str, Any] = {} if self._stall_ms is None else {"stream": True}
         if not self._thinking:
             further["thinking"] = {"type": "disabled"}
-        if self._format is not None:
+        if request.tools:
+            further["tools"] = [
+                {"name": form.name, "description": form.description, "input_schema": form.schema}
+                | ({"strict": True} if form.strict else {})
+                for form in tool_forms(request.tools, nulls=False)
+            ]
+        elif self._format is not None:
             further["output_config"] = {"format": {"type": "json_schema", "schema": self._format.schema}}
         sent: AbstractAsyncContextManager[Any] = client.messages.with_streaming_response.create(
             model=self._model,
-            max_tokens=max_tokens,
-            system=[{"type": "text", "text": system, **_mark(system)}],
-            messages=[{"role": "user", "content": prompt}],
+            max_tokens=request.max_tokens,
+            system=[{"type": "text", "text": request.system, **_mark(request.system)}],
+            messages=[{"role": "user", "content": request.prompt}],
             extra_headers={"accept-encoding": "identity"},  # a compressed reply has no bound
             **further,
         )

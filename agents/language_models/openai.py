@@ -10,10 +10,20 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.language_models.wire_model import MOST_TOKENS, Fold, Message, StreamFailure, WireModel, part
+from agents.language_models.tool_forms import tool_forms
+from agents.language_models.wire_model import (
+    MOST_TOKENS,
+    Fold,
+    Message,
+    Request,
+    StreamFailure,
+    WireModel,
+    part,
+)
+from schemas.tool import ToolUse
 from services.model_calls.record import Usage
 
-COMPLETE = "stop"
+COMPLETE, USES_TOOLS = "stop", "tool_calls"
 KIND_OF_STOP = {"length": "cut", "content_filter": "refusal"}
 DONE = b"[DONE]"
 
@@ -47,14 +57,32 @@ class WireUsage(BaseModel):
         )
 
 
+class WireUse(BaseModel):
+    """A tool that the model wants called, with what it gives it as JSON."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    arguments: str
+
+
+class WireToolCall(BaseModel):
+    """One call of a tool."""
+
+    model_config = ConfigDict(strict=True)
+
+    function: WireUse
+
+
 class WireText(BaseModel):
-    """What the model said, or why it would not."""
+    """What the model said, which tools it wants called, or why it would not."""
 
     model_config = ConfigDict(strict=True)
 
     role: Literal["assistant"]
     content: str | None = None
     refusal: str | None = None
+    tool_calls: list[WireToolCall] | None = None
 
 
 class WireChoice(BaseModel):
@@ -81,13 +109,19 @@ class WireCompletion(BaseModel):
         """The text and how it ended; a refusal has a field of its own."""
         choice = self.choices[0]
         stop, said = str(choice.finish_reason), choice.message
-        fault = None if stop == COMPLETE else KIND_OF_STOP.get(stop, "malformed")
+        uses = tuple(
+            ToolUse(name=call.function.name, arguments=call.function.arguments)
+            for call in said.tool_calls or ()
+        )
+        complete = stop == COMPLETE or (stop == USES_TOOLS and bool(uses))
+        fault = None if complete else KIND_OF_STOP.get(stop, "malformed")
         return Message(
             model=self.model,
             text=said.content or "",
             stop="refusal" if said.refusal else stop,
             fault="refusal" if said.refusal else fault,
             usage=self.usage.usage,
+            uses=uses,
         )
 
 
@@ -98,6 +132,7 @@ class ChunkFold:
         self._model: Any = None
         self._usage: Any = None
         self._said: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
+        self._uses: dict[int, dict[str, str]] = {}
         self._stop: Any = None
         self._done = False
 
@@ -122,10 +157,11 @@ class ChunkFold:
         """The whole reply."""
         if not self._done:
             raise ValueError("the stream ended before its reply did")
+        calls = [{"function": self._uses[index]} for index in sorted(self._uses)]
         whole = {
             "object": "chat.completion",
             "model": self._model,
-            "choices": [{"message": self._said, "finish_reason": self._stop}],
+            "choices": [{"message": self._said | {"tool_calls": calls}, "finish_reason": self._stop}],
             "usage": self._usage,
         }
         return WireCompletion.model_validate(whole).message
@@ -143,7 +179,16 @@ class ChunkFold:
             for name in ("content", "refusal"):
                 if delta.get(name) is not None:
                     self._said[name] = (self._said[name] or "") + str(delta[name])
+            self._add_calls(delta.get("tool_calls") or [])
             self._stop = choice.get("finish_reason") or self._stop
+
+    def _add_calls(self, given: list[dict[str, Any]]) -> None:
+        """More of the calls; the name comes with the first part of each, its arguments bit by bit."""
+        for one in given:
+            use = self._uses.setdefault(int(one["index"]), {"name": "", "arguments": ""})
+            for name, bit in part(one, "function").items():
+                if name in use and bit is not None:
+                    use[name] += str(bit)
 
 
 class OpenAIModel(WireModel):
@@ -151,27 +196,42 @@ class OpenAIModel(WireModel):
 
     package = "openai"
     takes_temperature = True
+    calls_tools = True
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncOpenAI(**options)
 
-    def _send(
-        self, client: Any, system: str, prompt: str, max_tokens: int
-    ) -> AbstractAsyncContextManager[Any]:
+    def _send(self, client: Any, request: Request) -> AbstractAsyncContextManager[Any]:
         bound = "max_completion_tokens" if self._base_url is None else "max_tokens"
-        further: dict[str, Any] = {bound: max_tokens}
+        further: dict[str, Any] = {bound: request.max_tokens}
         if self._stall_ms is not None:
             further |= {"stream": True, "stream_options": {"include_usage": True}}
         if not self._thinking:
             further["reasoning_effort"] = "none"
         if self._temperature is not None:
             further["temperature"] = self._temperature
-        if self._format is not None:
+        if request.tools:
+            further["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": form.name,
+                        "description": form.description,
+                        "parameters": form.schema,
+                        "strict": form.strict,
+                    },
+                }
+                for form in tool_forms(request.tools, nulls=True)
+            ]
+        elif self._format is not None:
             closed = {"name": self._format.name, "schema": self._format.schema, "strict": True}
             further["response_format"] = {"type": "json_schema", "json_schema": closed}
         sent: AbstractAsyncContextManager[Any] = client.chat.completions.with_streaming_response.create(
             model=self._model,
-            messages=[{"role": "system", "content": system}, {"role": "user", "content": prompt}],
+            messages=[
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": request.prompt},
+            ],
             extra_headers={"accept-encoding": "identity"},  # a compressed reply has no bound
             **further,
         )

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from schemas.errors import ModelError
+from schemas.tool import Tools
+from services.model_calls.asking import with_tools
 from services.model_calls.record import UNTOLD
 from services.ports import LanguageModel, ModelReply
 
@@ -49,18 +51,21 @@ class RetryingModel:
         self._timer = timer
         self._sleep = sleep
 
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+    async def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
+    ) -> ModelReply:
         """The first reply that comes.
 
         Raises:
             ModelError: the failure that ended it.
         """
         start, attempts, sent, lost = self._timer(), 0, 0, 0
+        model = with_tools(self._model, tools)
         while True:
             left_ms = deadline_ms - self._since(start)
             attempts += 1
             try:
-                reply = await self._model.complete(
+                reply = await model.complete(
                     system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
                 )
                 requests = sent + reply.requests

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Protocol
 
 from agents.language_models.knowledge_cutoffs import answers_for
 from schemas.errors import ConfigError, ModelError
+from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import shown
@@ -48,6 +49,7 @@ KIND_OF_EVENT = {
 }
 NO_FORMAT = (400, 404, 415, 422, 501)  # how a server says that it does not take a schema of the reply
 WITHOUT_FORMAT = "a server that takes no schema of the reply needs llm.structured_output = false"
+WITHOUT_TOOLS = "a server whose models call no tools needs planner.native_tools = false"
 LONGEST_REPLY = 1_000_000  # bytes; parsing more would take longer than a deadline may be passed by
 LONGEST_COMPLAINT = 20_000  # bytes read of the body of an error
 MOST_TOKENS = 100_000_000
@@ -55,14 +57,28 @@ NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
+class Request:
+    """What is sent of a question."""
+
+    system: str
+    prompt: str
+    max_tokens: int
+    tools: tuple[ToolDefinition, ...] = ()
+
+
+@dataclass(frozen=True)
 class Message:
-    """A whole reply, whatever API it came over. `fault` is the kind of failure that its stop reason is."""
+    """A whole reply, whatever API it came over. `fault` is the kind of failure that its stop reason is.
+
+    `uses` are calls that the model asks for, of the tools that it was given.
+    """
 
     model: str
     text: str
     stop: str
     fault: str | None
     usage: Usage
+    uses: tuple[ToolUse, ...] = ()
 
 
 class Fold(Protocol):
@@ -115,6 +131,8 @@ class WireModel(ABC):
     """Import name of the SDK."""
     takes_temperature: ClassVar[bool] = False
     """Whether a server of one's own is sent a temperature; hosted APIs refuse it, or know none."""
+    calls_tools: ClassVar[bool] = False
+    """Whether the API takes tools that a model may call."""
 
     def __init__(
         self,
@@ -159,9 +177,7 @@ class WireModel(ABC):
         """The SDK's client, made with `options` and the key."""
 
     @abstractmethod
-    def _send(
-        self, client: Any, system: str, prompt: str, max_tokens: int
-    ) -> AbstractAsyncContextManager[Any]:
+    def _send(self, client: Any, request: Request) -> AbstractAsyncContextManager[Any]:
         """The request on its way; entered, the response."""
 
     @abstractmethod
@@ -176,14 +192,17 @@ class WireModel(ABC):
     def _fold(self) -> Fold:
         """What reads one streamed reply."""
 
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        """The raw text of the reply.
+    async def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
+    ) -> ModelReply:
+        """The raw text of the reply, and the calls that it asks for.
 
         Args:
             system: instructions, the same from call to call.
             prompt: the request.
             max_tokens: bound of the reply; a reply cut there is a failure.
             deadline_ms: for everything from here on, the connection included.
+            tools: that the model may call; the reply then has no form.
 
         Raises:
             ModelError: the call failed in any way; `retryable` says whether the same call may succeed later.
@@ -193,10 +212,11 @@ class WireModel(ABC):
         start = time.perf_counter_ns()
         client = self._client or self.open()
         received = bytearray()
-        message = await self._call(client, system, prompt, max_tokens, deadline_ms, received)
+        request = Request(system, prompt, max_tokens, tuple(tools))
+        message = await self._call(client, request, deadline_ms, received)
         if isinstance(message, ModelError):
             raise message
-        reply = self._reply(message, received, (time.perf_counter_ns() - start) / NS_PER_MS)
+        reply = self._reply(message, request, received, (time.perf_counter_ns() - start) / NS_PER_MS)
         if isinstance(reply, ModelError):
             raise reply
         return reply
@@ -227,13 +247,7 @@ class WireModel(ABC):
         return self._client
 
     async def _call(
-        self,
-        client: Any,
-        system: str,
-        prompt: str,
-        max_tokens: int,
-        deadline_ms: float,
-        received: bytearray,
+        self, client: Any, request: Request, deadline_ms: float, received: bytearray
     ) -> Message | ModelError:
         """The message, or what went wrong as a value: raised here, it would drag the SDK's request along."""
         sdk = importlib.import_module(self.package)
@@ -241,15 +255,15 @@ class WireModel(ABC):
 
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
-                return await self._receive(client, system, prompt, max_tokens, received)
+                return await self._receive(client, request, received)
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
             return self._failure("timeout", reason, received, retryable=True, **_sent(error))
         except BadStatus as error:
-            return self._from_status(error)
+            return self._from_status(error, request)
         except (sdk.APIConnectionError, HTTPError) as error:
             if isinstance(error.__cause__, BadStatus):
-                return self._from_status(error.__cause__)
+                return self._from_status(error.__cause__, request)
             if isinstance(error.__cause__, Unusable):
                 return self._malformed(error.__cause__, received)
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
@@ -260,10 +274,8 @@ class WireModel(ABC):
         except (ValueError, RecursionError) as error:
             return self._malformed(error, received)
 
-    async def _receive(
-        self, client: Any, system: str, prompt: str, max_tokens: int, received: bytearray
-    ) -> Message:
-        async with self._send(client, system, prompt, max_tokens) as response:
+    async def _receive(self, client: Any, request: Request, received: bytearray) -> Message:
+        async with self._send(client, request) as response:
             declared = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
                 raise Unusable("it is compressed, and a compressed reply has no bound")
@@ -289,10 +301,12 @@ class WireModel(ABC):
                     silence.reschedule(loop.time() + stall_s)
         return fold.message()
 
-    def _reply(self, message: Message, received: bytearray, latency_ms: float) -> ModelReply | ModelError:
+    def _reply(
+        self, message: Message, request: Request, received: bytearray, latency_ms: float
+    ) -> ModelReply | ModelError:
         """The text of a complete message of the model that was asked."""
         usage = message.usage
-        wrong = self._incomplete(message)
+        wrong = self._incomplete(message, request)
         if wrong is not None:
             kind, reason = wrong
             if kind == "malformed":
@@ -306,28 +320,31 @@ class WireModel(ABC):
             latency_ms=latency_ms,
             cache_write_tokens=usage.cache_write_tokens,
             cache_read_tokens=usage.cache_read_tokens,
+            uses=tuple(ToolUse(name=it.name, arguments=self._masked(it.arguments)) for it in message.uses),
         )
 
-    def _incomplete(self, message: Message) -> tuple[str, str] | None:
+    def _incomplete(self, message: Message, request: Request) -> tuple[str, str] | None:
         if not any(answers_for(message.model, name) for name in (self._model, *self._accept)):
             other = shown(message.model, 80)
             return (
                 "wrong_model",
                 f"model {other} answered; llm.accept_models names others whose answer counts",
             )
+        if message.uses and not request.tools:
+            return "malformed", "it calls a tool where none was given"
         if message.fault is not None:
             return message.fault, f"stopped with {message.stop[:80]!r}: no complete answer"
-        return None if message.text.strip() else ("malformed", "it has no text")
+        return None if message.uses or message.text.strip() else ("malformed", "it has no text")
 
-    def _from_status(self, error: BadStatus) -> ModelError:
+    def _from_status(self, error: BadStatus, request: Request) -> ModelError:
         status = error.status
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
         context: dict[str, Any] = {"status": status}
         reason = f"HTTP {status} {self._complaint(error.body)}".strip()
         if 300 <= status < 400:
             reason += "; a redirect is not followed with the key: set llm.base_url to where it leads"
-        if self._format is not None and status in NO_FORMAT:
-            reason += f"; {WITHOUT_FORMAT}"
+        if status in NO_FORMAT and (request.tools or self._format is not None):
+            reason += f"; {WITHOUT_TOOLS if request.tools else WITHOUT_FORMAT}"
         pause = _pause(error.headers)
         if pause is not None:
             context["retry_after_ms"] = pause.wait_s * 1_000

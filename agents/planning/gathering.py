@@ -15,7 +15,7 @@ from agents.planning.call_check import CallKey, call_key, checked_plan
 from agents.planning.completeness import missing
 from schemas.errors import DataError, ModelError
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, EvidenceStep, GatheredEvidence, PlannedCall
-from schemas.settings.planner import PlannerSettings
+from schemas.settings.planner import OWN, PlannerSettings
 from schemas.tool import ToolDefinition, ToolReply
 from services.model_calls.quoting import counted, visible
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolHost
@@ -25,7 +25,7 @@ LONGEST_QUESTION = 8_000
 AT_ONCE = 4
 DEADLINE_S = 10.0
 LOGGED = 200
-REPHRASE = "I'm not sure I understood that. Could you rephrase?"
+REPHRASE = "What do you want to know? Name a symbol or playbook, or the id of a report or fill."
 Status = Literal["gathered", "clarify", "abstained"]
 
 
@@ -98,7 +98,7 @@ def demand_question(text: str) -> None:
 async def usable_tools(
     hosts: Mapping[str, ToolHost], deadline_s: float | None = DEADLINE_S
 ) -> dict[str, tuple[ToolDefinition, ...]]:
-    """Tools by client; of a host that fails to list them none, with a warning."""
+    """Tools by client, of other hosts those alone that only read; of a silent host none, with a warning."""
     if deadline_s is None:
         return {name: await _listed(name, host, None) for name, host in hosts.items()}
     listed = await asyncio.gather(*(_listed(name, host, deadline_s) for name, host in hosts.items()))
@@ -108,10 +108,16 @@ async def usable_tools(
 async def _listed(client: str, host: ToolHost, deadline_s: float | None) -> tuple[ToolDefinition, ...]:
     try:
         async with asyncio.timeout(deadline_s):
-            return await host.tools()
+            tools = await host.tools()
     except Exception as error:  # noqa: BLE001 - of another's host; the others still answer
         LOG.warning("tool_host_silent", extra={"client": client, "error": type(error).__name__})
         return ()
+    if client == OWN:  # of ours one notes what it tried, and changes nothing else
+        return tools
+    writing = [tool.name for tool in tools if not tool.reads_only]
+    if writing:
+        LOG.warning("tools_that_may_write_left_out", extra={"client": client, "tools": writing})
+    return tuple(tool for tool in tools if tool.reads_only)
 
 
 @dataclass

@@ -5,13 +5,12 @@ swapped, doubled and missing letters turn it a little. The same words give the s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 SIZES = (1, 2, 3)
 EDGE = "^"
-CLOSE = 0.7
 APART = 0.06
 
 
@@ -43,9 +42,13 @@ class NameVectors:
         cosines = np.round(self._matrix @ vector / length, 9) if found else np.zeros(len(self.names))
         return sorted(zip(map(float, cosines), self.names, strict=True), key=lambda one: (-one[0], one[1]))
 
-    def match(self, words: str, close: float = CLOSE) -> tuple[str, ...]:
+    def match(self, words: str, close: float) -> tuple[str, ...]:
         """The name that the words mean; several where they are as near, none where all are far."""
-        ranked = self.nearest(words)
+        return self.close_ones(self.nearest(words), close)
+
+    @staticmethod
+    def close_ones(ranked: Sequence[tuple[float, str]], close: float) -> tuple[str, ...]:
+        """Of ranked names the nearest and those that are as near, none where all are far."""
         if not ranked or ranked[0][0] < close:
             return ()
         return tuple(name for cosine, name in ranked if cosine >= max(ranked[0][0] - APART, close))

@@ -1,41 +1,51 @@
-"""What a question names: symbols, playbooks, regimes, moments, ids, outcomes, and the topics it speaks of.
+"""What the parts of a question name: symbols, playbooks, regimes, moments, ids, outcomes, and their topics.
 
-By rules over its words, whatever their case and with their commoner misspellings. A name that the run does
-not have is said to be unknown, never replaced.
+By rules over their words, whatever the case and with the commoner misspellings. A name that the run does
+not have is said to be unknown, never replaced. A part that gives an order is no question.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agents.planning.name_matching import NameVectors
+from agents.planning.question_names import QuestionNames
 from agents.planning.question_words import (
     IT,
     LOST,
     NUMBERS,
-    PLAIN,
+    ORDERS,
+    PHRASES,
     SPAN_NOUNS,
     SPANS,
     TOPICS,
     VAGUE,
     WANTED_WHOLE,
     WON,
-    is_plain,
     topic_word,
 )
 from schemas.canonical import ns_to_datetime
 from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.tool_arguments import MOST_ITEMS
-from services.text.claim_words import words as words_of
+from services.ports import EvidenceQuestion
+from services.text.claims import sentences
 from services.text.dates import places_of_days
 
-ID = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{6,64}\b", re.IGNORECASE)
+SECOND_NS = 1_000_000_000
+ID = re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b", re.IGNORECASE)
+TRENDS, BANDS = "|".join(Trend), "|".join(VolatilityBand)
 REGIME = re.compile(
-    rf"\b({'|'.join(Trend)})(?:trend)?\s*[/,-]?\s*({'|'.join(VolatilityBand)})(?:\s+vol(?:atility)?)?\b",
+    rf"\b({TRENDS})(?:trend)?\s*[/,-]?\s*({BANDS})(?:[\s-]+vol(?:atility)?)?\b", re.IGNORECASE
+)
+HALF_REGIME = re.compile(
+    rf"\b(?:{TRENDS})[\s-]?(?:trend(?:s|ing)?|markets?|regimes?|moves?)\b"
+    rf"|\b(?:{BANDS})[\s-]+vol(?:atility)?\b",
     re.IGNORECASE,
 )
-HOUR = re.compile(r"[T ,]+(?:at\s+)?(\d{1,2}:\d{2}(?::\d{2})?)\s*(?:Z|UTC)?", re.IGNORECASE)
+HOUR = re.compile(r"[T ,]+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(?:Z|UTC)?", re.IGNORECASE)
+BEFORE = re.compile(r"\b(?:before|prior to)\s*$", re.IGNORECASE)
+AFTER = re.compile(r"\b(?:after|since|from|between)\s*$", re.IGNORECASE)
+YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_'/.-]*")
 LIMITS = (
     re.compile(r"\b(?:last|latest|newest|recent|past|previous|top)\s+(\w+)\b"),
@@ -43,17 +53,37 @@ LIMITS = (
 )
 ONE = re.compile(
     r"\b(?:last|latest|newest|most recent|previous)\s+(?:\S+\s+){0,3}?"
-    r"(?:trade|fill|exit|entry|episode|order|report|loss|loser|win|winner|stop)\b"
+    r"(?:trade|fill|exit|entry|episode|order|report|verdict|review|reflection|loss|loser|win|winner|stop)\b"
 )
-BEFORE = re.compile(r"\b(?:before|prior to)\s*$", re.IGNORECASE)
-AFTER = re.compile(r"\b(?:after|since|from|between)\s*$", re.IGNORECASE)
-YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+DIRECTED = re.compile(
+    r"\b(?:long|short)\s+(?:trades?|episodes?|positions?|side|entries|exits|ones)\b|\b(?:longs|shorts)\b"
+)
 EARLIER = re.compile(
-    r"\b(?:that|this|the same|the)\s+(symbol|ticker|stock|instrument|playbook|strategy|fill|trade|exit|one)\b"
+    r"\b(?:that|this|the same)\s+(symbol|ticker|stock|instrument|playbook|strategy|fill|trade|exit|loss)\b"
 )
-PLAYBOOK_CLOSE, SYMBOL_CLOSE = 0.64, 0.62
-NAME_BEFORE = words_of("of for on in about did does is has was with at between and or vs versus")
-MOST_WORDS = 3
+EARLIER_KINDS = {
+    "ticker": "symbol",
+    "stock": "symbol",
+    "instrument": "symbol",
+    "strategy": "playbook",
+    "exit": "fill",
+    "trade": "fill",
+    "loss": "fill",
+}
+FOLLOWS = re.compile(r"^\W*(?:and\b|(?:and |but )?(?:what|how) about\b|same for\b)", re.IGNORECASE)
+HOW_DID = re.compile(r"\bhow\s+(?:good|bad|well|badly|did|does|do|has|have|is|are|was|were)\b")
+SHOULD = re.compile(r"\bshould (?:i|we)\b")
+BOOKS = re.compile(r"\b(?:playbooks?|strategy|strategies)\b")
+RANKED = re.compile(r"\b(?:which|best|worst|most|least|better|compare)\b")
+OPENS = (
+    r"what|how|why|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do|explain|would|should"
+    r"|has|have|can"
+)
+PART = re.compile(
+    rf"(?:,\s*(?:and|also|then)?|\b(?:and|then|also|plus)\b)\s+(?=(?:(?:also|then)\s+)?(?:{OPENS})\b)",
+    re.IGNORECASE,
+)
+ASKS = re.compile(rf"^\W*(?:please\s+)?(?:{OPENS})\b|\?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -61,16 +91,19 @@ class Reading:
     """What one part of a question names.
 
     Attributes:
-        unsure: names that may be meant, of which the question does not say which.
-        unknown: words where a name should be that the run does not have.
+        at: moment, ISO; a day stands for its end, since what happened on it is meant.
+        is_span: whether it names a stretch of time.
+        is_one: whether it speaks of the last one of something.
         earlier: kinds of things that an earlier turn is to name.
+        follows: whether it goes on with what was asked before.
     """
 
     text: str
+    names: QuestionNames
     topics: frozenset[str] = frozenset()
-    symbols: tuple[str, ...] = ()
-    playbooks: tuple[str, ...] = ()
+    cues: int = 0
     regimes: tuple[str, ...] = ()
+    has_half_regime: bool = False
     ids: tuple[str, ...] = ()
     at: str | None = None
     is_span: bool = False
@@ -80,35 +113,93 @@ class Reading:
     is_whole: bool = False
     is_vague: bool = False
     is_guessed: bool = False
+    is_order: bool = False
+    is_directed: bool = False
+    asks_advice: bool = False
     direction: str | None = None
-    unsure: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
     earlier: frozenset[str] = frozenset()
+    follows: bool = False
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it speaks of nothing."""
-        return not (self.topics or self.symbols or self.playbooks or self.ids or self.regimes)
+    def symbols(self) -> tuple[str, ...]:
+        """Those that it names."""
+        return self.names.symbols
+
+    @property
+    def playbooks(self) -> tuple[str, ...]:
+        """Those that it names."""
+        return self.names.playbooks
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it asks for nothing, such as a greeting before a question."""
+        found = self.topics or self.symbols or self.playbooks or self.ids or self.regimes or self.earlier
+        doubtful = self.names.unknown or self.names.unsure or self.is_span
+        return not (found or doubtful or (self.names.strange and ASKS.search(self.text)))
+
+    @property
+    def asks_why_of_fill(self) -> bool:
+        """Whether it asks why a fill happened that it does not name by its id."""
+        return "why" in self.topics and (self.is_one or "fill" in self.topics) and not self.ids
+
+    @property
+    def asks_of_all_playbooks(self) -> bool:
+        """Whether it asks for playbooks and names none, and no more of them than how they do."""
+        names = self.symbols or self.playbooks
+        return "books" in self.topics and not names and not self.topics & {"market", "definition", "why"}
+
+    def with_names(self, symbols: Sequence[str], playbooks: Sequence[str]) -> "Reading":
+        """It with the names that it leaves out."""
+        names = replace(self.names, symbols=tuple(symbols), playbooks=tuple(playbooks))
+        return replace(self, names=names, earlier=self.earlier - {"it", "symbol", "playbook"})
 
 
-def read_question(text: str, context: Mapping[str, Any]) -> Reading:
+def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
+    """The parts of a question that ask for something; what `it` means in one is what the part before names.
+
+    Orders are left out where something else is asked. A part is not empty.
+    """
+    spans = sentences(question.text, parts=True)
+    texts = [part for span in spans for part in PART.split(span.text) if part.strip(" ?.!,;")]
+    found: list[Reading] = []
+    for text in texts or [question.text]:
+        reading = read_part(text, question.context)
+        found.append(_named_by(found[-1], reading) if found else reading)
+    asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
+    return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
+
+
+def _named_by(before: Reading, reading: Reading) -> Reading:
+    is_open = reading.earlier & {"it", "symbol", "playbook"} and not reading.symbols and not reading.playbooks
+    if not is_open or not (before.symbols or before.playbooks):
+        return reading
+    return reading.with_names(before.symbols, before.playbooks)
+
+
+def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     """What a text names among the symbols and playbooks of `context`."""
     plain = text.replace("\u2019", "'")
     ids = tuple(dict.fromkeys(found.lower() for found in ID.findall(plain)))
     at, is_span, rest = _moment(ID.sub(" ", plain))
     regimes = tuple(dict.fromkeys("/".join(found).lower() for found in REGIME.findall(rest)))
-    rest = REGIME.sub(" ", rest)
+    rest = _without_phrases(REGIME.sub(" ", rest))
     words = [word.strip("'./-") for word in WORD.findall(rest)]
-    names = _Names.of(words, context)
     lower = [word.casefold() for word in words]
+    names = QuestionNames.of(words, context)
     left = {word.casefold() for word in names.left}
     cues = {word: cue for word in lower if word in left and (cue := topic_word(word.removesuffix("'s")))}
-    found = frozenset(cues.values())
-    flat = " ".join(lower)
+    found, flat = frozenset(cues.values()), " ".join(lower)
+    topics = frozenset(topic for topic, some in TOPICS.items() if found & some)
+    topics |= _implied(flat, topics, names)
+    if names.playbooks and not names.symbols and "market" in topics:
+        topics = topics - {"market"} | {"trades"}  # a playbook has no price: its trades are meant
     return Reading(
         text=text,
-        topics=frozenset(topic for topic, some in TOPICS.items() if found & some),
+        names=names,
+        topics=topics,
+        cues=len(cues),
         regimes=regimes,
+        has_half_regime=HALF_REGIME.search(rest) is not None,
         ids=ids,
         at=at,
         is_span=is_span or bool(SPANS & set(lower)) or _is_relative(lower),
@@ -118,13 +209,34 @@ def read_question(text: str, context: Mapping[str, Any]) -> Reading:
         is_whole=bool(WANTED_WHOLE & set(lower)),
         is_vague=bool(VAGUE & set(lower)),
         is_guessed=names.is_guessed or any(word.removesuffix("'s") != cue for word, cue in cues.items()),
+        is_order=_is_order(lower),
+        is_directed=DIRECTED.search(flat) is not None,
+        asks_advice=SHOULD.search(flat) is not None,
         direction=next((word for word in lower if word in ("long", "short")), None),
-        symbols=names.symbols,
-        playbooks=names.playbooks,
-        unsure=names.unsure,
-        unknown=names.unknown,
         earlier=_earlier(flat, lower),
+        follows=FOLLOWS.search(plain) is not None,
     )
+
+
+def _implied(text: str, topics: frozenset[str], names: QuestionNames) -> frozenset[str]:
+    """Topics that no single word names."""
+    found = set()
+    if SHOULD.search(text) and names.playbooks:
+        found.add("against")
+    if not topics and HOW_DID.search(text) and (names.playbooks or names.symbols or " we " in text):
+        found.add("trades")
+    if BOOKS.search(text) and not names.playbooks:
+        found.add("books")
+    if RANKED.search(text):
+        found.add("ranked")
+    return frozenset(found)
+
+
+def _without_phrases(text: str) -> str:
+    """The text with each phrase that means something else than its words as the word that it means."""
+    for phrase, word in PHRASES:
+        text = phrase.sub(f" {word} ", text)
+    return text
 
 
 def _moment(text: str) -> tuple[str | None, bool, str]:
@@ -137,20 +249,20 @@ def _moment(text: str) -> tuple[str | None, bool, str]:
     rest = text[:start] + " " + text[hour.end() if hour else end :]
     if len(places) > 1 or AFTER.search(text[:start]):
         return None, True, rest
-    if hour:
-        day = ns_to_datetime(first).date().isoformat()
-        clock = hour.group(1).zfill(5) if hour.group(1).count(":") == 1 else hour.group(1).zfill(8)
-        return f"{day}T{clock if len(clock) == 8 else clock + ':00'}Z", False, rest
-    last = first - 1_000_000_000 if BEFORE.search(text[:start]) else following - 1_000_000_000
-    return ns_to_datetime(last).strftime("%Y-%m-%dT%H:%M:%SZ"), False, rest
+    if hour is not None:
+        hours, minutes, seconds = (int(part or 0) for part in hour.groups())
+        at = first + ((hours * 60 + minutes) * 60 + seconds) * SECOND_NS
+    else:
+        at = (first if BEFORE.search(text[:start]) else following) - SECOND_NS
+    return ns_to_datetime(at).strftime("%Y-%m-%dT%H:%M:%SZ"), False, rest
 
 
 def _is_relative(words: Sequence[str]) -> bool:
     """Whether words like `last week` or `past 3 months` name a span."""
     spans = {*SPAN_NOUNS, *(f"{noun}s" for noun in SPAN_NOUNS)}
+    marks = {"last", "past", "previous", "this", "recent", "ago"}
     return any(
-        word in spans
-        and {"last", "past", "previous", "this", "recent", "ago"} & set(words[max(place - 2, 0) : place + 2])
+        word in spans and marks & set(words[max(place - 2, 0) : place + 2])
         for place, word in enumerate(words)
     )
 
@@ -168,121 +280,16 @@ def _limit(text: str) -> int | None:
     return None
 
 
-def _earlier(text: str, words: Sequence[str]) -> frozenset[str]:
-    kinds = {
-        "ticker": "symbol",
-        "stock": "symbol",
-        "instrument": "symbol",
-        "strategy": "playbook",
-        "exit": "fill",
-    }
-    found = {kinds.get(kind, kind) for kind in EARLIER.findall(text)}
-    return frozenset(found | ({"it"} if IT & set(words) else set()))
-
-
-@dataclass
-class _Names:
-    """Names among words."""
-
-    symbols: tuple[str, ...] = ()
-    playbooks: tuple[str, ...] = ()
-    unsure: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    is_guessed: bool = False
-
-    @classmethod
-    def of(cls, words: Sequence[str], context: Mapping[str, Any]) -> "_Names":
-        """Names of playbooks first, as they are longer, then of symbols, then those that are unknown."""
-        found = cls()
-        left = found._take_playbooks(list(words), tuple(context.get("playbooks", ())))
-        left = found._take_symbols(left, tuple(context.get("symbols", ())))
-        found.left = tuple(word for word in left if word)
-        found.unknown = tuple(dict.fromkeys(_unknown(left)))
-        return found
-
-    def _take_playbooks(self, words: list[str], known: Sequence[str]) -> list[str]:
-        if not known:
-            return words
-        vectors = NameVectors(known)
-        windows = [
-            (matched, start, size)
-            for size in range(1, MOST_WORDS + 1)
-            for start in range(len(words) - size + 1)
-            if (matched := _playbook(vectors, words[start : start + size]))
-        ]
-        for (cosine, names), start, size in sorted(windows, key=lambda one: (-one[0][0], one[2], one[1])):
-            if "" in words[start : start + size]:
-                continue  # a nearer name was made of one of these words
-            words[start : start + size] = [""] * size
-            self.is_guessed |= cosine < 1
-            if len(names) > 1 and not set(names) & set(self.playbooks):
-                self.unsure += names
-            elif len(names) == 1:
-                self.playbooks = tuple(dict.fromkeys((*self.playbooks, names[0])))
-        return words
-
-    def _take_symbols(self, words: list[str], known: Sequence[str]) -> list[str]:
-        whole = {symbol.casefold(): symbol for symbol in known}
-        bases = [symbol.partition("/")[0].casefold() for symbol in known]
-        whole |= {base: symbol for base, symbol in zip(bases, known, strict=True) if bases.count(base) == 1}
-        vectors = NameVectors(known) if known else None
-        for place, word in enumerate(words):
-            bare = word.casefold().removesuffix("'s").strip("'./-")
-            symbol = whole.get(bare)
-            if (
-                symbol is not None
-                and (is_plain(bare) or topic_word(bare))
-                and not word.removesuffix("'s").isupper()
-            ):
-                continue
-            if symbol is None and vectors and len(bare) > 3 and not is_plain(bare) and not topic_word(bare):
-                near = vectors.match(bare, SYMBOL_CLOSE)
-                symbol = near[0] if len(near) == 1 else None
-                self.is_guessed |= symbol is not None
-            if symbol is not None:
-                self.symbols = tuple(dict.fromkeys((*self.symbols, symbol)))
-                words[place] = ""
-        return words
-
-
-def _playbook(vectors: NameVectors, words: Sequence[str]) -> tuple[float, tuple[str, ...]] | None:
-    """The playbooks that some words mean, with how near they are."""
-    bare = [word.casefold().removesuffix("'s") for word in words]
-    if any(word in PLAIN or not word for word in bare) or (len(bare) == 1 and topic_word(bare[0]) == bare[0]):
-        return None
-    text = " ".join(bare)
-    names = vectors.match(text, PLAYBOOK_CLOSE)
-    return (vectors.nearest(text)[0][0], names) if names else None
-
-
-def _unknown(words: Sequence[str]) -> Iterator[str]:
-    """Words that stand where a name stands, or look like one, and are no words of ours."""
-    shouted = sum(word.isupper() for word in words) > len(words) / 2
-    for place, word in enumerate(words):
-        bare = word.casefold().removesuffix("'s")
-        if not bare or is_plain(bare) or topic_word(bare) or bare.replace(".", "").isdigit():
-            continue
-        before = words[place - 1].casefold() if place else ""
-        is_symbol = word.isupper() and 2 <= len(word) <= 6 and not shouted
-        if "_" in word or is_symbol or before in NAME_BEFORE:
-            yield word
-
-
-def named_before(reading: Reading, earlier: Reading) -> Reading:
-    """A reading whose `it` is what an earlier part of the same question names."""
-    if (
-        "it" not in reading.earlier
-        or reading.symbols
-        or reading.playbooks
-        or not (earlier.symbols or earlier.playbooks)
-    ):
-        return reading
-    return replace(
-        reading, symbols=earlier.symbols, playbooks=earlier.playbooks, earlier=reading.earlier - {"it"}
+def _is_order(words: Sequence[str]) -> bool:
+    """Whether it tells somebody to do something that no question is."""
+    rest = list(words)
+    while rest and rest[0] in ("please", "now", "then", "and", "just", "also", "system", "assistant"):
+        rest.pop(0)
+    return bool(rest) and (
+        rest[0] in ORDERS or rest[:2] in (["you", "must"], ["you", "should"], ["do", "not"])
     )
 
 
-def joined(names: Iterable[str]) -> str:
-    """Names as a sentence has them."""
-    return ", ".join(names) or "none"
+def _earlier(text: str, words: Sequence[str]) -> frozenset[str]:
+    found = {EARLIER_KINDS.get(kind, kind) for kind in EARLIER.findall(text)}
+    return frozenset(found | ({"it"} if IT & set(words) else set()))

@@ -1,5 +1,6 @@
 """What the words of a question speak of: the topic of each, also where it is written wrong."""
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,10 @@ _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 TOPICS = {topic: words(listed) for topic, listed in _LISTS.pop("topics").items()}
 WON, LOST, WANTED_WHOLE, VAGUE, SPANS, SPAN_NOUNS, PLAIN = (
     words(_LISTS[name]) for name in ("won", "lost", "wanted_whole", "vague", "spans", "span_nouns", "plain")
+)
+ORDERS = words(_LISTS["orders"])
+PHRASES = tuple(
+    (re.compile(rf"\b{phrase}\b", re.IGNORECASE), word) for phrase, word in _LISTS["phrases"].items()
 )
 IT = words("it its")
 NUMBERS = {

@@ -2,13 +2,15 @@
 
 The server is not trusted. It may page, hang, die, lie about a schema, send too much or give orders: a call
 has a deadline of its own, an answer is bounded and stays data, and whatever goes wrong is a reply in one
-sentence. A server that does not answer leaves the pinned definitions.
+sentence. Definitions are kept for a time and read anew in the background; a server that does not answer
+leaves those that were read, or those that are pinned.
 """
 
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,9 +22,10 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent, Tool
 
+from agents.tool_hosts.kept_definitions import Definitions, KeptDefinitions
 from schemas.canonical import canonical_json
 from schemas.errors import ConfigError, nearest
-from schemas.settings.planner import ToolServer
+from schemas.settings.planner import PlannerSettings, ToolServer
 from schemas.tool import ToolDefinition, ToolReply
 from services.evidence.tools import shown
 from services.model_calls.quoting import visible, visible_json
@@ -36,6 +39,7 @@ LONGEST_DEFINITION = 65_536
 LONGEST_ANSWER = 200_000
 LONGEST_SAID = 300
 DEADLINE_S = 10.0
+TTL_S = PlannerSettings().schema_ttl_s
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,25 @@ class McpTools:
         target: what the SDK's client connects to.
         pins: definitions that were accepted.
         deadline_s: longest wait for one answer.
+        ttl_s: how long definitions are good; 0: they are read each time.
+        now_s: a clock that only runs forward.
     """
 
-    def __init__(self, name: str, target: Any, pins: PinBook, *, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: Any,
+        pins: PinBook,
+        *,
+        deadline_s: float = DEADLINE_S,
+        ttl_s: float = TTL_S,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
         self._target, self._pins, self._deadline_s = target, pins, deadline_s
         self._client: Client | None = None
         self._stack = AsyncExitStack()
-        self._usable: dict[str, ToolDefinition] | None = None
+        self._definitions = KeptDefinitions(name, self._look, ttl_s=ttl_s, now_s=now_s)
         self._refused: set[str] = set()
 
     async def __aenter__(self) -> Self:
@@ -80,6 +95,7 @@ class McpTools:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._definitions.close()
         try:
             await self._stack.aclose()
         except Exception as failure:  # noqa: BLE001 - as above; there is nothing left to close
@@ -87,9 +103,7 @@ class McpTools:
 
     async def tools(self) -> tuple[ToolDefinition, ...]:
         """Definitions that may be used: those that are as they were pinned; new ones are pinned now."""
-        if self._usable is None:
-            await self._look()
-        return tuple((self._usable or {}).values())
+        return await self._or_pinned(await self._definitions.read())
 
     async def offered(self) -> list[OfferedTool]:
         """What the server offers now, beside the pins; of a silent server what is pinned.
@@ -115,14 +129,15 @@ class McpTools:
         if listed is None:
             raise ConfigError(f"server {self.name!r} does not answer: start it, and pin then")
         await self._pins.pin(self.name, listed)
-        self._usable = None
+        self._definitions.forget()
         return [OfferedTool(item, item.content_hash) for item in listed]
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
     ) -> ToolReply:
         """The answer of one tool, as data."""
-        known = [definition.name for definition in await self.tools()]
+        usable = await self._or_pinned(await self._definitions.known())
+        known = [definition.name for definition in usable]
         if name in self._refused:
             return _failed(
                 f"{self.name}.{name} changed since it was pinned: `thinktwice tools pin` accepts it"
@@ -141,14 +156,17 @@ class McpTools:
             return _failed(f"{self.name}.{name} refused the call: {_said(str(error))}")
         except Exception as error:  # noqa: BLE001 - of another's server: it ends this call and nothing else
             self._warn("tool_call_broke_off", error)
+            self._definitions.forget()  # a server that is started again may be another
             return _failed(f"{self.name}.{name} broke off: ask again, or without it")
 
-    async def _look(self) -> None:
-        """Read what is offered and hold it against the pins."""
+    async def _or_pinned(self, read: Definitions | None) -> Definitions:
+        return read if read is not None else tuple((await self._pins.pinned(self.name)).values())
+
+    async def _look(self) -> Definitions | None:
+        """Those of what is offered that are as they are pinned; None where the server does not say."""
         pinned, listed = await self._pins.pinned(self.name), await self._listed()
         if listed is None:
-            self._usable = pinned
-            return
+            return None
         new = [item for item in listed if item.name not in pinned]
         if new:
             await self._pins.pin(self.name, new)
@@ -161,7 +179,7 @@ class McpTools:
             LOG.warning(
                 "tools_changed_since_pinned", extra={"server": self.name, "tools": sorted(self._refused)}
             )
-        self._usable = {item.name: item for item in listed if item.name not in self._refused}
+        return tuple(item for item in listed if item.name not in self._refused)
 
     async def _listed(self) -> list[ToolDefinition] | None:
         """Every page of definitions; None when the server does not give them."""
@@ -204,6 +222,18 @@ class McpTools:
 
     def _warn(self, event: str, error: Exception) -> None:
         LOG.warning(event, extra={"server": self.name, "error": type(error).__name__})
+
+
+def configured_tools(
+    name: str, settings: PlannerSettings, environment: Mapping[str, str], pins: PinBook, **further: Any
+) -> McpTools:
+    """The tools of a server of the settings; `further` as of `McpTools`.
+
+    Raises:
+        ConfigError: the variable of its token is not set.
+    """
+    target = target_of(settings.servers[name], environment)
+    return McpTools(name, target, pins, ttl_s=settings.schema_ttl_s, **further)
 
 
 def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Stateful, demand_fields, read_as
+from schemas.tool import Tools
 from services.model_calls.budget import UNUSABLE, Breaker, BreakerChange, Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
@@ -95,7 +96,7 @@ class ModelAccount(Stateful):
         self._symbol = symbol
         self.ledger.open_event()
 
-    def admit(self, caller: Caller, system: str, prompt: str, max_tokens: int) -> Question:
+    def admit(self, caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> Question:
         """The question to ask.
 
         Raises:
@@ -109,8 +110,10 @@ class ModelAccount(Stateful):
                 retryable=True,
                 kind=BREAKER,
             )
-        key = question_key(caller, system, prompt, max_tokens)
-        question = Question(caller, system, prompt, max_tokens, self._asked[key] + 1, first=not self.requests)
+        key = question_key(caller, system, prompt, max_tokens, tools)
+        question = Question(
+            caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
+        )
         price = price_for(self._settings, caller.model)
         refusal = self.ledger.refusal(question, price, self._clock.now)
         if refusal is not None:
@@ -227,7 +230,8 @@ class ModelAccount(Stateful):
 def _weighed(call: RecordedCall, question: Question) -> str:
     """The outcome as the breaker takes it: a reply that its caller cannot read shows a machine that fails."""
     reads = question.caller.reads
-    return UNUSABLE if call.replied and reads is not None and not reads(call.text) else call.outcome
+    unread = call.replied and not call.uses and reads is not None and not reads(call.text)
+    return UNUSABLE if unread else call.outcome
 
 
 def _reason(call: RecordedCall) -> str:

@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import cast
 
 from schemas.errors import ModelError
+from schemas.tool import ToolDefinition, Tools
 from services.model_calls.record import GIVEN_UP, TIMEOUT
-from services.ports import LanguageModel, ModelReply
+from services.ports import LanguageModel, ModelReply, ToolCallingModel
 
 GRACE_MS = 20.0
 
@@ -16,6 +18,28 @@ class NoReply:
 
     kind: str
     detail: str
+
+
+@dataclass(frozen=True)
+class ModelWithTools:
+    """A model whose every question comes with the same tools."""
+
+    model: ToolCallingModel
+    tools: tuple[ToolDefinition, ...]
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The model's reply, with the calls that it asks for."""
+        return await self.model.complete(
+            system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms, tools=self.tools
+        )
+
+
+def with_tools(model: LanguageModel, tools: Tools) -> LanguageModel:
+    """The model with tools that it may call; without any the model as it is.
+
+    Whether a provider takes tools is known before a run; see `WireModel.calls_tools`.
+    """
+    return ModelWithTools(cast("ToolCallingModel", model), tuple(tools)) if tools else model
 
 
 async def ask(

@@ -13,6 +13,7 @@ from pydantic import Field
 from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.errors import ModelError
+from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.reply_format import ReplyFormat
 from services.ports import ModelReply
 
@@ -64,7 +65,8 @@ class Caller:
 class Question:
     """One call to be made.
 
-    `repeat` counts from 1 how often the same was asked in this run; `first` is the first of the run.
+    `repeat` counts from 1 how often the same was asked in this run; `first` is the first of the run. `tools`
+    are those that the model may call by its provider's own means.
     """
 
     caller: Caller
@@ -73,32 +75,36 @@ class Question:
     max_tokens: int
     repeat: int
     first: bool = False
+    tools: tuple[ToolDefinition, ...] = ()
 
     @property
     def key(self) -> str:
         """SHA-256 over provider, model, prompt template, parameters and the whole input."""
-        return question_key(self.caller, self.system, self.prompt, self.max_tokens)
+        return question_key(self.caller, self.system, self.prompt, self.max_tokens, self.tools)
 
     @property
     def formless_key(self) -> str:
         """The key that the question had before models were held to a form of the reply."""
-        return question_key(replace(self.caller, form=None), self.system, self.prompt, self.max_tokens)
+        formless = replace(self.caller, form=None)
+        return question_key(formless, self.system, self.prompt, self.max_tokens, self.tools)
 
     @property
     def size(self) -> int:
         """Bytes of the input."""
-        return len(self.system.encode()) + len(self.prompt.encode())
+        told = (self.system, self.prompt, *(tool.canonical_text() for tool in self.tools))
+        return sum(len(text.encode()) for text in told)
 
 
-def question_key(caller: Caller, system: str, prompt: str, max_tokens: int) -> str:
-    """The key of a question, however often it is asked."""
+def question_key(caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> str:
+    """The key of a question, however often it is asked; tools have a part in it where there are any."""
+    told = {"tools": [tool.content_hash for tool in tools]} if tools else {}
     return content_hash(
         {
             "provider": caller.provider,
             "model": caller.model,
             "prompt_hash": caller.prompt_hash,
             "parameters": {"max_tokens": max_tokens, **caller.parameters},
-            "input_hash": content_hash({"system": system, "prompt": prompt}),
+            "input_hash": content_hash({"system": system, "prompt": prompt, **told}),
         }
     )
 
@@ -121,7 +127,9 @@ class RecordedCall(Contract):
     """How one call ended. `outcome` is `reply` or the kind of the failure; `text` is the raw reply."""
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
-    later_fields: ClassVar[frozenset[str]] = frozenset({"lost", "status", "temperature", "temperature_sent"})
+    later_fields: ClassVar[frozenset[str]] = frozenset(
+        {"lost", "status", "temperature", "temperature_sent", "uses"}
+    )
     """Added since the first recordings: kept out of a row where they say nothing."""
 
     key: str
@@ -134,6 +142,7 @@ class RecordedCall(Contract):
     thinking: bool = True
     outcome: str
     text: str = ""
+    uses: tuple[ToolUse, ...] = ()
     answered_by: str | None = None
     message: str | None = None
     retryable: bool = False
@@ -151,7 +160,7 @@ class RecordedCall(Contract):
         """The hashed part; rows of earlier recordings keep their bytes."""
         payload = super().payload()
         for name in self.later_fields:
-            if payload[name] == type(self).model_fields[name].default:
+            if getattr(self, name) == type(self).model_fields[name].default:
                 del payload[name]
         return payload
 
@@ -184,6 +193,7 @@ class RecordedCall(Contract):
             cache_read_tokens=self.usage.cache_read_tokens,
             requests=self.requests,
             lost=self.lost,
+            uses=self.uses,
         )
 
 
@@ -218,6 +228,7 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
         latency_ms,
         outcome=REPLY,
         text=storable(reply.text),
+        uses=tuple(ToolUse(name=it.name, arguments=storable(it.arguments)) for it in reply.uses),
         answered_by=reply.model,
         requests=reply.requests,
         lost=reply.lost,

@@ -5,7 +5,14 @@ import pytest
 import prompts
 from prompts import PromptError, load_prompt, template_from_text
 
-NAMES = ["policy_level_reflection", "high_level_reflection", "strategist", "judge_replanning", "change_plan"]
+NAMES = [
+    "policy_level_reflection",
+    "high_level_reflection",
+    "strategist",
+    "judge_replanning",
+    "change_plan",
+    "evidence_planner",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,6 +35,8 @@ def test_load_prompt_embedded_templates_name_what_their_callers_give():
     assert load_prompt("high_level_reflection").placeholders == {"report", "evidence"}
     assert load_prompt("judge_replanning").placeholders == {"actions", "refused", "report"}
     assert load_prompt("change_plan").placeholders == {"playbooks", "text"}
+    planned = {"available_tools", "context", "turns", "prior_results", "question"}
+    assert load_prompt("evidence_planner").placeholders == planned
     parts = {"task", "snapshot", "background", "bases", "revision", "correction"}
     assert load_prompt("strategist").placeholders == parts
 

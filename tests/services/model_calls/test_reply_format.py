@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from agents.judge_model import FORM as JUDGE
+from agents.planning.plan_reply import FORM as PLAN
 from agents.strategies.strategist_reply import FORM as STRATEGIST
 from agents.strategies.strategist_reply import HoldReply, ReplyFault, read_strategist_reply
 from prompts import load_prompt
@@ -12,7 +13,7 @@ from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import json_text, unfenced
 from services.policy_checks.consolidation import FORM as CONSOLIDATION
 
-FORMS = [STRATEGIST, CONSOLIDATION, JUDGE, NARRATIVE]
+FORMS = [STRATEGIST, CONSOLIDATION, JUDGE, NARRATIVE, PLAN]
 TAKEN = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
 AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
 

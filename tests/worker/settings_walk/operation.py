@@ -18,6 +18,7 @@ from tests.worker.settings_walk.operation_seen import (
     tool_servers,
     vanishing,
 )
+from tests.worker.settings_walk.planner_seen import definitions_read, gathered
 from tests.worker.settings_walk.walking import Entry
 
 CHOSEN = {"runtime.data": FILE, "runtime.tz": "UTC"}
@@ -71,6 +72,12 @@ OPERATION: dict[str, Entry] = {
     f"{OPERATIONS}notify_window_s": Entry(30.0, notified),
     f"{OPERATIONS}start_limit": Entry(2, crashed),
     f"{OPERATIONS}start_window_s": Entry(60, crashed),
+    "planner.confidence_threshold": Entry(0.9, gathered),
+    "planner.enable_reflection": Entry(False, gathered),
+    "planner.max_iterations": Entry(1, gathered),
+    "planner.schema_ttl_s": Entry(30, definitions_read, ONE_SERVER),
+    "planner.history": Entry(1, gathered),
+    "planner.native_tools": Entry(True, gathered),
     "planner.servers": Entry({"desk": STARTED}, tool_servers),
     "planner.servers[].command": Entry({"desk": {"command": ["serve", "now"]}}, tool_servers, ONE_SERVER),
     "planner.servers[].url": Entry({"desk": REACHED}, tool_servers, ONE_SERVER),
