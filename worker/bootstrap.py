@@ -4,8 +4,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.evidence_planner import ModelPlanner
 from agents.judge_agent_client import JudgeAgentClient
 from agents.language_models.cassette import Cassette
+from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.planning.run_evidence import RunEvidence
 from agents.strategies.configured import configured_strategist
 from agents.strategies.plan_provider import ReflectingPlanProvider, linter
@@ -28,7 +30,7 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import EvidencePlanner, LanguageModel
+from services.ports import LanguageModel
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
@@ -37,6 +39,8 @@ from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
+
+PLAN_TOKENS = 1_500
 
 
 def assemble(
@@ -50,7 +54,6 @@ def assemble(
     *,
     market_waits: bool = True,
     ledger: TrialLedger = NO_TRIALS,
-    planner: EvidencePlanner | None = None,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -64,7 +67,6 @@ def assemble(
         recorded: replies of a run that goes on: played until its past is over, then models are asked.
         market_waits: no bar comes while a model thinks.
         ledger: what was tried on these bars before.
-        planner: of what the judge reads, where the settings let a model plan.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
@@ -131,7 +133,7 @@ def assemble(
         policy_loop,
         events,
         market_waits=market_waits,
-        evidence=None if kept is None else evidence_of(settings, kept, planner),
+        evidence=None if kept is None else evidence_of(settings, kept, minds.texts.get(PLANNER), wordings),
     )
     return Session(
         settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
@@ -164,15 +166,24 @@ def judge_of(
     )
 
 
-def evidence_of(settings: Settings, kept: KeptRows, planner: EvidencePlanner | None = None) -> RunEvidence:
-    """What the judge of a run reads beside a report.
+def evidence_of(
+    settings: Settings, kept: KeptRows, model: LanguageModel | None, wordings: Wordings
+) -> RunEvidence:
+    """What a judge reads beside a report, planned by rules or by the model of the planner's prompt.
 
     Raises:
         ConfigError: a model shall plan and there is none.
     """
-    if settings.planner.judge == "model" and planner is None:
+    if settings.planner.judge != "model":
+        return RunEvidence(kept, settings.planner)
+    if model is None:
         raise ConfigError("planner.judge asks a model but none was given: use 'rules'")
-    return RunEvidence(kept, settings.planner, planner)
+
+    def planner_at(known_at: int) -> ModelPlanner:
+        wording = wordings.at(known_at)
+        return ModelPlanner(model, settings.planner, max_tokens=PLAN_TOKENS, wording=wording)
+
+    return RunEvidence(kept, settings.planner, planner_at)
 
 
 def given_playbooks(

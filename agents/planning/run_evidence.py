@@ -33,14 +33,16 @@ class RunEvidence:
     Args:
         rows: of the run, so far.
         settings: threshold and number of plans.
-        planner: plans the calls; None plans by rules.
+        planner_at: who plans the calls for a report that was known at a time, ns; None plans by rules.
     """
 
     def __init__(
-        self, rows: KeptRows, settings: PlannerSettings, planner: EvidencePlanner | None = None
+        self,
+        rows: KeptRows,
+        settings: PlannerSettings,
+        planner_at: Callable[[int], EvidencePlanner] | None = None,
     ) -> None:
-        self._rows, self._settings = rows, settings
-        self._planner = BriefPlanner(planner or ClusterPlanner())
+        self._rows, self._settings, self._planner_at = rows, settings, planner_at
 
     async def read(self, report: HighLevelReflectionReport, seen: int) -> tuple[RecommendationEvidence, ...]:
         """What was read about each recommendation beyond hold, from the run's first `seen` rows."""
@@ -49,16 +51,18 @@ class RunEvidence:
             return ()
         view = self._rows.as_of(seen, report.known_at)
         tools = InProcessTools({name: self._handler(OF_A_RUN[name], view, seen) for name in READ})
-        return tuple([await self._about(item, view, tools) for item in asking])
+        planner = ClusterPlanner() if self._planner_at is None else self._planner_at(report.known_at)
+        brief = BriefPlanner(planner)
+        return tuple([await self._about(item, view, tools, brief) for item in asking])
 
     async def _about(
-        self, item: Recommendation, view: RunView, tools: InProcessTools
+        self, item: Recommendation, view: RunView, tools: InProcessTools, planner: EvidencePlanner
     ) -> RecommendationEvidence:
         kind = str(item.change.get("kind", item.action))
         question = EvidenceQuestion(_question(item, kind), _context(item, view))
         try:
             gathered = await gather(
-                question, self._planner, {OWN: tools}, self._settings, attended=False, deadline_s=None
+                question, planner, {OWN: tools}, self._settings, attended=False, deadline_s=None
             )
         except ModelError as error:
             gathered = _nothing(question.text, str(error.context.get("kind", "error")))

@@ -8,15 +8,22 @@ import pytest
 from agents.planning.run_evidence import RunEvidence
 from schemas.errors import ConfigError
 from schemas.settings import JudgeSettings, LlmSettings, PlannerSettings, Settings
+from schemas.settings.planner import OWN
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store import NewRun, open_store
+from tests.agents.planning.planned import Says
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_run, losing_run, losing_settings, run_on
+from tests.worker.test_judge_with_a_model import Scripted as Keeps
+from tests.worker.test_judge_with_a_model import definitions as judging_books
+from tests.worker.test_judge_with_a_model import settings as judging_settings
+from tests.worker.test_judge_with_a_model import world as judging_world
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
+from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import settings_of_then
 from worker.runs.store_run import record_run
@@ -176,3 +183,46 @@ def test_session_of_the_losing_run_keeps_no_second_journal():
             quick("rules").model_copy(update={"planner": PlannerSettings(judge="model")}),
             short_world(), JournalWriter(sink), planted_books(),
         )  # fmt: skip
+
+
+PLANS = json.dumps({"confidence": 0.9, "tools": [{"client": OWN, "method": "episodes", "params": {}}]})
+
+
+def test_model_plans_what_its_judge_reads_and_the_replay_asks_nobody(tmp_path):
+    settings = judging_settings()
+    settings = settings.model_copy(update={"planner": PlannerSettings(judge="model")})
+    planner, judge = Says(PLANS), Keeps({"keep": ["a1"], "reason": "nothing speaks against it"})
+    data = {"sha256": judging_world().sha256, "path": None}
+    new = NewRun("x", 0, "backtest", settings.config_hash, settings.payload(), data, {})
+
+    async def backtest(*given, **named):
+        models = Models(judge=judge, texts={"evidence_planner": planner})
+        return await run_backtest(*given, **named, models=models)
+
+    async def scenario():
+        async with await open_store(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+            kept = await record_run(
+                backtest, settings, judging_world(), store, new, definitions=judging_books()
+            )
+            kinds = {*KINDS, "model_call", "replan_verdict"}
+            rows = [row async for row in store.journal.rows(kept.record.run_id, kinds=kinds)]
+            replay = backtest_replay(settings, judging_world(), store, kept.record, judging_books())
+            return [(row.kind, json.loads(row.payload)) for row in rows], await replay.compare()
+
+    rows, replay = asyncio.run(scenario())
+    asked = len(planner.asked)
+    plans = [payload for kind, payload in rows if kind == "evidence_plan"]
+    assert asked >= len(plans) >= 1
+    assert {(plan["model"], plan["status"], plan["confidence"]) for plan in plans} == {
+        ("said", "gathered", 0.9)
+    }
+    assert {payload["call"]["prompt"] for kind, payload in rows if kind == "model_call"} == {
+        "evidence_planner",
+        "judge_replanning",
+    }
+    calls = [payload for kind, payload in rows if kind == "evidence_call"]
+    assert {(call["tool"], call["params"]["limit"]) for call in calls} == {("episodes", 5)}
+    [verdict, *_] = [payload["verdict"] for kind, payload in rows if kind == "replan_verdict"]
+    assert set(calls[0]["ids"]) <= set(verdict["evidence_ids"])
+    assert replay.ok, replay
+    assert len(planner.asked) == asked

@@ -54,7 +54,8 @@ def kept_of(rows):
 
 
 def read(report, seen, rows=None, planner=None):
-    evidence = RunEvidence(kept_of(losing_run().rows if rows is None else rows), Settings().planner, planner)
+    plans = None if planner is None else lambda known_at: planner
+    evidence = RunEvidence(kept_of(losing_run().rows if rows is None else rows), Settings().planner, plans)
     return asyncio.run(evidence.read(report, seen))
 
 
