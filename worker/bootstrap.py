@@ -4,24 +4,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.evidence_planner import ModelPlanner
-from agents.judge_agent_client import JudgeAgentClient
+from agents.judging import evidence_of, judge_of
 from agents.language_models.cassette import Cassette
-from agents.planning.plan_reply import PROMPT as PLANNER
-from agents.planning.run_evidence import RunEvidence
 from agents.strategies.configured import configured_strategist
 from agents.strategies.plan_provider import ReflectingPlanProvider, linter
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.evidence_tools.kept_rows import KeptRows
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
-from services.model_calls.wording import PLAIN_RUN, Wordings
+from services.model_calls.wording import Wordings
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_columns, load_playbooks
@@ -30,7 +26,6 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import LanguageModel
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
@@ -39,8 +34,6 @@ from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
-
-PLAN_TOKENS = 1_500
 
 
 def assemble(
@@ -119,7 +112,7 @@ def assemble(
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
-    kept = None if settings.planner.judge == "off" else KeptRows(settings)
+    evidence = evidence_of(settings, minds.texts, wordings)
     slow_loop = SlowLoopService(
         settings,
         market,
@@ -133,11 +126,11 @@ def assemble(
         policy_loop,
         events,
         market_waits=market_waits,
-        evidence=None if kept is None else evidence_of(settings, kept, minds.texts.get(PLANNER), wordings),
+        evidence=evidence,
     )
     return Session(
         settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
-        policy_loop, slow_loop, account, asked, events, ledger, kept,
+        policy_loop, slow_loop, account, asked, events, ledger, None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made),
     )  # fmt: skip
 
@@ -149,41 +142,6 @@ def slow_reflection(settings: Settings, market: Market | None = None) -> HighLev
     """
     ledgers = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
     return HighLevelReflectionService(settings, grid=ledgers)
-
-
-def judge_of(
-    settings: Settings, model: LanguageModel | None = None, wordings: Wordings = PLAIN_RUN
-) -> JudgeAgentClient:
-    """The judge of a run, of the worker beside it, or of a report that is judged again."""
-    off = settings.reflection.mode == "off"
-    return JudgeAgentClient(
-        settings.judge,
-        settings.gate,
-        model,
-        reflection_off=off,
-        wordings=wordings,
-        check_reasons=settings.deliberation.check_reasons,
-    )
-
-
-def evidence_of(
-    settings: Settings, kept: KeptRows, model: LanguageModel | None, wordings: Wordings
-) -> RunEvidence:
-    """What a judge reads beside a report, planned by rules or by the model of the planner's prompt.
-
-    Raises:
-        ConfigError: a model shall plan and there is none.
-    """
-    if settings.planner.judge != "model":
-        return RunEvidence(kept, settings.planner)
-    if model is None:
-        raise ConfigError("planner.judge asks a model but none was given: use 'rules'")
-
-    def planner_at(known_at: int) -> ModelPlanner:
-        wording = wordings.at(known_at)
-        return ModelPlanner(model, settings.planner, max_tokens=PLAN_TOKENS, wording=wording)
-
-    return RunEvidence(kept, settings.planner, planner_at)
 
 
 def given_playbooks(

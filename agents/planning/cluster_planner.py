@@ -39,7 +39,7 @@ class ClusterPlanner:
         )
 
 
-class BriefPlanner:
+class PagePlanner:
     """Another planner, held to a few items a call of our own tools."""
 
     def __init__(self, planner: EvidencePlanner, most: int = MOST_ITEMS) -> None:

@@ -7,7 +7,7 @@ run, and no server. By rules nothing here waits, so that nothing comes between t
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agents.planning.cluster_planner import BriefPlanner, ClusterPlanner
+from agents.planning.cluster_planner import ClusterPlanner, PagePlanner
 from agents.planning.gathering import gather
 from agents.tool_hosts.in_process import InProcessTools
 from schemas.canonical import ns_to_datetime
@@ -20,8 +20,7 @@ from services.evidence import tool_arguments as asked
 from services.evidence.tool_results import ToolResult
 from services.evidence_tools.answers import OF_A_RUN, Answer
 from services.evidence_tools.kept_rows import KeptRows
-from services.evidence_tools.market_answers import REGIMES
-from services.evidence_tools.run_view import RunView, iso
+from services.evidence_tools.run_view import REGIMES, RunView, iso
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolProgress
 
 READ = ("playbooks", "episodes", "gate_status")
@@ -42,17 +41,17 @@ class RunEvidence:
         settings: PlannerSettings,
         planner_at: Callable[[int], EvidencePlanner] | None = None,
     ) -> None:
-        self._rows, self._settings, self._planner_at = rows, settings, planner_at
+        self.rows, self._settings, self._planner_at = rows, settings, planner_at
 
     async def read(self, report: HighLevelReflectionReport, seen: int) -> tuple[RecommendationEvidence, ...]:
         """What was read about each recommendation beyond hold, from the run's first `seen` rows."""
         asking = [item for item in report.recommendations if item.action is not RecommendedAction.HOLD]
         if not asking:
             return ()
-        view = self._rows.as_of(seen, report.known_at)
+        view = self.rows.as_of(seen, report.known_at)
         tools = InProcessTools({name: self._handler(OF_A_RUN[name], view, seen) for name in READ})
         planner = ClusterPlanner() if self._planner_at is None else self._planner_at(report.known_at)
-        brief = BriefPlanner(planner)
+        brief = PagePlanner(planner)
         return tuple([await self._about(item, view, tools, brief) for item in asking])
 
     async def _about(
@@ -82,7 +81,7 @@ class RunEvidence:
                 raise ToolRefused(
                     f"at lies after the clock of this run: give a time up to {iso(view.known_at)}"
                 )
-            earlier = self._rows.as_of(seen, arguments.at)
+            earlier = self.rows.as_of(seen, arguments.at)
             if not earlier.index.events:
                 raise ToolRefused("the run had begun at no bar by that time: leave at out")
             return answer(earlier, arguments)

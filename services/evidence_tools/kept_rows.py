@@ -12,12 +12,12 @@ from typing import Any
 from schemas.canonical import canonical_json
 from schemas.settings import Settings
 from services.evidence.tool_arguments import LATEST
-from services.evidence_tools.lesson_answers import REPORT
 from services.evidence_tools.playbook_history import KINDS as OF_VERSIONS
 from services.evidence_tools.run_view import RunView
 from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex
 
+REPORT = "high_level_report"
 KINDS = OF_VERSIONS | {"genesis", "exit_filled", REPORT}
 
 

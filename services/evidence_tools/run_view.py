@@ -10,6 +10,7 @@ from schemas.episode import Episode
 from schemas.errors import ToolRefused
 from schemas.fact_check import FactRow
 from schemas.settings import Settings
+from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.run_facts import KnownEpisode
 from services.journal.index import Event, JournalIndex
 from services.journal.lineage import TIME_FACTS
@@ -28,6 +29,9 @@ TIMES = TIME_FACTS | {
     "last_label",
     "next_eligible",
 }
+
+
+REGIMES = frozenset(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
 
 
 class RunView:

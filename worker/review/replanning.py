@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agents.planning.plan_reply import PROMPT as PLANNER
+from agents.judging import evidence_of, judge_of
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
@@ -20,8 +20,8 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
+from services.ports import LanguageModel
 from services.slow_loop.evidence_rows import evidence_rows
-from worker.bootstrap import evidence_of, judge_of
 from worker.models import accounted_models, check_models, configured_models
 from worker.runs.replay import Rebuilt
 from worker.session import Session
@@ -70,12 +70,12 @@ async def ask_judge(
     settings = _judging(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
-    model = plans = None
+    model, texts = None, dict[str, LanguageModel]()
     if judge == "model":
         asked = configured_models(settings, session.guard, environment)
         account = ModelAccount(settings.llm, journal, session.clock)
         minds = accounted_models(settings, asked, account, session.guard, None)
-        model, plans = minds.judge, minds.texts.get(PLANNER)
+        model, texts = minds.judge, dict(minds.texts)
     definitions = tuple(version.definition for version in session.registry.reader().active())
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
     try:
@@ -83,8 +83,8 @@ async def ask_judge(
         client = judge_of(settings, model, wordings)
         evidence: tuple[RecommendationEvidence, ...] = ()
         if session.kept is not None:
-            reader = evidence_of(settings, session.kept, plans, wordings)
-            evidence = await reader.read(report, session.journal.events)
+            reader = evidence_of(settings, texts, wordings, session.kept)
+            evidence = () if reader is None else await reader.read(report, session.journal.events)
         for kind, payload, telemetry in evidence_rows(evidence, report.content_hash[:16]):
             journal.append(
                 kind,

@@ -41,7 +41,7 @@ END = 700
 # What a class without state of its own fills as it works: a cache, or what wiring alone says.
 WITHOUT_STATE: dict[str, set[str]] = {
     "Answers": {"known_at", "added", "summaries", "_last", "_outdated"},  # of one row's evaluations
-    "BriefPlanner": set(),
+    "PagePlanner": set(),
     "ClusterPlanner": set(),
     "HighLevelReflectionService": set(),
     "LiveStep": set(),
