@@ -4,7 +4,7 @@ The tools answer from the run's rows up to the moment of the report: no argument
 run, and no server. By rules nothing here waits, so that nothing comes between two rows of the run.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from agents.planning.cluster_planner import ClusterPlanner, PagePlanner
@@ -18,12 +18,17 @@ from schemas.settings.planner import OWN, PlannerSettings
 from schemas.vocabulary import RecommendedAction
 from services.evidence import tool_arguments as asked
 from services.evidence.tool_results import ToolResult
-from services.evidence_tools.answers import OF_A_RUN, Answer
+from services.evidence_tools import lesson_answers, market_answers
 from services.evidence_tools.kept_rows import KeptRows
 from services.evidence_tools.run_view import REGIMES, RunView, iso
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolProgress
 
-READ = ("playbooks", "episodes", "gate_status")
+Answer = Callable[[RunView, Any], ToolResult]
+READ: Mapping[str, Answer] = {
+    "playbooks": lesson_answers.playbooks,
+    "episodes": market_answers.episodes,
+    "gate_status": lesson_answers.gate_status,
+}
 
 
 class RunEvidence:
@@ -49,7 +54,7 @@ class RunEvidence:
         if not asking:
             return ()
         view = self.rows.as_of(seen, report.known_at)
-        tools = InProcessTools({name: self._handler(OF_A_RUN[name], view, seen) for name in READ})
+        tools = InProcessTools({name: self._handler(answer, view, seen) for name, answer in READ.items()})
         planner = ClusterPlanner() if self._planner_at is None else self._planner_at(report.known_at)
         brief = PagePlanner(planner)
         return tuple([await self._about(item, view, tools, brief) for item in asking])

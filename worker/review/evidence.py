@@ -1,19 +1,30 @@
 """The evidence tools over a store: which handler answers which tool."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import page_of
-from services.evidence_tools.answers import OF_A_RUN, Answer
-from services.evidence_tools.run_view import iso
+from services.evidence_tools import lesson_answers, market_answers
+from services.evidence_tools.run_view import RunView, iso
 from services.ports import ToolProgress
 from worker.review.rule_trial import NoteTrial, RuleTrials
 from worker.review.run_views import RunViews
 
 if TYPE_CHECKING:
     from services.store import RunRecord
+
+Answer = Callable[[RunView, Any], told.ToolResult]
+OF_A_RUN: Mapping[str, Answer] = {
+    "market_snapshot": market_answers.market_snapshot,
+    "episodes": market_answers.episodes,
+    "explain_fill": market_answers.explain_fill,
+    "playbooks": lesson_answers.playbooks,
+    "reports": lesson_answers.reports,
+    "gate_status": lesson_answers.gate_status,
+}
 
 
 def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTools:

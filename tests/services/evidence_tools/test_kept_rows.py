@@ -5,11 +5,11 @@ import json
 import pytest
 
 from services.evidence.tools import TOOLS, read_arguments
-from services.evidence_tools.answers import OF_A_RUN
 from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.evidence_tools.run_view import RunRows, RunView
 from services.journal.index import Event
 from tests.worker.shared_runs import losing_run, losing_settings
+from worker.review.evidence import OF_A_RUN
 
 ASKED = {
     "episodes": {"playbook_id": "buys_strength", "limit": 5},
