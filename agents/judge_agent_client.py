@@ -5,11 +5,13 @@ which can only drop what the rules accepted. It writes nothing and applies nothi
 whoever asked, and actions go through the playbook lifecycle.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from agents.judge_model import Fallback, by_rules, weighed
-from agents.judge_replanning import replan
+from agents.judge_replanning import replan, with_evidence
 from agents.judge_rules import judge_amendment, judge_boundary
+from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
@@ -90,13 +92,17 @@ class JudgeAgentClient(Stateful):
         report: HighLevelReflectionReport,
         definitions: tuple[PlaybookDefinition, ...],
         open_experiments: int,
+        evidence: Sequence[RecommendationEvidence] = (),
     ) -> ReplanVerdict:
-        """Turn a report into typed actions, or hold; the report is evidence, never a command."""
+        """Turn a report into typed actions, or hold; report and evidence are data, never a command."""
         verdict = replan(report, definitions, open_experiments, self._settings, self._gate)
+        verdict = with_evidence(verdict, evidence)
         if self._model is not None:
             wording = self._wordings.at(report.known_at)
             facts = report_facts(report, (), definitions, wording.symbols) if self._check_reasons else None
-            verdict = await weighed(verdict, report, self._model, wording=wording, facts=facts)
+            verdict = await weighed(
+                verdict, report, self._model, wording=wording, facts=facts, evidence=evidence
+            )
         elif self._settings.replan != "rules":
             verdict = by_rules(verdict, Fallback.NO_MODEL)
         self.replan_counts[verdict.decision] += 1

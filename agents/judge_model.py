@@ -5,6 +5,7 @@ action, change one or bring a refused one back; such a reply counts for nothing,
 of the rules stands with the reason in `fallback`.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agents.judge_replanning import decision_of
 from prompts import load_prompt
+from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
 from services.deliberation.fact_check import check_facts
@@ -29,6 +31,7 @@ DEADLINE_MS = 60_000.0
 MOST_ACTIONS = 100
 SHOWN = 40
 DROPPED = "dropped_by_model"
+EVIDENCE = "What tools read of the run behind the recommendations, as part of the report (JSON):"
 NOTHING_HOLDS = "no sentence of its reason holds against the report"
 
 
@@ -74,15 +77,18 @@ async def weighed(
     deadline_ms: float = DEADLINE_MS,
     wording: Wording = PLAIN,
     facts: RunFacts | None = None,
+    evidence: Sequence[RecommendationEvidence] = (),
 ) -> ReplanVerdict:
     """The verdict of the rules less the actions that the model dropped.
+
+    It is shown the report and the `evidence` that was read beside it.
 
     Where the model did not answer, or not in the way it was asked, the verdict of the rules with `fallback`.
     Sentences of its reason that do not hold against `facts` are struck; None holds nothing against it.
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
-    reply = await _asked(verdict, report, model, deadline_ms, wording)
+    reply = await _asked(verdict, report, model, deadline_ms, wording, evidence)
     if isinstance(reply, NoReply):
         return by_rules(verdict, reply.kind)
     try:
@@ -121,6 +127,7 @@ async def _asked(
     model: LanguageModel,
     deadline_ms: float,
     wording: Wording,
+    evidence: Sequence[RecommendationEvidence],
 ) -> ModelReply | NoReply:
     prompt = load_prompt(PROMPT)
     actions = zip(_names("a", len(verdict.actions)), verdict.actions, strict=True)
@@ -129,10 +136,25 @@ async def _asked(
         actions=wording.json([{"id": name, **action.payload()} for name, action in actions]),
         refused=wording.json([{"id": name, **refusal.payload()} for name, refusal in refused]),
         report=wording.json(report.payload()),
-    )
+    ) + _told(evidence, wording)
     return await ask(
         model, system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=deadline_ms
     )
+
+
+def _told(evidence: Sequence[RecommendationEvidence], wording: Wording) -> str:
+    """The calls that were made with their results, quoted; nothing where nothing was read."""
+    calls = [
+        {
+            "about": {"playbook_id": one.playbook_id, "regime": one.regime, "kind": one.kind},
+            "tool": call.method,
+            "params": dict(call.params),
+            "result": call.reply.text if call.reply.is_error else call.reply.content,
+        }
+        for one in evidence
+        for call in one.gathered.calls
+    ]
+    return f"\n\n{EVIDENCE}\n{wording.json(calls)}" if calls else ""
 
 
 def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) -> ReplanVerdict:

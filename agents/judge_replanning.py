@@ -7,12 +7,14 @@ recommendation, grades them again, and only then makes an action, which still ha
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.trials import NO_TRIALS, counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.evidence.evidence_ids import ids_of
 from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
@@ -36,6 +38,7 @@ KINDS = {
     ),
     RecommendedAction.REPLAN: ("replan",),
 }
+MOST_READ = 40  # ids that evidence adds to a verdict
 PARAMETER_KINDS = ("set_threshold", "set_invalidation")
 CHANGE_FIELDS = frozenset({"kind", "regime", "direction", "eligible", "parameter", "value"})
 
@@ -79,6 +82,15 @@ def replan(
         evidence_ids=tuple(dict.fromkeys([report_id, *evidence])),
         known_at=report.known_at,
     )
+
+
+def with_evidence(verdict: ReplanVerdict, evidence: Sequence[RecommendationEvidence]) -> ReplanVerdict:
+    """The verdict with the first ids that were read for it behind its own; nothing else of it changes."""
+    read = dict.fromkeys(
+        name for one in evidence for call in one.gathered.calls for name in ids_of(call.reply)
+    )
+    new = [name for name in read if name not in verdict.evidence_ids][:MOST_READ]
+    return verdict.model_copy(update={"evidence_ids": (*verdict.evidence_ids, *new)}) if new else verdict
 
 
 def _action(item: Recommendation, settings: JudgeSettings) -> JudgeAction | None:

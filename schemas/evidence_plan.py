@@ -81,3 +81,12 @@ class GatheredEvidence(Contract):
     iterations: int = Field(ge=1)
     refined: bool = False
     complete: bool = False
+
+
+class RecommendationEvidence(Contract):
+    """What was read about one recommendation of a report before the verdict on it."""
+
+    playbook_id: str | None
+    regime: str | None
+    kind: str = Field(description="of the change that is recommended, or the action where it names none")
+    gathered: GatheredEvidence

@@ -46,6 +46,13 @@ class TrialLedger(TrialCounts):
         """What stands in genesis rows, requests and reports: nothing where nothing was tried before."""
         return self if self.configurations else None
 
+    @property
+    def with_a_rule(self) -> "TrialLedger":
+        """With one more configuration of one hypothesis; a fresh ledger counts from here on."""
+        before = self.in_force
+        more = {name: min(getattr(before, name) + 1, MOST) for name in ("configurations", "hypotheses")}
+        return before.model_copy(update=more)
+
     def document(self) -> dict[str, Any]:
         """What was tried, and beside it what of it is counted: all, or nothing of a fresh ledger."""
         return {**self.payload(), "counted": self.in_force.model_dump(exclude={"fresh"})}

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from schemas.background import DecisionBackground
-from schemas.evidence_plan import EvidenceCall, EvidencePlan
+from schemas.evidence_plan import EvidenceCall, EvidencePlan, RecommendationEvidence
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.proposal import PolicyProposal, StrategistAnswer
@@ -269,8 +269,20 @@ class Judge(Protocol):
         report: HighLevelReflectionReport,
         definitions: tuple[PlaybookDefinition, ...],
         open_experiments: int,
+        evidence: Sequence[RecommendationEvidence] = (),
     ) -> ReplanVerdict:
-        """Turn a report into typed actions, or hold; the report is evidence, never a command."""
+        """Turn a report into typed actions, or hold; report and evidence are data, never a command."""
+        ...
+
+
+class ReportEvidence(Protocol):
+    """Reads what a run knows about the recommendations of a report."""
+
+    async def read(self, report: HighLevelReflectionReport, seen: int) -> tuple[RecommendationEvidence, ...]:
+        """What was read about each of them beyond hold, from the run's first `seen` journal rows.
+
+        Nothing known later than the report is in it.
+        """
         ...
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import CassetteMiss, ModelRefused
+from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
@@ -31,15 +32,16 @@ from services.high_level.narrator import fact_check_row
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.plans.desk import Effects, PlanDesk
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
-from services.ports import EventJournal, Judge, PlaybookReader
+from services.ports import EventJournal, Judge, PlaybookReader, ReportEvidence
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, structural_permission
 from services.slow_loop.counters import SlowCounters
+from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.trial_evidence import Evidence
+from services.slow_loop.version_rows import journal_renewal, journal_version
 from trading_core.market import Market
 
 
@@ -61,7 +63,7 @@ class SlowLoopService(Stateful):
     }
     REBUILT = frozenset({
         "_settings", "_market", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
-        "_journal", "_interval",
+        "_journal", "_interval", "_evidence",
     })  # fmt: skip
 
     def __init__(
@@ -77,6 +79,7 @@ class SlowLoopService(Stateful):
         journal: EventJournal,
         *,
         market_waits: bool = True,
+        evidence: ReportEvidence | None = None,
     ) -> None:
         self._settings = settings
         self._market = market
@@ -87,6 +90,7 @@ class SlowLoopService(Stateful):
         self._trials = trials
         self._policy_loop = policy_loop
         self._journal = journal
+        self._evidence = evidence
         self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(market.bars.timeframe)
         self._next_slot = next_slot(int(market.bars.close_times[0]), self._interval)
         self._last_examined: int | None = None
@@ -178,10 +182,24 @@ class SlowLoopService(Stateful):
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)
 
-    async def judged(self, report: HighLevelReflectionReport) -> ReplanVerdict:
-        """The judge's word on a report; nothing is changed by it."""
+    async def judged(self, report: HighLevelReflectionReport, seen: int | None = None) -> ReplanVerdict:
+        """The judge's word on a report, and before it the journal rows of what was read for it.
+
+        Nothing is changed by it. `seen` rows of the run may be read; None: all that are there.
+        """
+        evidence = await self.evidence(report, seen)
+        for row in evidence_rows(evidence, report.content_hash[:16]):
+            self._append(report.known_at, *row)
         experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
-        return await self._judge.replan(report, self._definitions(), experiments)
+        return await self._judge.replan(report, self._definitions(), experiments, evidence)
+
+    async def evidence(
+        self, report: HighLevelReflectionReport, seen: int | None = None
+    ) -> tuple[RecommendationEvidence, ...]:
+        """What the run knows about the recommendations of a report; nothing where nobody plans."""
+        if self._evidence is None:
+            return ()
+        return await self._evidence.read(report, self.facts.last_seq + 1 if seen is None else seen)
 
     def apply_report(
         self,
@@ -436,31 +454,3 @@ class SlowLoopService(Stateful):
         self, now: int, kind: str, payload: dict[str, Any], telemetry: dict[str, Any] | None = None
     ) -> None:
         self._journal.append(kind, ts_event=now, known_at=now, payload=payload, telemetry=telemetry)
-
-
-def journal_version(journal: EventJournal, version: PlaybookVersion, now: int) -> None:
-    """One playbook version at one place of its lifecycle."""
-    definition = version.definition
-    payload = {
-        **version.payload(),
-        "version_hash": definition.content_hash,
-        "playbook_id": definition.id,
-        "version": definition.version,
-    }
-    journal.append("playbook_version", ts_event=min(version.since, now), known_at=now, payload=payload)
-
-
-def journal_renewal(journal: EventJournal, renewal: Renewal, now: int) -> None:
-    """A measure that goes on; the version that holds it stays as it is."""
-    version = renewal.version
-    payload = {
-        "playbook_id": version.definition.id,
-        "version": version.definition.version,
-        "version_hash": version.definition.content_hash,
-        "measure": renewal.text,
-        "since": renewal.since,
-        "until": renewal.until,
-        "expires_at": version.expires_at,
-        "shown": dict(renewal.shown),
-    }
-    journal.append("measure_renewed", ts_event=now, known_at=now, payload=payload)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.judge_agent_client import JudgeAgentClient
+from agents.judging import evidence_of, judge_of
 from agents.language_models.cassette import Cassette
 from agents.strategies.configured import configured_strategist
 from agents.strategies.plan_provider import ReflectingPlanProvider, linter
@@ -18,7 +18,7 @@ from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
-from services.model_calls.wording import PLAIN_RUN, Wordings
+from services.model_calls.wording import Wordings
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_columns, load_playbooks
@@ -27,7 +27,7 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import Judge, LanguageModel, Strategist
+from services.ports import Judge, Strategist
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
@@ -129,6 +129,7 @@ def assemble(
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
+    evidence = evidence_of(settings, minds.texts, wordings)
     slow_loop = SlowLoopService(
         settings,
         market,
@@ -142,10 +143,11 @@ def assemble(
         policy_loop,
         events,
         market_waits=market_waits,
+        evidence=evidence,
     )
     return Session(
         settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
-        policy_loop, slow_loop, account, asked, events, ledger,
+        policy_loop, slow_loop, account, asked, events, ledger, None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made),
     )  # fmt: skip
 
@@ -157,21 +159,6 @@ def slow_reflection(settings: Settings, market: Market | None = None) -> HighLev
     """
     ledgers = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
     return HighLevelReflectionService(settings, grid=ledgers)
-
-
-def judge_of(
-    settings: Settings, model: LanguageModel | None = None, wordings: Wordings = PLAIN_RUN
-) -> JudgeAgentClient:
-    """The judge of a run, of the worker beside it, or of a report that is judged again."""
-    off = settings.reflection.mode == "off"
-    return JudgeAgentClient(
-        settings.judge,
-        settings.gate,
-        model,
-        reflection_off=off,
-        wordings=wordings,
-        check_reasons=settings.deliberation.check_reasons,
-    )
 
 
 def given_playbooks(

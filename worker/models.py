@@ -150,7 +150,7 @@ def model_address(settings: Settings, environment: Mapping[str, str]) -> str | N
 
 
 def text_models_of(settings: Settings) -> dict[str, str]:
-    """Which model is asked with each prompt about texts; none where no text of a model is looked at again."""
+    """Which model is asked with each prompt about texts, and with that of the judge's planner."""
     told, found = settings.deliberation, dict[str, str]()
     if settings.policy_loop.strategist != "rules" and told.reflection_pass.enabled:
         writer = settings.llm.strategist_model
@@ -161,6 +161,8 @@ def text_models_of(settings: Settings) -> dict[str, str]:
         found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
         found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
         found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
+    if settings.planner.judge == "model":
+        found[PLAN_FORM.name] = settings.llm.slow_model
     return found
 
 

@@ -6,6 +6,7 @@ come from and when to flush. On a feed that runs on, `worker.trading` takes the 
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,7 +16,9 @@ from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import TickEventKind
+from services.evidence_tools.kept_rows import KeptRows
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
+from services.journal.chain import JournalRow
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_builder import EpisodeContext, build_episode
@@ -26,7 +29,8 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
-from services.slow_loop_service import SlowLoopService, journal_version
+from services.slow_loop.version_rows import journal_version
+from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.clock import SimulatedClock
 from trading_core.live.growing_bars import GrowingBars
@@ -70,7 +74,7 @@ class Session(Stateful):
         "doubted": list[tuple[int, str]],
     }
     REBUILT = frozenset(
-        {"settings", "market", "engine", "models", "live", "events", "ledger", "columns_wired"}
+        {"settings", "market", "engine", "models", "live", "events", "ledger", "kept", "columns_wired"}
     )
 
     settings: Settings
@@ -88,6 +92,7 @@ class Session(Stateful):
     models: Models
     events: ParkingJournal
     ledger: TrialLedger = NO_TRIALS
+    kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
     anomalies: Counter[str] = field(default_factory=Counter)
@@ -137,8 +142,17 @@ class Session(Stateful):
             journal_version(self.journal, version, max(first, version.since))
 
     def listen(self) -> None:
-        """Let the slow loop read the journal; the last wire, of a session that begins or goes on."""
-        self.journal.read_by(self.slow_loop.facts.add)
+        """Let slow loop and judge read the journal; the last wire, of a session that begins or goes on."""
+        kept, facts = self.kept, self.slow_loop.facts
+        if kept is None:
+            self.journal.read_by(facts.add)
+            return
+
+        def read(row: JournalRow, payload: Mapping[str, Any]) -> None:
+            facts.add(row, payload)
+            kept.add(row, payload)
+
+        self.journal.read_by(read)
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.

@@ -51,7 +51,8 @@ __all__ = [
     "asking_name",
 ]
 
-LATER_SECTIONS = ("plans",)  # left out of the hash where all of it stands at its default
+LATER_SECTIONS = ("plans", "planner")  # left out of the hash where all of it stands at its default
+OF_ASKING = ("schema_ttl_s", "history", "servers")  # of the planner: they decide nothing in a run
 OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
 
 
@@ -196,6 +197,15 @@ class Settings(Contract):
         return self
 
     @model_validator(mode="after")
+    def _planner_needs_its_judge(self) -> "Settings":
+        if self.planner.judge == "model" and self.judge.replan == "rules":
+            raise ValueError(
+                "planner.judge 'model' plans with the judge's model, and judge.replan is 'rules': set it to "
+                "'model', or let rules plan with planner.judge 'rules'"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _recorded_needs_a_cassette(self) -> "Settings":
         mode, cassette = self.runtime.llm, self.runtime.cassette
         if mode != "live" and cassette is None:
@@ -240,8 +250,9 @@ class Settings(Contract):
         payload = self.payload()
         del payload["runtime"]
         del payload["llm"]["base_url"]
-        del payload["planner"]  # holds nothing but where servers are
         fresh = Settings.model_construct().payload()
+        for name in OF_ASKING:
+            del payload["planner"][name], fresh["planner"][name]
         for section, names in LATER.items():
             told, by_default = _section(payload, section), _section(fresh, section)
             for name in names:

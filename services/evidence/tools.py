@@ -6,6 +6,7 @@ refused in one sentence that says what would work.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -31,7 +32,7 @@ class EvidenceTool:
     result: type[told.ToolResult]
     reads_only: bool = True
 
-    @property
+    @cached_property
     def definition(self) -> ToolDefinition:
         """As a client is told it."""
         return ToolDefinition(

@@ -5,8 +5,7 @@ from typing import Any
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import demand_known, page_of, the_one
-from services.evidence_tools.market_answers import REGIMES
-from services.evidence_tools.run_view import RunView, iso, row_of, with_times
+from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import Event
 from services.slow_loop.past_runs import PastRun
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from schemas.episode import Episode
 from schemas.regime import RegimeLabels
-from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.catalogue import CATALOGUE
@@ -14,11 +13,10 @@ from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
 from services.evidence.selection import chosen_of
 from services.evidence.tools import demand_known, page_of, the_one
-from services.evidence_tools.run_view import RunView, iso, row_of, with_times
+from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
 from services.journal.lineage import LineageNode, trace, trace_move
 
-REGIMES = frozenset(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
 FIGURES = (
     "trades",
     "winners",

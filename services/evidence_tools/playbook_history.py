@@ -4,7 +4,8 @@ Read from the run's journal alone: transitions as they were recorded, trades on 
 """
 
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
+from services.journal.index import Event
 from services.playbooks.version_diff import changes
 from services.slow_loop.trial_evidence import trial_evidence, trial_track
 
@@ -61,11 +63,17 @@ class PlaybookHistory:
         """Begin empty; without the run's settings trades are counted and not measured."""
         self._settings = settings
         self._versions: dict[str, VersionHistory] = {}
+        self._measured: dict[tuple[int, int], dict[str, Any] | None] = {}  # by list of trades and its length
 
-    def take(self, rows: Iterable[JournalRow]) -> None:
-        """Take rows that were read before, in order."""
-        for row in rows:
-            self._take_checked(row)
+    def take(self, events: Iterable[Event]) -> None:
+        """Take events, in order.
+
+        Raises:
+            DataError: one holds something else than its kind says.
+        """
+        for event in events:
+            with _damage_of(event.row):
+                self._take(event)
 
     async def read(self, rows: AsyncIterator[JournalRow]) -> None:
         """Take the rows of a run, in order.
@@ -74,19 +82,11 @@ class PlaybookHistory:
             DataError: a row holds something else than its kind says.
         """
         async for row in rows:
-            self._take_checked(row)
+            with _damage_of(row):
+                self._take(Event(row, json.loads(row.payload)))
 
-    def _take_checked(self, row: JournalRow) -> None:
-        try:
-            self._take(row)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"row {row.seq} of the journal is damaged, it holds no {row.kind}: `thinktwice verify` "
-                "says what was changed, `thinktwice db restore` gets a backup back"
-            ) from error
-
-    def _take(self, row: JournalRow) -> None:
-        payload = json.loads(row.payload)
+    def _take(self, event: Event) -> None:
+        row, payload = event.row, event.payload
         if row.kind == "playbook_version":
             self._moved(row.known_at, payload)
         elif row.kind == "measure_renewed":
@@ -153,6 +153,12 @@ class PlaybookHistory:
         self._versions[episode.playbook_hash].traded.append(episode)
 
     def _shown(self, episodes: list[Episode]) -> dict[str, Any] | None:
+        key = id(episodes), len(episodes)
+        if key not in self._measured:
+            self._measured[key] = self._measure(episodes)
+        return self._measured[key]
+
+    def _measure(self, episodes: list[Episode]) -> dict[str, Any] | None:
         """Trades, blocks, mean R, e-values on both sides and an interval; None without a trade."""
         learnable = [episode for episode in episodes if not episode.no_learn]
         if self._settings is None:
@@ -170,6 +176,17 @@ class PlaybookHistory:
             "upper_r": shown.upper,
             "interval_kind": shown.kind,
         }
+
+
+@contextmanager
+def _damage_of(row: JournalRow) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"row {row.seq} of the journal is damaged, it holds no {row.kind}: `thinktwice verify` says what "
+            "was changed, `thinktwice db restore` gets a backup back"
+        ) from error
 
 
 def _transition(at: int, version: PlaybookVersion) -> dict[str, Any]:

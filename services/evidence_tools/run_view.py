@@ -1,7 +1,7 @@
 """A run as of one moment: its rows up to there, and what several tools make of them, each made once."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from schemas.episode import Episode
 from schemas.errors import ToolRefused
 from schemas.fact_check import FactRow
 from schemas.settings import Settings
+from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.run_facts import KnownEpisode
 from services.journal.index import Event, JournalIndex, JournalIndexPart
 from services.journal.lineage import TIME_FACTS
@@ -30,6 +31,9 @@ TIMES = TIME_FACTS | {
 }
 
 
+REGIMES = frozenset(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
+
+
 class RunView:
     """What a run knew at a moment. Holds no later row.
 
@@ -42,6 +46,20 @@ class RunView:
 
     def __init__(self, run_id: str, index: JournalIndex, known_at: int, settings: Settings | None) -> None:
         self.run_id, self.index, self.known_at, self.settings = run_id, index, known_at, settings
+
+    def grow(self, events: Iterable[Event], known_at: int) -> None:
+        """Rows that came since, and the moment; what was made of those before is made further."""
+        new = list(events)
+        for event in new:
+            self.index.add(event)
+        self.known_at = known_at
+        made = self.__dict__
+        if "episodes" in made:
+            self.episodes.extend(_known(event) for event in new if event.row.kind == "episode")
+        if "history" in made:
+            self.history.take(new)
+        for name in ("playbook_ids", "_exits", "newest_snapshots", "past_runs"):
+            made.pop(name, None)
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
@@ -57,10 +75,7 @@ class RunView:
     @cached_property
     def episodes(self) -> list[KnownEpisode]:
         """Resolved trades of the account, oldest first."""
-        return [
-            KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
-            for event in self.index.of_kind("episode")
-        ]
+        return [_known(event) for event in self.index.of_kind("episode")]
 
     @cached_property
     def _exits(self) -> dict[tuple[str | None, str], list[Event]]:
@@ -96,7 +111,7 @@ class RunView:
 
         found = PlaybookHistory(self.settings)
         events = [event for kind in KINDS for event in self.index.of_kind(kind)]
-        found.take(event.row for event in sorted(events, key=lambda event: event.row.seq))
+        found.take(sorted(events, key=lambda event: event.row.seq))
         return found
 
     @property
@@ -134,6 +149,10 @@ class RunRows:
             first = f": give a time from {iso(self._known[0])} on" if self._known else " yet: ask again later"
             raise ToolRefused(f"the run had begun at no bar by that time{first}")
         return JournalIndexPart(self.index, count)
+
+
+def _known(event: Event) -> KnownEpisode:
+    return KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
 
 
 def row_of(event: Event) -> FactRow:

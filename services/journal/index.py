@@ -25,6 +25,7 @@ ID_FIELDS = {
     "high_level_request": "request_hash",
     "high_level_report": "report_id",
     "deliberation": "deliberation_id",
+    "evidence_plan": "evidence_id",
     "replan_verdict": "verdict_id",
     "two_phase_phase1_complete": "plan_id",
     "playbook_version": "version_hash",

@@ -46,6 +46,8 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "review_cycle",
         "chunk_outline",
         "chunk_write",
+        "evidence_plan",
+        "evidence_call",
         "replan_verdict",
         "action_refused",
         *PLAN_KINDS,

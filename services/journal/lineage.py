@@ -286,7 +286,19 @@ def _replan(index: JournalIndex, verdict_id: str | None) -> LineageNode:
         return _missing("judge on the report", "replan_verdict", verdict_id)
     verdict = event.payload["verdict"]
     facts = {name: verdict.get(name) for name in ("decision", "model", "fallback", "reason", "actions")}
-    return _node("judge on the report", event, verdict_id, facts)
+    read = [
+        plan for plan in index.of_kind("evidence_plan") if plan.payload["report_id"] == verdict["report_id"]
+    ]
+    return _node("judge on the report", event, verdict_id, facts, [_read(index, plan) for plan in read])
+
+
+def _read(index: JournalIndex, plan: Event) -> LineageNode:
+    """What the judge read about one recommendation."""
+    key = plan.payload["evidence_id"]
+    calls = [call.payload for call in index.of_kind("evidence_call") if call.payload["evidence_id"] == key]
+    facts = {name: plan.payload[name] for name in ("question", "status", "confidence", "complete")}
+    ids = {call["tool"]: call["ids"] for call in calls}
+    return _node("evidence for the judge", plan, key, facts | ids)
 
 
 def _node(

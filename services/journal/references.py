@@ -69,6 +69,8 @@ REFERENCES: dict[str, dict[str, str]] = {
     "review_cycle": DELIBERATED,
     "chunk_outline": DELIBERATED,
     "chunk_write": DELIBERATED,
+    "evidence_plan": {"report_id": "high_level_report"},
+    "evidence_call": {"evidence_id": "evidence_plan"},
     "replan_verdict": {"report_id": "high_level_report"},
     "two_phase_phase1_start": JUDGED,
     "two_phase_phase1_complete": JUDGED,

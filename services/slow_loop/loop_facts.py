@@ -123,6 +123,7 @@ class LoopFacts(Stateful):
             "policy_reflection": self._reflection,
             "policy_evaluation": self._evaluation,
             "envelope_breach": self._breach,
+            "operator_command": self._command,
             **self.runs.takers,
             **dict.fromkeys((*EVENTS, *COUNTED), self._event),
         }
@@ -427,6 +428,11 @@ class LoopFacts(Stateful):
         killed = payload["limit"] == "kill_switch"
         reason = OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH
         self._overrides.append((row.known_at, reason))
+
+    def _command(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        """A rule that somebody tried on bars of the run while it goes on was tried before the next report."""
+        if payload["kind"] == "rule_tried":
+            self._before = self._before.with_a_rule
 
     def _event(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """A tick event of a policy: for the drift window, the signals, and the open positions."""

@@ -5,6 +5,7 @@ at its next bar close and answers. Requests of a run are answered once, in the o
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +18,8 @@ from services.store.database_time import Dialect, now_ms
 from services.store.repository import Repository
 from services.store.tables import operator_requests, runs
 
-RequestKind = Literal["kill_switch", "rollback", "replan", "plan", "stop"]
+ASKED_MODE = "paper"
+RequestKind = Literal["kill_switch", "rollback", "replan", "plan", "rule_tried", "stop"]
 Outcome = Literal["done", "refused"]
 FIELDS: dict[RequestKind, dict[str, tuple[type, ...]]] = {
     "kill_switch": {"on": (bool,)},
@@ -30,6 +32,7 @@ FIELDS: dict[RequestKind, dict[str, tuple[type, ...]]] = {
         "by": (str,),
         "plan": (dict, type(None)),
     },
+    "rule_tried": {"trial": (int,), "rule": (str,)},
     "stop": {},
 }
 
@@ -43,7 +46,8 @@ class OperatorRequest:
         number: 1 and up within a run, in the order of asking.
         kind: what is asked.
         payload: kill_switch {on}, rollback {playbook_id}, replan {report_id or null}, stop {},
-            plan {plan_id, decision (submit, approve, cancel, rollback), hash, by, plan (with the first two)}.
+            plan {plan_id, decision (submit, approve, cancel, rollback), hash, by, plan (with the first two)},
+            rule_tried {trial, rule}: number and name in the ledger of trials.
         state: waiting, done or refused.
         asked_ms: database time.
         answered_ms: database time; None while it waits.
@@ -121,6 +125,19 @@ async def put_request(
     row["asked_ms"] = now_ms(dialect)
     await connection.execute(operator_requests.insert().values(row))
     return number
+
+
+async def tell_of_rule(
+    connection: AsyncConnection, dialect: Dialect, met: Collection[str], trial: int, rule: str
+) -> None:
+    """Tell the runs among `met` that are not over, and that take requests, that a rule was tried.
+
+    Inside a transaction of the caller's.
+    """
+    goes_on = (runs.c.mode == ASKED_MODE) & runs.c.status.in_(("running", "interrupted"))
+    wanted = select(runs.c.run_id).where(goes_on, runs.c.run_id.in_(met)).order_by(runs.c.number)
+    for run_id in (await connection.execute(wanted.with_for_update())).scalars().all():
+        await put_request(connection, dialect, run_id, "rule_tried", {"trial": trial, "rule": rule})
 
 
 async def withdraw_plan(

@@ -28,7 +28,7 @@ class OnDemandReport:
     Attributes:
         known_at: bar close as of which it was made, ns.
         verdict: the judge's on it, with its id; None before one was asked for.
-        calls: rows of kind `model_call` that the verdict took, raw replies included.
+        calls: rows of what was read for the verdict and of the model calls it took, with raw replies.
         written_ms, decided_ms: database time.
     """
 

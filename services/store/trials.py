@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from schemas.trials import MOST, TrialCounts, TrialLedger
 from services.store.failures import MEND, StoreDamaged
 from services.store.losses import losses_of
+from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
 from services.store.seals import seal_trial
 from services.store.tables import paper_bars, trials
@@ -146,6 +147,8 @@ class TrialRepository(Repository):
     async def note_rule(self, on: TriedOn) -> int:
         """Enter a rule that is tried outside every run: one hypothesis. What comes back is its number.
 
+        Runs that go on on such bars are told: the rule joins the tested family of their next report.
+
         Raises:
             StoreError: the store has no ledger, or cannot be written.
         """
@@ -160,6 +163,8 @@ class TrialRepository(Repository):
             number = (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
             trial = Trial(number, name, on, TrialCounts(hypotheses=1), counted_before(known, on))
             await connection.execute(trials.insert(), _columns(trial))
+            met = {known_trial.run_id for known_trial in known if known_trial.meets(on)}
+            await tell_of_rule(connection, self._url.dialect, met, number, name)
         return number
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:

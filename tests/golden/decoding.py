@@ -62,6 +62,8 @@ FIELDS = {
     "answer_arrived": {"event_id"},
     "operator_command": {"kind", "number", "payload"},
     "shadow_trials": {"trials"},
+    "evidence_plan": {"evidence_id", "report_id", "playbook_id", "regime", "kind", "question", "calls"},
+    "evidence_call": {"evidence_id", "call_id", "tool", "params", "status", "ids", "rows", "result_hash"},
     "run_finished": {"bars", "end", "open_positions"},
     "two_phase_phase1_start": {"plan_trigger", "report_id", "verdict_id"},
     "plan_step": {"kind", "number", "phase", "plan_hash", "plan_id", "reason", "state", "versions"},

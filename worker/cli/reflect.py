@@ -59,6 +59,7 @@ async def _reflected(run: str, at: int | None, data: Path | None, db: str | None
         "request_hash": report.request_hash,
         "report": json_text.loads(stored_text(report)),
         "verdict": None,
+        "evidence": [],
     }
 
 

@@ -155,6 +155,7 @@ async def _judged(
     """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
     from worker.review.replan_outcome import outcome
     from worker.review.replanning import apply_verdict
+    from worker.review.report_finder import evidence_on
 
     session = rebuilt.session
     verdict, judged = await _verdict(store, rebuilt, found, judge)
@@ -163,8 +164,11 @@ async def _judged(
     document = outcome(
         verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
     )
-    return _document(found, judged, document) | await _written(
-        store, rebuilt.session.settings, write, effects, versions, found
+    evidence = {"evidence": await evidence_on(store, found)}
+    return (
+        _document(found, judged, document)
+        | evidence
+        | await _written(store, rebuilt.session.settings, write, effects, versions, found)
     )
 
 
@@ -213,6 +217,7 @@ async def _judged_in_run(
     """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
     from worker.review.playbook_files import in_force
     from worker.review.replan_outcome import KINDS, outcome, outcome_in_run
+    from worker.review.report_finder import evidence_on
 
     if found.verdict is None:
         raise ConfigError(
@@ -225,8 +230,11 @@ async def _judged_in_run(
     versions = in_force(told.history)
     document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
     settings = stored_settings(await store.runs.find(found.run_id))
-    return _document(found, "in the run", document) | await _written(
-        store, settings, write, told.effects, versions, found
+    evidence = {"evidence": await evidence_on(store, found)}
+    return (
+        _document(found, "in the run", document)
+        | evidence
+        | await _written(store, settings, write, told.effects, versions, found)
     )
 
 
@@ -326,6 +334,8 @@ def shown_value(value: Any) -> str:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    from services.slow_loop.evidence_rows import evidence_line
+
     verdict = found["verdict"]
     yield (
         f"report {found['report_id']} {TOLD_BY[found['source']]} {found['run_id']}, "
@@ -336,6 +346,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if verdict["fallback"] is not None:
         yield f"  no model had a say: {verdict['fallback']}"
     yield f"  {verdict['reason']}"
+    yield from (f"  {evidence_line(read)}" for read in found["evidence"])
     for action in found["actions"]:
         yield from _action(action)
     for action in found["refused"]:

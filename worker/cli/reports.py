@@ -216,6 +216,7 @@ def _waiting_report(one: "StoredReport") -> dict[str, Any]:
         "request_hash": one.request_hash,
         "report": json_text.loads(canonical_json(one.report.payload())),
         "verdict": verdict,
+        "evidence": [],
     }
 
 

@@ -1,9 +1,10 @@
 """Savepoints of a paper run: how a process goes on without playing its whole run again.
 
 A savepoint is taken between two rows, when everything before it is stored and no evaluation is out. It holds
-the bars, the episodes, and what each service says of its state; columns, regimes and limits are made from the
-bars and the settings. Nothing depends on a savepoint: without one, or with one of another program, the run is
-played from its first bar, and rows played behind one are compared with what is stored either way.
+the bars, the episodes, the rows that a judge's tools read, and what each service says of its state; columns,
+regimes and limits are made from the bars and the settings. Nothing depends on a savepoint: without one, or
+with one of another program, the run is played from its first bar, and rows played behind one are compared
+with what is stored either way.
 """
 
 import base64
@@ -26,6 +27,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.state import demand_fields, read_as, written_as
 from schemas.trials import TrialLedger
+from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
@@ -112,7 +114,8 @@ class SavepointWriter:
         self._number = 0
         self._columns = 0
         self._episodes = 0
-        self._written = 0, 0, 0, 0
+        self._kept = 0
+        self._written = 0, 0, 0, 0, 0
         self.rows = 0
         self.events = 0
 
@@ -128,11 +131,13 @@ class SavepointWriter:
         if whole:
             self._columns = session.columns_wired
         made, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
+        kept = _kept(session)
         added = {
             "start": self.rows,
             "rows": _rows_from(session, self.rows),
             "columns": written_as(list[Made], list(made[self._columns :])),
             "episodes": written_as(list[Episode], episodes[self._episodes :]),
+            "kept": written_as(list[JournalRow], kept[self._kept :]),
         }
         try:
             told = session.state()
@@ -145,20 +150,21 @@ class SavepointWriter:
             "rows": reached.rows,
             "blocked": reached.blocked,
         }
-        self._written = reached.rows, session.journal.events, len(made), len(episodes)
+        self._written = reached.rows, session.journal.events, len(made), len(episodes), len(kept)
         rows, events, *_ = self._written
         return Savepoint(self._number, rows, events, self._maker, (_packed(added),), _packed(state)), whole
 
     def stored(self) -> None:
         """The last savepoint that was written is stored."""
-        self.rows, self.events, self._columns, self._episodes = self._written
+        self.rows, self.events, self._columns, self._episodes, self._kept = self._written
         self._number += 1
 
     @classmethod
-    def behind(cls, point: Savepoint, columns: int, episodes: int) -> "SavepointWriter":
+    def behind(cls, point: Savepoint, session: Session) -> "SavepointWriter":
         """A writer that goes on where a savepoint was read."""
         made = cls(point.code)
-        made._written = point.bars, point.events, columns, episodes
+        columns, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
+        made._written = point.bars, point.events, len(columns), len(episodes), len(_kept(session))
         made._number = point.number
         made.stored()
         return made
@@ -173,6 +179,10 @@ def live_step(session: Session) -> LiveStep:
     if session.live is None:
         raise NoSavepoint("only a session that grows has savepoints")
     return session.live
+
+
+def _kept(session: Session) -> list[JournalRow]:
+    return [] if session.kept is None else session.kept.rows
 
 
 @dataclass(frozen=True)
@@ -230,9 +240,7 @@ def restored(
 def _restored_at(point: Savepoint, session: Session, state: Mapping[str, Any]) -> Restored:
     session.listen()
     resume_point = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
-    columns, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
-    writer = SavepointWriter.behind(point, len(columns), len(episodes))
-    return Restored(session, resume_point, writer)
+    return Restored(session, resume_point, SavepointWriter.behind(point, session))
 
 
 def _bars(
@@ -255,6 +263,8 @@ def _restore(session: Session, added: Sequence[Mapping[str, Any]], state: Mappin
     for part in added:
         for episode in read_as(list[Episode], part["episodes"]):
             session.remember(episode)
+        if session.kept is not None:
+            session.kept.remember(read_as(list[JournalRow], part["kept"]))
     session.restore(state["session"])
     _restore_engine(session.engine, state["engine"])
 

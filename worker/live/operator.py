@@ -155,6 +155,8 @@ async def execute(stepper: LiveStepper, command: dict[str, Any]) -> dict[str, An
         return _rolled_back(stepper, payload["playbook_id"])
     if kind == "replan":
         return await _replanned(stepper)
+    if kind == "rule_tried":
+        return {"outcome": "done", "trial": payload["trial"]}
     if kind == "plan":
         return session.slow_loop.plans.decide(payload, now)
     return {"outcome": "done"}

@@ -141,10 +141,10 @@ class Player:
             elif recorded.kind == "answer_arrived":
                 apply_answer(stepper.session, self._script.answers.pop(recorded.payload["event_id"]))
             elif recorded.kind == "report_arrived":
-                apply_report(
-                    stepper.session,
-                    await judge(stepper.session, *self._script.reports[recorded.payload["report_id"]]),
-                )
+                arrived = recorded.payload
+                asked = self._script.reports[arrived["report_id"]]
+                judged = await judge(stepper.session, *asked, seen=arrived.get("seen"))
+                apply_report(stepper.session, judged)
             else:
                 self._script.outcomes[recorded.payload["number"]] = await execute(stepper, recorded.payload)
 

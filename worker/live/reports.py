@@ -17,12 +17,19 @@ HOLD_MS = 60_000
 
 @dataclass(frozen=True)
 class Judged:
-    """A report with its verdict, ready to be heard; `taken` is None in a replay."""
+    """A report with its verdict, ready to be heard.
+
+    Attributes:
+        rows: what the asking has to say.
+        seen: how many rows of the run the judge could read.
+        taken: None in a replay.
+    """
 
     request: HighLevelReflectionRequest
     report: HighLevelReflectionReport
     verdict: ReplanVerdict
     rows: list[ParkedRow]
+    seen: int
     taken: TakenReport | None = None
 
 
@@ -31,12 +38,17 @@ async def judge(
     request: HighLevelReflectionRequest,
     report: HighLevelReflectionReport,
     taken: TakenReport | None = None,
+    seen: int | None = None,
 ) -> Judged:
-    """Ask the judge beside the bars; what the asking costs is parked."""
+    """Ask the judge beside the bars; what the asking costs is parked.
+
+    It reads the first `seen` rows of the run; None: those that are there now.
+    """
+    seen = session.journal.events if seen is None else seen
     with session.clock.pinned(min(report.known_at, session.clock.now)), session.events.parking() as rows:
         session.model_account.open_event()
-        verdict = await session.slow_loop.judged(report)
-    return Judged(request, report, verdict, rows, taken)
+        verdict = await session.slow_loop.judged(report, seen)
+    return Judged(request, report, verdict, rows, seen, taken)
 
 
 def apply_report(session: Session, judged: Judged) -> int:
@@ -44,6 +56,8 @@ def apply_report(session: Session, judged: Judged) -> int:
     row = session.engine.t - 1
     now = int(session.bars.close_times[row])
     payload = {"report_id": judged.report.content_hash[:16], "slot": judged.request.slot}
+    if session.kept is not None:
+        payload["seen"] = judged.seen
     session.journal.append("report_arrived", ts_event=now, known_at=now, payload=payload)
     session.events.deliver(judged.rows, now)
     session.slow_loop.apply_report(judged.request, judged.report, judged.verdict, row)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
@@ -27,7 +28,7 @@ class Links:
 
 
 def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None = None) -> str:
-    """The page of one journalled report `{report_id, report, verdict}`; the same input gives the same bytes.
+    """The page of one journalled report `{report_id, report, verdict, evidence}`, the same bytes each time.
 
     Args:
         entry: the report with the judge's verdict on it, None while there is none.
@@ -44,6 +45,7 @@ def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None
         entry=entry,
         report=report,
         links=links,
+        read=[evidence_line(told) for told in entry.get("evidence", ())],
         clusters=clusters,
         family=_family(report),
         forest=written(forest_plot(clusters)) if clusters else "",

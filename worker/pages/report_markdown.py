@@ -11,6 +11,7 @@ from typing import Any
 
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted, visible
+from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
 
@@ -45,7 +46,7 @@ LINK = re.compile(r"\](?=[(\[:])")
 
 
 def report_markdown(entry: dict[str, Any]) -> str:
-    """The page of one journalled report `{report_id, report, verdict}`."""
+    """The page of one journalled report `{report_id, report, verdict, evidence}`."""
     report = entry["report"]
     window = f"{shown_time(report['window_start'])} to {shown_time(report['window_end'])}"
     lines = [
@@ -80,7 +81,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
     acted = [_action(row) for row in report.get("judge_history", ())]
     lines += _section("Actions of the judge inside the window", ACTION_HEAD, acted)
     lines += _bullets("Needs that the fast reflection deferred", report["deferred_seen"])
-    lines += _verdict(entry["verdict"])
+    lines += _verdict(entry["verdict"], entry.get("evidence", ()))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -169,7 +170,7 @@ def _change(change: dict[str, Any]) -> list[str]:
     ]
 
 
-def _verdict(verdict: dict[str, Any] | None) -> list[str]:
+def _verdict(verdict: dict[str, Any] | None, evidence: Sequence[dict[str, Any]]) -> list[str]:
     if verdict is None:
         return ["## Judge", "", "No verdict yet."]
     lines = ["## Judge", "", f"**{verdict['decision']}**: {_line(verdict['reason'])}", ""]
@@ -178,7 +179,7 @@ def _verdict(verdict: dict[str, Any] | None) -> list[str]:
         for action in verdict["actions"]
     ]
     lines += [f"- refused ({refused['code']}): {_line(refused['reason'])}" for refused in verdict["refused"]]
-    return lines
+    return lines + [f"- {_line(evidence_line(read))}" for read in evidence]
 
 
 def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

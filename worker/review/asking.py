@@ -21,8 +21,7 @@ from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.fact_check import CheckedClaim
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
-from services.evidence_tools.market_answers import REGIMES
-from services.evidence_tools.run_view import RunView, row_of
+from services.evidence_tools.run_view import REGIMES, RunView, row_of
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolHost
 from services.store.conversations import ConversationTurn

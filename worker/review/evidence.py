@@ -1,6 +1,6 @@
 """The evidence tools over a store: which handler answers which tool."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
@@ -16,7 +16,8 @@ from worker.review.run_views import RunViews
 if TYPE_CHECKING:
     from services.store import RunRecord
 
-OF_A_RUN: dict[str, Callable[[RunView, Any], told.ToolResult]] = {
+Answer = Callable[[RunView, Any], told.ToolResult]
+OF_A_RUN: Mapping[str, Answer] = {
     "market_snapshot": market_answers.market_snapshot,
     "episodes": market_answers.episodes,
     "explain_fill": market_answers.explain_fill,
@@ -55,7 +56,7 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
     return InProcessTools(handlers)
 
 
-def _on_view(views: RunViews, answer: Callable[[RunView, Any], told.ToolResult]) -> Handler:
+def _on_view(views: RunViews, answer: Answer) -> Handler:
     async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
         return answer(await views.view(arguments.run, arguments.at), arguments)
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agents.judging import evidence_of, judge_of
+from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
@@ -18,7 +20,8 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
-from worker.bootstrap import judge_of
+from services.ports import LanguageModel
+from services.slow_loop.evidence_rows import evidence_rows
 from worker.models import accounted_models, check_models, configured_models
 from worker.runs.replay import Rebuilt
 from worker.session import Session
@@ -59,7 +62,7 @@ def demand_model(settings: Settings, environment: Mapping[str, str]) -> None:
 async def ask_judge(
     session: Session, report: HighLevelReflectionReport, judge: JudgeName, environment: Mapping[str, str]
 ) -> tuple[ReplanVerdict, list[dict[str, Any]]]:
-    """The verdict on a report under the playbooks in force, and the calls of a model that it took.
+    """The verdict on a report under the playbooks in force; what was read for it, and the calls of a model.
 
     Raises:
         ConfigError: a model judge without a key.
@@ -67,17 +70,30 @@ async def ask_judge(
     settings = _judging(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
-    model = None
+    model, texts = None, dict[str, LanguageModel]()
     if judge == "model":
         asked = configured_models(settings, session.guard, environment)
         account = ModelAccount(settings.llm, journal, session.clock)
-        model = accounted_models(settings, asked, account, session.guard, None).judge
+        minds = accounted_models(settings, asked, account, session.guard, None)
+        model, texts = minds.judge, dict(minds.texts)
     definitions = tuple(version.definition for version in session.registry.reader().active())
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
     try:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
         client = judge_of(settings, model, wordings)
-        verdict = await client.replan(report, definitions, experiments)
+        evidence: tuple[RecommendationEvidence, ...] = ()
+        if session.kept is not None:
+            reader = evidence_of(settings, texts, wordings, session.kept)
+            evidence = () if reader is None else await reader.read(report, session.journal.events)
+        for kind, payload, telemetry in evidence_rows(evidence, report.content_hash[:16]):
+            journal.append(
+                kind,
+                ts_event=report.known_at,
+                known_at=report.known_at,
+                payload=payload,
+                telemetry=telemetry,
+            )
+        verdict = await client.replan(report, definitions, experiments, evidence)
     finally:
         if judge == "model":
             await asked.close()
@@ -122,9 +138,11 @@ def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion
 
 
 def _judging(settings: Settings, judge: JudgeName) -> Settings:
-    """The run's settings with this judge and no other model, asked live."""
+    """The run's settings with this judge and no other model, asked live; rules plan for the rules."""
+    planner = {"judge": "rules"} if (judge, settings.planner.judge) == ("rules", "model") else {}
     return settings.model_copy(
         update={
+            "planner": settings.planner.model_copy(update=planner),
             "judge": settings.judge.model_copy(
                 update={"replan": "rules" if judge == "rules" else asking_name(settings.llm.provider)}
             ),

@@ -3,12 +3,13 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from schemas.errors import ConfigError
 from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
 from services.slow_loop.artefacts import with_moments
+from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
 from services.store.claims import SlotKey
 from worker.slow_worker.ports import JOB
 
@@ -67,6 +68,20 @@ async def find_report(store: "Store", prefix: str, run: "RunRecord | None") -> F
     raise ConfigError(
         f"report {prefix!r} is not unique {where} ({', '.join(names[:SHOWN])}): give more of it"
     )
+
+
+async def evidence_on(store: "Store", found: FoundReport) -> list[dict[str, Any]]:
+    """What was read for the verdict on a report, in its run or on demand; nothing of a worker's."""
+    read: list[tuple[str, dict[str, Any]]] = []
+    if found.source == "run":
+        rows = store.journal.rows(found.run_id, kinds={PLAN, CALL})
+        read = [(row.kind, json.loads(row.payload)) async for row in rows]
+    elif found.source == "on_demand":
+        asked = [
+            one for one in await store.on_demand.of_run(found.run_id) if one.report_id == found.report_id
+        ]
+        read = [(call["kind"], call["payload"]) for one in asked for call in one.calls]
+    return told_evidence(read).get(found.report_id, [])
 
 
 async def latest_report(store: "Store", run: "RunRecord") -> FoundReport:

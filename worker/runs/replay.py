@@ -79,9 +79,12 @@ def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
 
     Before plans, the judge's actions acted by themselves. Before claims were held against the run, numbers
     alone were looked up; before texts were scored and improved, each was asked for and checked, and no reason
-    was; before rows were named, none was, and no rationale was held against its snapshot.
+    was; before rows were named, none was, and no rationale was held against its snapshot. Before a judge had
+    a planner, it read nothing beside the report.
     """
     told, update = stored.get("deliberation") or {}, dict[str, Any]()
+    if "judge" not in stored.get("planner", {}):
+        update["planner"] = settings.planner.model_copy(update={"judge": "off"})
     if "plans" not in stored:
         update["plans"] = settings.plans.model_copy(update={"enabled": False})
     if "name_rows" not in told:

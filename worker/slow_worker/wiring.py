@@ -12,6 +12,7 @@ import platform
 import secrets
 from collections.abc import Sequence
 
+from agents.judging import judge_of
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
@@ -22,7 +23,7 @@ from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.market import Market
 from trading_core.rules.columns import RuleColumns
-from worker.bootstrap import judge_of, slow_reflection
+from worker.bootstrap import slow_reflection
 from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect

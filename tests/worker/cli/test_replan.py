@@ -168,8 +168,12 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
     assert len(told["actions"]) == 1
     assert "dropped_by_model" in {one["code"] for one in told["refused"]}
     (kept,) = in_store(lambda store: store.on_demand.of_run("r0001"))
-    assert kept.calls[0]["payload"]["call"]["text"] == said
-    assert kept.calls[0]["payload"]["usd"] > 0
+    [asked] = [one["payload"] for one in kept.calls if one["kind"] == "model_call"]
+    assert asked["call"]["text"] == said
+    assert asked["usd"] > 0
+    read = [one["ids"] for told_of in told["evidence"] for one in told_of["calls"]]
+    assert read == [one["payload"]["ids"] for one in kept.calls if one["kind"] == "evidence_call"]
+    assert {name for ids in read for name in ids} <= set(told["verdict"]["evidence_ids"])
 
 
 @pytest.mark.parametrize(

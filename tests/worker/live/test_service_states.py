@@ -41,6 +41,8 @@ END = 700
 # What a class without state of its own fills as it works: a cache, or what wiring alone says.
 WITHOUT_STATE: dict[str, set[str]] = {
     "Answers": {"known_at", "added", "summaries", "_last", "_outdated"},  # of one row's evaluations
+    "PagePlanner": set(),
+    "ClusterPlanner": set(),
     "HighLevelReflectionService": set(),
     "LiveStep": set(),
     "MemoryView": {"_quotas"},
@@ -52,6 +54,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "PolicyEvaluator": set(),
     "RegistryReader": {"_rules"},
     "RuleStrategist": set(),
+    "RunEvidence": set(),
     "SharedColumns": set(),
     "ShadowLedgers": set(),
     "SnapshotBuilder": {"_first_rows", "_places", "_regime_seen"},
@@ -61,6 +64,7 @@ MADE_AGAIN = frozenset(
     {"FeatureColumns", "GrowingBars", "RegimeColumns", "RegimeTracker", "RuleBank", "RuleColumns"}  # of bars
     | {"Populations", "TradeOutcomes"}  # of episodes
     | {"EvidenceEpochs"}  # of the playbook versions
+    | {"KeptRows"}  # of the rows, which savepoints hold beside the state
     | {"MemorySink", "ParkingJournal"}  # of the run
 )
 ENGINE_REBUILT = frozenset(

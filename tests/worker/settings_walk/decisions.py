@@ -27,6 +27,7 @@ from tests.worker.settings_walk.slow_seen import (
     BANNED,
     SHADOW_TRADES,
     TRIED,
+    evidence,
     narrated,
     permission,
     proven_report,
@@ -236,5 +237,6 @@ DECISIONS: dict[str, Entry] = {
     "judge.promotion_minimum_trades": Entry(26, trial),
     "judge.promotion_alpha": Entry(0.1, trial),
     "judge.max_open_experiments": Entry(0, TRIED),
+    "planner.judge": Entry("off", evidence),
     "memory.budget_ms": Entry(1e-6, LATE_READS, {"memory.budget_ms": 1e9}),
 }

@@ -51,6 +51,11 @@ def slots(settings: Settings) -> Any:
     return rows_of(run_on(world(), settings, definitions()).rows, SLOW)
 
 
+def evidence(settings: Settings) -> Any:
+    """What the judge of a run read before its verdicts."""
+    return rows_of(run_on(world(), settings, definitions()).rows, ("evidence_plan", "evidence_call"))
+
+
 def begun(settings: Settings, books: tuple[PlaybookDefinition, ...] | None = None) -> Session:
     """A session on the planted world whose bars are all over."""
     made = assemble(settings, world(), JournalWriter(MemorySink()), books or definitions())

@@ -9,7 +9,7 @@ from schemas.settings import RuntimeSettings, Settings
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import PlaybookRegistry, load_playbooks
-from services.slow_loop_service import journal_version
+from services.slow_loop.version_rows import journal_version
 from services.store import open_store
 from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run

@@ -45,7 +45,7 @@ async def trade(store: Any, run_id: str, episodes: Any, *, timeframe: str = "1h"
     """What the trading process journals: its start, and trades that closed."""
     # The engine comes with these; a worker process of a test never trades and does without.
     from services.playbooks.registry import PlaybookRegistry, load_playbooks
-    from services.slow_loop_service import journal_version
+    from services.slow_loop.version_rows import journal_version
     from trading_core.tick_guard import TickGuard
 
     stored = await store.runs.find(run_id)

@@ -1,0 +1,55 @@
+"""The judge of a run and what it reads beside a report, as the settings have them."""
+
+from collections.abc import Mapping
+
+from agents.evidence_planner import ModelPlanner
+from agents.judge_agent_client import JudgeAgentClient
+from agents.planning.plan_reply import PROMPT as PLANNER
+from agents.planning.run_evidence import RunEvidence
+from schemas.errors import ConfigError
+from schemas.settings import Settings
+from services.evidence_tools.kept_rows import KeptRows
+from services.model_calls.wording import PLAIN_RUN, Wordings
+from services.ports import LanguageModel
+
+PLAN_TOKENS = 1_500
+
+
+def judge_of(
+    settings: Settings, model: LanguageModel | None = None, wordings: Wordings = PLAIN_RUN
+) -> JudgeAgentClient:
+    """The judge of a run, of the worker beside it, or of a report that is judged again."""
+    off = settings.reflection.mode == "off"
+    return JudgeAgentClient(
+        settings.judge,
+        settings.gate,
+        model,
+        reflection_off=off,
+        wordings=wordings,
+        check_reasons=settings.deliberation.check_reasons,
+    )
+
+
+def evidence_of(
+    settings: Settings, models: Mapping[str, LanguageModel], wordings: Wordings, kept: KeptRows | None = None
+) -> RunEvidence | None:
+    """What a judge reads beside a report, planned by rules or by the model of the planner's prompt.
+
+    Without `kept` rows it keeps those of a run that begins. None where nobody plans.
+
+    Raises:
+        ConfigError: a model shall plan and there is none.
+    """
+    if settings.planner.judge == "off":
+        return None
+    rows = KeptRows(settings) if kept is None else kept
+    if settings.planner.judge != "model":
+        return RunEvidence(rows, settings.planner)
+    if PLANNER not in models:
+        raise ConfigError("planner.judge asks a model but none was given: use 'rules'")
+
+    def planner_at(known_at: int) -> ModelPlanner:
+        wording = wordings.at(known_at)
+        return ModelPlanner(models[PLANNER], settings.planner, max_tokens=PLAN_TOKENS, wording=wording)
+
+    return RunEvidence(rows, settings.planner, planner_at)
