@@ -80,9 +80,11 @@ def ask(
         return
     moment = None if at is None else time_option(at, "--at")
     told = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
+    first = None if json or not _attended() else FirstAnswer()
     with step("asking") if sys.stderr.isatty() else nullcontext():
-        document = run_async(_answered(told, settings))
-    _print(document, json=json)
+        document = run_async(_answered(told, settings, first))
+    if first is None or not first.stands(document):
+        _print(document, json=json)
     raise typer.Exit(CODES[document["status"]])
 
 
@@ -133,7 +135,28 @@ def _conversation(name: str) -> str:
     return plain
 
 
-async def _answered(told: Asked, settings: "Settings") -> dict[str, Any]:
+class FirstAnswer:
+    """The answer of the rules, shown at once while a model writes it again."""
+
+    def __init__(self) -> None:
+        self._shown: str | None = None
+
+    def __call__(self, document: dict[str, Any]) -> None:
+        """Show it."""
+        self._shown = document["answer"]
+        print_line("first answer, by rules; a model reads it again:")
+        _print(document, json=False)
+
+    def stands(self, document: dict[str, Any]) -> bool:
+        """Whether the answer is still the one that was shown; says what became of it."""
+        if self._shown is None:
+            return False
+        same = bool(document["answer"] == self._shown)
+        print_line("the first answer stands" if same else "the answer as the model wrote it:")
+        return same
+
+
+async def _answered(told: Asked, settings: "Settings", first: FirstAnswer | None) -> dict[str, Any]:
     """The document of the answer, kept in its conversation."""
     from worker.cli.ask_changes import asks_for_change, planned_change
 
@@ -142,7 +165,7 @@ async def _answered(told: Asked, settings: "Settings") -> dict[str, Any]:
     async with store:
         said, statement = asks_for_change(told.question, record, settings)
         if statement is None:
-            document, results = await _evidence(store, record, told, settings)
+            document, results = await _evidence(store, record, told, settings, first)
     if statement is not None:
         if told.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
@@ -159,7 +182,7 @@ def _attended() -> bool:
 
 
 async def _evidence(
-    store: "Store", record: "RunRecord", told: Asked, settings: "Settings"
+    store: "Store", record: "RunRecord", told: Asked, settings: "Settings", first: FirstAnswer | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from worker.review.asking import AskedQuestion
     from worker.review.asking import ask as answered
@@ -168,7 +191,7 @@ async def _evidence(
     if told.conversation is not None:
         turns = await store.conversations.last(told.conversation, settings.planner.history)
     async with _hosts(settings, told.servers) as hosts:
-        asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts)
+        asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts, first)
         found = await answered(store, asked, settings, os.environ)
     return found.document, found.results
 

@@ -4,7 +4,7 @@ The store is only read. With a model in the settings it plans the calls and may 
 it gets wrong leaves the answer of the rules.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -51,6 +51,7 @@ class AskedQuestion:
         attended: whether somebody reads a question back.
         turns: those before in the conversation, oldest first.
         hosts: further hosts of tools, by name.
+        first: told of the answer of the rules as soon as it is there, where a model is to write it again.
     """
 
     text: str
@@ -59,6 +60,7 @@ class AskedQuestion:
     attended: bool = False
     turns: tuple[ConversationTurn, ...] = ()
     hosts: Mapping[str, ToolHost] = field(default_factory=dict)
+    first: Callable[[dict[str, Any]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,14 +113,21 @@ async def ask(
         statements, false = believed(said, facts)
         lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
-        done = await _refined(asked.text, statements, found.calls, critic, settings, asking)
-        claims = [*false, *_claims(done)]
-        text, citations = cited(without_marks(done.final), statements, claims)
-        document = document_of(
-            told, found, answer=text, usage=asking.usage, failure=done.error,
-            citations=[one.payload() for one in citations], claims=[one.payload() for one in claims],
-        )  # fmt: skip
-    return Answer(document, {call.id: call.reply.payload() for call in found.calls})
+
+        def document(done: Deliberation) -> dict[str, Any]:
+            claims = [*false, *_claims(done)]
+            text, citations = cited(without_marks(done.final), statements, claims)
+            return document_of(
+                told, found, answer=text, usage=asking.usage, failure=done.error,
+                citations=[one.payload() for one in citations], claims=[one.payload() for one in claims],
+            )  # fmt: skip
+
+        refining = asked.text, statements, found.calls, critic, settings
+        if asked.first is not None and asking.texts is not None:
+            asked.first(document(await _refined(*refining, replace(asking, texts=None))))
+        done = await _refined(*refining, asking)
+        results = {call.id: call.reply.payload() for call in found.calls}
+        return Answer(document(done), results)
 
 
 def _context(view: RunView, turns: tuple[ConversationTurn, ...]) -> dict[str, Any]:

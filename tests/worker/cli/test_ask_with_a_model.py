@@ -120,6 +120,23 @@ def test_model_that_lies_leaves_the_answer_of_the_rules(desk, monkeypatch):
     assert told["usage"]["calls"] >= 2
 
 
+SHORT = "channel_breakout lost 23 trades. On average a losing trade of channel_breakout made -0.52R."
+
+
+@pytest.mark.parametrize(("text", "said"), [(SHORT, "the answer as the model wrote it:"),
+                                            ("It lost 99 trades.", "the first answer stands")])  # fmt: skip
+def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(desk, monkeypatch, text, said):
+    by_rules = desk.run("ask", QUESTION).stdout
+    monkeypatch.setattr("worker.cli.ask._attended", lambda: True)
+    with saying(monkeypatch, plan=PLANNED, score=[POOR, GOOD], write=written(text)):
+        lines = desk.run("ask", QUESTION, "--config", "m.toml").stdout.splitlines()
+    assert lines[0] == "first answer, by rules; a model reads it again:"
+    assert lines[1] == by_rules.splitlines()[0]
+    assert lines.count(said) == 1
+    after = lines[lines.index(said) + 1 :]
+    assert bool(after) == (text == SHORT), "an answer that stands is not printed twice"
+
+
 @pytest.mark.parametrize("status", [429, 500])
 def test_model_that_is_away_leaves_the_answer_of_the_rules_with_the_reason(desk, monkeypatch, status):
     by_rules = asked(desk, QUESTION)["answer"]
