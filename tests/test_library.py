@@ -12,7 +12,7 @@ import thinktwice as tt
 from schemas.judge import BoundaryVerdict
 from schemas.vocabulary import FindingClass, JudgeDecision
 from tests.worker.shared_runs import embedded_bars
-from tools.docs_pages import DOCS
+from tools.docs_pages import DOCS, ROOT
 
 PAGE = DOCS / "how-to" / "use-it-from-python.md"
 START, END = "2003-01-01", "2003-12-31"
@@ -48,8 +48,20 @@ def test_every_public_name_is_there_and_documented():
     assert all(getattr(tt, name).__doc__ for name in tt.__all__)
 
 
+def blocks_of(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+
+
+def test_block_of_the_readme_runs(capsys):
+    (block,) = blocks_of(ROOT / "README.md")
+    exec(compile(block, "README.md", "exec"), {})
+    told = capsys.readouterr().out
+    assert told.startswith("22 trades, 2.1 %")
+    assert "exit_filled" in told
+
+
 def test_blocks_of_the_how_to_run(capsys):
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    blocks = blocks_of(PAGE)
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
     told = capsys.readouterr().out.splitlines()
