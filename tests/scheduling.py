@@ -9,12 +9,16 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  
 
 SAME_RUNS = {
     "embedded and losing runs": (
+        "agents/planning/test_run_evidence.py",
+        "agents/test_judge_evidence.py",
         "docs/test_documented_contracts.py",
+        "services/evidence_tools/test_kept_rows.py",
         "services/slow_loop/test_loop_facts.py",
         "worker/cli/test_check_contradictions.py",
         "worker/cli/test_gate.py",
         "worker/test_amendments_in_a_session.py",
         "worker/test_backtest_on_embedded_bars.py",
+        "worker/test_judge_evidence_in_runs.py",
         "worker/test_planted_world.py",
         "worker/test_slow_loop_analyses.py",
         "worker/test_slow_loop_wires.py",

@@ -12,6 +12,7 @@ import thinktwice as tt
 from schemas.judge import BoundaryVerdict
 from schemas.vocabulary import FindingClass, JudgeDecision
 from tests.worker.shared_runs import embedded_bars
+from thinktwice import public
 from tools.docs_pages import DOCS, ROOT
 
 PAGE = DOCS / "how-to" / "use-it-from-python.md"
@@ -44,8 +45,10 @@ def frame():
 
 
 def test_every_public_name_is_there_and_documented():
-    assert tt.__all__ == sorted(tt.__all__)
+    assert tt.__all__ == public.__all__ == sorted(tt.__all__) == dir(tt)
     assert all(getattr(tt, name).__doc__ for name in tt.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'backtests'"):
+        _ = tt.backtests
 
 
 def blocks_of(page):

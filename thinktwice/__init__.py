@@ -9,20 +9,30 @@ result.trades                     # a DataFrame
 print(result.why(result.trades["fill_id"].iloc[-1]))
 ```
 
-What stands in `__all__` is the library; everything else may change without notice.
+What stands in `__all__` is the library; everything else may change without notice. Names are loaded when they
+are first used: the command line starts in this package, and must hear Ctrl-C at once.
 """
 
-from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigError, DataError, ThinktwiceError
-from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
-from schemas.settings import Settings
-from services.ports import Judge, Strategist
-from thinktwice.backtesting import backtest
-from thinktwice.inputs import Playbook, settings
-from thinktwice.result import BacktestResult
-
-__version__ = version("thinktwice")
+if TYPE_CHECKING:
+    from thinktwice.public import (
+        BacktestResult,
+        ConfigError,
+        DataError,
+        DirectionRules,
+        Expectation,
+        Judge,
+        Parameter,
+        Playbook,
+        PlaybookDefinition,
+        Settings,
+        Strategist,
+        ThinktwiceError,
+        __version__,
+        backtest,
+        settings,
+    )
 
 __all__ = [
     "BacktestResult",
@@ -41,3 +51,15 @@ __all__ = [
     "backtest",
     "settings",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from thinktwice import public
+
+    return getattr(public, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

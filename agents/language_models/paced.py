@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from schemas.errors import ModelError
+from schemas.tool import Tools
+from services.model_calls.asking import with_tools
 from services.ports import LanguageModel, ModelReply
 
 MINUTE_S = 60.0
@@ -83,14 +85,16 @@ class PacedModel:
     def __init__(self, model: LanguageModel, rate: RequestRate) -> None:
         self._model, self._rate = model, rate
 
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+    async def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
+    ) -> ModelReply:
         """The model's reply, when it is its turn.
 
         Raises:
             ModelError: of the model, or of the kind `paced`.
         """
         async with self._rate.turn(deadline_ms) as left_ms:
-            return await self._model.complete(
+            return await with_tools(self._model, tools).complete(
                 system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
             )
 

@@ -23,6 +23,7 @@ from worker.doctor.checks import DoctorContext, Finding
 PATIENCE_S = 5.0
 MOST_SKEW_S = 2.0
 UPGRADE = "run `thinktwice db upgrade`"
+WITH_A_LOCK = "SELECT 1"
 MAY_WRITE = (
     "SELECT current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery() "
     "AND has_table_privilege('journal', 'INSERT') AND has_table_privilege('runs', 'UPDATE')"
@@ -73,7 +74,8 @@ async def store_writable(patient: DoctorContext) -> Finding:
     if url.path is not None and not url.path.exists():
         return Finding("store_writable", "ok", "there is no file yet")
     async with _open(url) as connection:
-        if url.server is not None and not await connection.scalar(text(MAY_WRITE)):
+        # A transaction takes its lock with its first statement.
+        if not await connection.scalar(text(WITH_A_LOCK if url.server is None else MAY_WRITE)):
             step = "give the role INSERT and UPDATE, on a server that is no standby"
             return Finding("store_writable", "failed", f"{url.text} can only be read", step)
     loose = loose_files(url)

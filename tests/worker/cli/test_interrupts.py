@@ -118,10 +118,10 @@ def _bars(store: Path) -> int:
 
 
 def test_command_is_started_by_what_listens_first():
-    """The script of the package starts `worker.start`, which imports nothing slow before it listens."""
-    assert 'thinktwice = "worker.start:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
+    """The script of the package starts `worker.start`, and nothing slow is imported before it listens."""
+    assert 'thinktwice = "thinktwice.__main__:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
     heavy = {"typer", "pydantic", "asyncio", "rich"}
-    program = f"import sys, worker.start; print(sorted(set(sys.modules) & {heavy}))"
+    program = f"import sys, thinktwice.__main__; print(sorted(set(sys.modules) & {heavy}))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=shell_environment({}),

@@ -29,7 +29,7 @@ def test_report_latest_is_printed_as_markdown(stored):
 
 def test_report_json_is_the_stored_report_with_its_verdict(stored):
     found = json.loads(stored.run("report", "latest", "--json").stdout)
-    assert sorted(found) == ["report", "report_id", "request_hash", "verdict"]
+    assert sorted(found) == ["evidence", "report", "report_id", "request_hash", "verdict"]
     assert (found["report_id"], found["report"]["n_episodes"]) == (REPORT_ID, 21)
     assert found["verdict"]["decision"] == "hold"
 
