@@ -233,6 +233,16 @@ def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame
         call(frame)
 
 
+def test_rule_alone_is_traded_on_the_same_bars(frame):
+    done = tt.simulate(frame, "close > highest_20", symbols="AAPL", target_pct=0.06)
+    assert set(done.trades["symbol"]) == {"AAPL"}
+    assert len(done.equity) == len(frame)
+    named = tt.simulate(start=START, end=END, symbols="AAPL", entry="close > highest_20", target_pct=0.06)
+    pd.testing.assert_frame_equal(done.trades, named.trades)
+    with pytest.raises(tt.RuleError, match="unknown feature 'clos'.*'close'"):
+        tt.simulate(frame, "clos > 1")
+
+
 def test_fill_that_is_not_there_is_named_with_the_nearest(result):
     with pytest.raises(tt.ConfigError, match=r"no fill 'nope': take one of `trades\['fill_id'\]`"):
         result.why("nope")

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
         Parameter,
         Playbook,
         PlaybookDefinition,
+        RuleError,
         Settings,
+        SimulationResult,
         Strategist,
         ThinktwiceError,
         __version__,
         backtest,
         settings,
+        simulate,
     )
 
 __all__ = [
@@ -44,12 +47,15 @@ __all__ = [
     "Parameter",
     "Playbook",
     "PlaybookDefinition",
+    "RuleError",
     "Settings",
+    "SimulationResult",
     "Strategist",
     "ThinktwiceError",
     "__version__",
     "backtest",
     "settings",
+    "simulate",
 ]
 
 

@@ -2,13 +2,15 @@
 
 from importlib.metadata import version
 
-from schemas.errors import ConfigError, DataError, ThinktwiceError
+from schemas.errors import ConfigError, DataError, RuleError, ThinktwiceError
 from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
 from schemas.settings import Settings
 from services.ports import Judge, Strategist
 from thinktwice.backtesting import backtest
 from thinktwice.inputs import Playbook, settings
+from thinktwice.research import simulate
 from thinktwice.result import BacktestResult
+from trading_core.research.simulation import SimulationResult
 
 __version__ = version("thinktwice")
 
@@ -22,10 +24,13 @@ __all__ = [
     "Parameter",
     "Playbook",
     "PlaybookDefinition",
+    "RuleError",
     "Settings",
+    "SimulationResult",
     "Strategist",
     "ThinktwiceError",
     "__version__",
     "backtest",
     "settings",
+    "simulate",
 ]

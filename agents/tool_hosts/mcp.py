@@ -34,6 +34,8 @@ from services.model_calls.quoting import visible, visible_json
 from services.ports import PinBook, ToolProgress
 
 LOG = logging.getLogger("thinktwice.tools")
+# What the SDK says of another server's noise, tracebacks and all, goes to logs that are set up, if to any.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MOST_PAGES = 50
 MOST_TOOLS = 500

@@ -6,8 +6,10 @@ A clock binds every view: no argument reaches a row that was known later. The st
 import asyncio
 import json
 from collections import OrderedDict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from schemas.canonical import datetime_to_ns
 from schemas.errors import ConfigError, StoreError, ToolRefused, nearest
 from schemas.settings import Settings
 from services.evidence.tool_arguments import LATEST
@@ -43,9 +45,14 @@ class RunViews:
         self._reading = asyncio.Lock()
 
     async def records(self) -> "list[RunRecord]":
-        """Readable runs that may be asked about, oldest first."""
+        """Readable runs that may be asked about and had begun by the clock, oldest first."""
         found = [record for record in await self._store.runs.all() if record.damage is None]
-        return [record for record in found if self.run in (None, record.run_id)]
+        return [record for record in found if self.run in (None, record.run_id) and self._had_begun(record)]
+
+    def _had_begun(self, record: "RunRecord") -> bool:
+        """Whether the first bar lies before the clock; a run that does not say is told of."""
+        start = record.data.get("start")
+        return self.at is None or start is None or datetime_to_ns(datetime.fromisoformat(start)) <= self.at
 
     async def record(self, name: str) -> "RunRecord":
         """The run of a name, a unique prefix of one, or the newest.
@@ -55,6 +62,8 @@ class RunViews:
         """
         if self.run is not None and name not in (LATEST, self.run):
             raise ToolRefused(f"this server answers for run {self.run} alone: leave run out")
+        if self.run is None and self.at is not None and name == LATEST and (begun := await self.records()):
+            return begun[-1]
         try:
             return await self._store.runs.find(self.run or name)
         except ConfigError as error:

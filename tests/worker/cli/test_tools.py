@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import subprocess
 import sys
 
 import mcp.client.stdio  # noqa: F401 - binds stderr when it is imported: before a runner replaces it
@@ -65,6 +66,17 @@ def test_changed_definition_shows_until_it_is_pinned_again(shell):
         ]
     told(shell, "pin", "t.toml")
     assert not told(shell, "list", "t.toml", "--server", "desk")[0]["changed"]
+
+
+def test_server_that_prints_noise_is_listed_without_a_traceback(shell):
+    configured(shell)
+    program = (shell.folder / "server.py").read_text("utf-8")
+    noise = 'print("no protocol at all", flush=True)\n'
+    (shell.folder / "server.py").write_text(noise + program, "utf-8")
+    words = ["-m", "worker.cli", "tools", "list", "t.toml", "--server", "desk"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    assert "quote" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_bad_input_names_the_next_step(shell):
