@@ -30,7 +30,10 @@ from worker.review.run_views import RunViews
 
 CALLS = 100
 STARTS = 5
-LIMIT_MS, LIMIT_S = 100.0, 2.0
+LIMIT_MS = 100.0
+LISTED, ANSWERED = "`tools/list` after the start", "`thinktwice ask` by rules, to its end"
+LIMITS_S = {LISTED: 2.0, ANSWERED: 3.0}
+QUESTION = "why did squeeze_breakout lose?"
 MOMENTS = (None, "2004-06-30", "2008-06-30", "2012-06-30")
 OPENING = (
     {
@@ -61,12 +64,19 @@ class ToolTimes:
         return float(np.percentile(self.spent_ms, share))
 
 
-def time_tools() -> tuple[list[ToolTimes], list[Start]]:
-    """Times of every tool, and seconds of the starts of the server."""
+Starts = dict[str, list[Start]]
+
+
+def time_tools() -> tuple[list[ToolTimes], Starts]:
+    """Times of every tool, and seconds of the starts of the server and of a question by rules."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "thinktwice.db"
         run_program("backtest", "--db", f"sqlite:///{path}")
-        return asyncio.run(_tools(path)), [_start(path) for _ in range(STARTS)]
+        starts = {
+            LISTED: [_start(path) for _ in range(STARTS)],
+            ANSWERED: [_asked(path) for _ in range(STARTS)],
+        }
+        return asyncio.run(_tools(path)), starts
 
 
 def run_program(*words: str) -> None:
@@ -151,13 +161,20 @@ def _start(path: Path) -> Start:
     return Start(wall, _cpu() - before)
 
 
+def _asked(path: Path) -> Start:
+    """One question about the run, which no process has read before."""
+    before, started = _cpu(), time.perf_counter()
+    run_program("ask", QUESTION, "--db", f"sqlite:///{path}")
+    return Start(time.perf_counter() - started, _cpu() - before)
+
+
 def _cpu() -> float:
     """Seconds of CPU of the processes that have ended."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 
 
-def evidence_tables(tools: Sequence[ToolTimes], starts: Sequence[Start]) -> str:
+def evidence_tables(tools: Sequence[ToolTimes], starts: Starts) -> str:
     """A line for each tool, and one for the starts."""
     shares = (50.0, 95.0, 99.0)
     rows = [
@@ -170,11 +187,14 @@ def evidence_tables(tools: Sequence[ToolTimes], starts: Sequence[Start]) -> str:
         for item in tools
     ]
     calls = table(("tool", "p50 ms", "p95 ms", "p99 ms", "limit ms at p95", "first ms"), rows)
+    heads = ("process", "median wall, s", "slowest wall, s", "median CPU, s", "limit, s")
+    return f"{calls}\n\n{table(heads, [_start_row(name, times) for name, times in starts.items()])}"
+
+
+def _start_row(name: str, starts: Sequence[Start]) -> tuple[str, ...]:
     walls, cpus = [start.wall_s for start in starts], [start.cpu_s for start in starts]
-    figures = f"{float(np.median(walls)):.2f}", f"{max(walls):.2f}", f"{float(np.median(cpus)):.2f}"
-    heads = ("server", "median wall, s", "slowest wall, s", "median CPU, s", "limit, s")
-    start = table(heads, [("`tools/list` after the start", *figures, f"{LIMIT_S:.0f}")])
-    return f"{calls}\n\n{start}"
+    figures = (float(np.median(walls)), max(walls), float(np.median(cpus)))
+    return name, *(f"{figure:.2f}" for figure in figures), f"{LIMITS_S[name]:.0f}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
 from benchmarks.evidence_questions import QuestionCost, question_tables
-from benchmarks.evidence_tools import ToolTimes, evidence_tables
+from benchmarks.evidence_tools import Starts, ToolTimes, evidence_tables
 from benchmarks.fact_check_speed import Checked, check_table
 from benchmarks.gate_worlds import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
@@ -198,13 +198,14 @@ report (`python -m benchmarks.fact_check_speed`).
 {check_table([checked])}"""
 
 
-def evidence_section(tools: Sequence[ToolTimes], starts: Sequence[Start]) -> str:
+def evidence_section(tools: Sequence[ToolTimes], starts: Starts) -> str:
     """What questions to the evidence tools cost."""
     return f"""## Asking for evidence
 
 Wall-clock time of a question to the evidence tools on the embedded run, through the host of their server;
 `first` loads what the tool needs. Below, from the start of `thinktwice mcp` to its answer to
-`tools/list` over standard streams (`python -m benchmarks.evidence_tools`).
+`tools/list` over standard streams, and a question in a process of its own
+(`python -m benchmarks.evidence_tools`).
 
 {evidence_tables(tools, starts)}"""
 
