@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from schemas.vocabulary import FailureMode
@@ -165,13 +165,20 @@ ENTRIES: list[tuple[str, str, Any]] = [
 ]
 
 
-@dataclass(frozen=True)
 class Scanner:
-    """What may begin with each character: a pattern of the entries that do, each as a group of its number."""
+    """Tries at each word the entries that may begin with its first character.
 
-    patterns: dict[str, re.Pattern[str]]
-    further: re.Pattern[str]
-    entries: list[tuple[str, str, Any]]
+    Trying every entry at every word takes five times as long. The entries of a character become one pattern,
+    each a group of its number, when a text has the character for the first time: compiling is dear.
+    """
+
+    def __init__(self, entries: list[tuple[str, str, Any]]) -> None:
+        self.entries = entries
+        self._lowered = [pattern.lower() for _, pattern, _ in entries]
+        self._starts = [first_letters(pattern) for pattern in self._lowered]
+        self._known = {letter for found in self._starts for letter in found if not letter.isspace()}
+        self._patterns: dict[str, re.Pattern[str]] = {}
+        self._joined: dict[tuple[int, ...], re.Pattern[str]] = {}
 
     def scan(self, lower: str) -> Iterator[re.Match[str]]:
         """Matches in a text in lower case, one behind the other; nothing begins inside a word."""
@@ -179,27 +186,35 @@ class Scanner:
         for place in BEGINNING.finditer(lower):
             start = place.start()
             if start >= end:
-                match = self.patterns.get(lower[start], self.further).match(lower, start)
+                pattern = self._patterns.get(lower[start]) or self._pattern(lower[start])
+                match = pattern.match(lower, start)
                 if match is not None and match.end() > start:
                     end = match.end()
                     yield match
 
+    def _pattern(self, letter: str) -> re.Pattern[str]:
+        if letter not in self._known:
+            return self._further
+        numbers = tuple(n for n, start in enumerate(self._starts) if letter in start)
+        self._patterns[letter] = self._of(numbers)
+        return self._patterns[letter]
+
+    @cached_property
+    def _further(self) -> re.Pattern[str]:
+        """Of the entries that may begin with anything."""
+        return self._of(tuple(n for n, start in enumerate(self._starts) if start == ANY))
+
+    def _of(self, numbers: tuple[int, ...]) -> re.Pattern[str]:
+        if numbers not in self._joined:
+            groups = "|".join(f"(?P<g{number}>{self._lowered[number]})" for number in numbers)
+            self._joined[numbers] = re.compile(groups or "(?!)", re.MULTILINE)
+        return self._joined[numbers]
+
 
 @lru_cache(maxsize=4)
 def _compiled(playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]) -> Scanner:
-    """The scanner of a run's names; trying every entry at every word takes five times as long."""
-    entries = [*_names_of(playbooks, parameters, features), *ENTRIES]
-    lowered = [pattern.lower() for _, pattern, _ in entries]
-    starts = [first_letters(pattern) for pattern in lowered]
-    patterns = {}
-    for letter in {letter for found in starts for letter in found if not letter.isspace()}:
-        patterns[letter] = _joined({n: p for n, p in enumerate(lowered) if letter in starts[n]})
-    return Scanner(patterns, _joined({n: p for n, p in enumerate(lowered) if starts[n] == ANY}), entries)
-
-
-def _joined(patterns: dict[int, str]) -> re.Pattern[str]:
-    groups = "|".join(f"(?P<g{number}>{pattern})" for number, pattern in patterns.items())
-    return re.compile(groups or "(?!)", re.MULTILINE)
+    """The scanner of a run's names."""
+    return Scanner([*_names_of(playbooks, parameters, features), *ENTRIES])
 
 
 @lru_cache(maxsize=4)
