@@ -15,10 +15,9 @@ from schemas.settings import GateSettings, JudgeSettings
 from schemas.trials import NO_TRIALS, counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.evidence.evidence_ids import ids_of
-from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
-from services.high_level.grid import trial_key
+from services.high_level.hypotheses import declared_hypotheses, hypothesis
 from services.high_level.recommendations import (
     experiment_is_better,
     gain_is_proven,
@@ -264,7 +263,10 @@ def _family(
     report cannot make itself significant by naming fewer hypotheses.
     """
     frames = {item.timeframe for item in report.clusters if item.timeframe is not None}
-    names = {*declared_hypotheses(definitions.values(), frames), *map(trial_key, report.grid_trials)}
+    names = {
+        *declared_hypotheses(definitions.values(), frames),
+        *(trial.hypothesis for trial in report.grid_trials),
+    }
     earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))
     before = counted(report.ledger)
     return register_family(

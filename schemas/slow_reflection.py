@@ -79,6 +79,11 @@ class GridTrial(Contract):
     e_value: float | None
     leaning: Claim | None = Field(default=None, description="the claim that the e-value is for")
 
+    @property
+    def hypothesis(self) -> str:
+        """Its name in the registered family."""
+        return f"grid|{self.playbook_id}|{self.parameter}|{self.value!r}"
+
     def payload(self) -> dict[str, Any]:
         """As ever where it leans to nothing: a report of such trials keeps the id that it had."""
         payload = super().payload()

@@ -32,7 +32,6 @@ from services.high_level.clusters import (
     Population,
     build_clusters,
     count_failures,
-    declared_hypotheses,
     measure,
     reference_of,
     regime_marginals,
@@ -50,7 +49,8 @@ from services.high_level.drift import (
 from services.high_level.expectation_checks import check_expectations, miss_texts
 from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
-from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
+from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid
+from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.narrator import Narrator, Prompt
 from services.high_level.recommendations import (
     Context,
@@ -166,7 +166,7 @@ class HighLevelReflectionService:
         findings = self._grade(measures, declared, request.tested_before, definitions, request)
         search = self._search(request, findings, definitions)
         if search.trials:
-            tried = (*request.tested_before, *(trial_key(trial) for trial in search.trials))
+            tried = (*request.tested_before, *(trial.hypothesis for trial in search.trials))
             findings = self._grade(measures, declared, tried, definitions, request)
         alarms = decay_alarms(measures)
         inputs = DriftInputs.model_validate(request.drift_inputs)

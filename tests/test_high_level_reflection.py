@@ -20,7 +20,6 @@ from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Sett
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
 from services.feeds.port import BarRow
-from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.measures import revised
 from services.ports import ModelReply
@@ -283,7 +282,7 @@ def test_every_grid_value_tried_joins_the_family_and_raises_the_bar():
     batch = planted_playbook()
     plain, searched = reflect(batch), reflect(batch, grid=Grid({}))
     assert finding(searched, "pullback").family_size == finding(plain, "pullback").family_size + 5
-    remembered = reflect(batch, tested_before=tuple(trial_key(item) for item in searched.grid_trials))
+    remembered = reflect(batch, tested_before=tuple(item.hypothesis for item in searched.grid_trials))
     assert finding(remembered, "pullback").family_size == finding(searched, "pullback").family_size
     assert finding(remembered, "pullback").family_id == finding(searched, "pullback").family_id
 

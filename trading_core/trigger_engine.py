@@ -18,10 +18,10 @@ from schemas.errors import InvariantViolation
 from schemas.reflection import TickValidationEvent
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, TickEventKind
 from trading_core.bars import BarSeries
-from trading_core.kernel import FAULT, advance
 from trading_core.kernel import records as rec
 from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fresh import fresh_state
+from trading_core.kernel.loop import FAULT, advance
 from trading_core.kernel.records import REFUSALS
 from trading_core.kernel.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.policy_orders import PolicyOrders, check_orders

@@ -102,3 +102,12 @@ class ExecutionSettings(Contract):
     def slippage(self) -> float:
         """Slippage per side as a fraction of the price."""
         return (self.slippage_bps + self.slippage_spread_fraction * self.spread_bps) * 1e-4
+
+    @property
+    def for_one_unit(self) -> "ExecutionSettings":
+        """The same for one unit on paper, without what depends on an order's size.
+
+        Lots, the fee per fill and the rounding of fees have no meaning for one unit: R on paper is before the
+        fixed part of a fee.
+        """
+        return self.model_copy(update={"lot_size": 0.0, "fee_per_trade": 0.0, "fee_rounding": 0.0})

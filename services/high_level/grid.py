@@ -42,11 +42,6 @@ class Winner:
     current_mean_r: float
 
 
-def trial_key(trial: GridTrial) -> str:
-    """Name of one trial in the registered family."""
-    return f"grid|{trial.playbook_id}|{trial.parameter}|{trial.value!r}"
-
-
 def run_grid(
     definition: PlaybookDefinition,
     evaluator: GridEvaluator,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import hypothesis
+from services.high_level.hypotheses import hypothesis
 from services.statistics.blocks import Blocks, Floats, Trades
 from services.statistics.calendar_units import BlockUnit, Integers, block_unit
 from services.statistics.track import Bounds, Track

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from schemas.playbook import PlaybookVersion
-from services.high_level.clusters import hypothesis
+from services.high_level.hypotheses import hypothesis
 from services.playbooks.measures import eligible_cells, outcome_rules
 from services.statistics.multiplicity import WHOLE
 

@@ -31,7 +31,6 @@ from schemas.vocabulary import (
     VersionState,
 )
 from services.high_level.fire_quality import rule_name
-from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
 from services.playbooks.measures import duration_ns, same_rules
 from services.slow_loop.cadence import CadenceFacts, Run
@@ -274,7 +273,7 @@ class LoopFacts(Stateful):
             structural_allowed=run.structural_allowed,
             epochs=dict(sorted(epochs.epochs.items())),
             epoch_starts=dict(epochs.starts),
-            tested_before=tuple(trial_key(trial) for trial in tested),
+            tested_before=tuple(trial.hypothesis for trial in tested),
             open_entries=self.open_entries(clock),
             same_rules=dict(epochs.same_rules),
             ledger=self._before.told,
@@ -282,7 +281,7 @@ class LoopFacts(Stateful):
 
     def tested(self) -> list[str]:
         """Every grid value that a report has tried, by its name."""
-        return [trial_key(trial) for run in self.runs.all() for trial in run.tried]
+        return [trial.hypothesis for run in self.runs.all() for trial in run.tried]
 
     def evidence(self, episode_ids: Sequence[str]) -> list[Episode]:
         """The episodes of a request, in its order."""

@@ -33,15 +33,6 @@ from trading_core.trigger_engine import TriggerEngine
 UNLIMITED_CASH = 1e9
 
 
-def paper_execution(execution: ExecutionSettings) -> ExecutionSettings:
-    """The account's execution for one unit on paper, without what depends on an order's size.
-
-    Lots, the fee per fill and the rounding of fees have no meaning for one unit: R on paper is before the
-    fixed part of a fee.
-    """
-    return execution.model_copy(update={"lot_size": 0.0, "fee_per_trade": 0.0, "fee_rounding": 0.0})
-
-
 class ShadowLedgers:
     """Maker of shadow ledgers over the bars of one run; also the grid evaluator of the slow loop."""
 
@@ -52,7 +43,7 @@ class ShadowLedgers:
         envelope: EnvelopeSettings,
     ) -> None:
         self.market = market
-        self._execution = paper_execution(execution)
+        self._execution = execution.for_one_unit
         self.zones = envelope.no_learn_zones
         self._envelope = envelope
 

@@ -19,8 +19,6 @@ from schemas.reflection import UntradedSignal
 from schemas.settings import ExecutionSettings
 from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
-from services.slow_loop.shadow_ledger import paper_execution
-from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rules.columns import RuleColumns
 
 Reason = Literal["unfilled", "expired", "blocked"]
@@ -52,7 +50,7 @@ class UntradedSignals(Stateful):
     REBUILT = frozenset({"_execution"})
 
     def __init__(self, execution: ExecutionSettings) -> None:
-        self._execution = paper_execution(execution)
+        self._execution = execution.for_one_unit
         self._signalled: dict[str, int] = {}
         self._pending: list[PendingSignal] = []
         self._resolved: list[UntradedSignal] = []
@@ -123,6 +121,8 @@ class UntradedSignals(Stateful):
 
     def _outcome(self, pending: PendingSignal, columns: RuleColumns, rows: int) -> UntradedSignal | None:
         """The same signal, known at the same time, whenever it is asked for; None while it is open."""
+        from trading_core.research.counterfactual import bracket_outcome  # loads the compiler
+
         bars, proposal = columns.bars, pending.proposal
         s, row = bars.symbols.index(pending.symbol), int(np.searchsorted(bars.times, pending.label))
         last = row + 4 * proposal.horizon_bars + 9  # where the symbol stopped trading, no outcome comes

@@ -23,7 +23,7 @@ from tests.trading_core.scripted_loop import (
     worlds,
 )
 from trading_core import simulate
-from trading_core.kernel import advance
+from trading_core.kernel.loop import advance
 from trading_core.live.growing_bars import Bar
 
 

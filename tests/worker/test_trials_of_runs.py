@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from schemas.trials import TrialLedger
-from services.high_level.clusters import declared_hypotheses
+from services.high_level.hypotheses import declared_hypotheses
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks

@@ -7,8 +7,8 @@ import numpy as np
 
 from schemas.settings import ExecutionSettings
 from trading_core.bars import BarSeries
-from trading_core.kernel import advance
 from trading_core.kernel.fresh import fresh_state, parameter_record
+from trading_core.kernel.loop import advance
 from trading_core.kernel.records import EVENT, NO_EDGES, TRADE
 
 

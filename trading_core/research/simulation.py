@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.settings import MAX_COUNT, ExecutionSettings
 from trading_core.bars import BarSeries
-from trading_core.kernel import END, FAULT, advance
 from trading_core.kernel.fresh import fresh_state, parameter_record
+from trading_core.kernel.loop import END, FAULT, advance
 from trading_core.kernel.records import EVENT, NO_EDGES, REFUSALS, TRADE
 from trading_core.rules import RuleColumns, parse
 from trading_core.tick_events import REASONS

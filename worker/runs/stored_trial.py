@@ -8,7 +8,7 @@ from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import TrialCounts, TrialLedger
-from services.high_level.clusters import declared_hypotheses
+from services.high_level.hypotheses import declared_hypotheses
 from services.slow_loop_service import SlowLoopService
 from services.store.trials import TriedOn
 from trading_core.bars import BarSeries

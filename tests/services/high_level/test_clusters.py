@@ -2,13 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import (
-    build_clusters,
-    declared_hypotheses,
-    reference_of,
-    regime_marginals,
-    split_population,
-)
+from services.high_level.clusters import build_clusters, reference_of, regime_marginals, split_population
+from services.high_level.hypotheses import declared_hypotheses
 from services.playbooks.measures import eligible_cells
 from tests.services.high_level.builders import episode, playbook
 

@@ -3,7 +3,7 @@ import pytest
 from schemas.errors import InvariantViolation
 from schemas.reflection import GridTrial
 from schemas.settings import GateSettings
-from services.high_level.grid import best_candidate, run_grid, trial_key
+from services.high_level.grid import best_candidate, run_grid
 from tests.services.high_level.builders import DAY_NS, START, playbook
 
 END = START + 100 * DAY_NS
@@ -33,7 +33,7 @@ def test_grid_tries_every_value_of_every_parameter_once():
         ("exit_below", 20.0), ("exit_below", 50.0), ("stretch", 0.9), ("stretch", 1.0), ("stretch", 1.1),
     ]  # fmt: skip
     assert {(item.n, item.mean_r) for item in trials} == {(3, 1.0)}
-    assert len({trial_key(item) for item in trials}) == 5
+    assert len({item.hypothesis for item in trials}) == 5
 
 
 @pytest.mark.parametrize(("r", "leaning"), [(-0.5, "losing"), (0.5, "gaining"), (0.0, None)])

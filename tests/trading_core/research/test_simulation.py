@@ -16,7 +16,7 @@ from schemas.errors import ConfigError, RuleError
 from tests.trading_core.bracket_oracle import Rules, walk
 from tests.trading_core.market import random_series, series
 from trading_core import BarSeries, simulate
-from trading_core.kernel import advance
+from trading_core.kernel.loop import advance
 
 ENTRY = "close > prev(close, 1) and close > open"
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -66,6 +68,20 @@ def trading(shell):
         return run_id
 
     return in_store(work)
+
+
+def test_plan_of_a_text_is_made_without_compiler_frames_or_model_sdk(planted):
+    words = ["plans", "make", "--text", RISK, "--run", "latest", "--into", "books"]
+    program = (
+        "import sys\nfrom worker.cli import app\n"
+        f"try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
+        "heavy = {'numba', 'pandas', 'pyarrow', 'scipy', 'anthropic', 'openai', 'mcp'} & set(sys.modules)\n"
+        "print(code, sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=planted.folder, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == "0 []", done.stderr
 
 
 def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(planted):

@@ -17,7 +17,7 @@ from schemas.proposal import PolicyProposal
 from schemas.settings import ExecutionSettings, Settings
 from services.journal.chain import JournalRow
 from services.policy_loop.compiler import SymbolColumns, compile_orders, rules_of, volatility_rule
-from services.slow_loop.shadow_ledger import UNLIMITED_CASH, paper_execution
+from services.slow_loop.shadow_ledger import UNLIMITED_CASH
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
 from trading_core.policy_orders import PolicyOrders
@@ -93,7 +93,7 @@ class PaperTrader:
         self._columns = RuleColumns(bars)
         self._volatility = volatility_rule(execution)
         self._parameters = parameter_record(
-            paper_execution(execution), None, heartbeat=0, emit_events=False, fixed_quantity=1.0
+            execution.for_one_unit, None, heartbeat=0, emit_events=False, fixed_quantity=1.0
         )
         self._flags = np.zeros(bars.shape, dtype=np.uint8)
 
