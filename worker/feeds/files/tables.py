@@ -53,16 +53,19 @@ class BarTable:
         return f"{self.path.name} {self.row_word} {row + self.first_row}"
 
     @classmethod
-    def of_frame(cls, frame: "pd.DataFrame") -> "BarTable":
+    def of_frame(cls, frame: object) -> "BarTable":
         """A DataFrame as a table: its index is a column of times where no column has that role.
 
         Columns of two levels, as downloads of several symbols have them, become one name each.
 
         Raises:
-            DataError: it has no rows, or columns that Arrow cannot hold.
+            DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold.
         """
         import pandas as pd
 
+        if not isinstance(frame, pd.DataFrame):
+            found = type(frame).__name__
+            raise DataError(f"bars are a {found}: give a pandas DataFrame, or the path of a file or folder")
         plain = frame.copy(deep=False)
         if isinstance(frame.columns, pd.MultiIndex):
             plain.columns = ["_".join(str(part) for part in name if str(part)) for name in frame.columns]
