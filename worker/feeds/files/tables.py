@@ -9,7 +9,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
