@@ -89,7 +89,7 @@ class QuestionNames:
 
 
 def _is_misspelling(word: str, symbol: str) -> bool:
-    """Whether it may be the symbol written wrong; other digits and another base of a pair name another one."""
+    """Whether it may be the symbol written wrong; other digits and another base of a pair name another."""
     base = symbol.partition("/")[0]
     is_near = "/" not in word or bool(vectors_of((base,)).match(word.partition("/")[0], SYMBOL_CLOSE))
     return is_near and DIGITS.findall(word) == DIGITS.findall(symbol)
