@@ -1,6 +1,8 @@
 """The library as a script uses it: DataFrames in, figures, DataFrames and reasons out."""
 
 import asyncio
+import copy
+import pickle
 import re
 from types import SimpleNamespace
 
@@ -188,8 +190,23 @@ def test_own_part_that_fails_is_told_and_one_that_is_none_is_refused(frame):
         tt.backtest(frame, symbols="AAPL", strategist=Broken())
     with pytest.raises(tt.ConfigError, match="has no method 'answer' and is no function"):
         tt.backtest(frame, symbols="AAPL", strategist=3)  # type: ignore[arg-type]  # what a script may hand over
-    with pytest.raises(tt.ConfigError, match="gave None, which has no method 'replan'"):
+    with pytest.raises(tt.ConfigError, match="gave None, which has no method 'validate_boundary'"):
         tt.backtest(frame, symbols="AAPL", judge=lambda ours: None)  # type: ignore[arg-type, return-value]
+
+
+def test_own_judge_without_one_of_its_methods_is_refused_before_the_run(frame):
+    class OnlyReplans:
+        async def replan(self, report, definitions, open_experiments, evidence=()):
+            return None
+
+    with pytest.raises(tt.ConfigError, match="has no method 'validate_boundary': write it, or hand"):
+        tt.backtest(frame, symbols="AAPL", judge=OnlyReplans())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("carry", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_result_that_is_copied_or_pickled_says_what_to_take_instead(result, carry):
+    with pytest.raises(TypeError, match="take its summary or its DataFrames"):
+        carry(result)
 
 
 def test_own_judge_has_the_last_word(frame):
@@ -221,6 +238,9 @@ def test_own_judge_has_the_last_word(frame):
         (lambda bars: tt.backtest(bars, timeframe="1x"), "'1x' is not one of"),
         (lambda bars: tt.backtest(bars, account__cahs=3), "argument account__cahs: no setting.*'cash'"),
         (lambda bars: tt.backtest(bars, account__cash="much"), "argument account__cash: account.cash = 'mu"),
+        (lambda bars: tt.backtest(bars, acount__cash=3), "no section 'acount'. Did you mean 'account'"),
+        (lambda bars: tt.backtest([1]), "bars are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest(bars["close"]), "bars are a Series: give a pandas DataFrame"),
         (lambda bars: tt.backtest(bars, playbooks=[]), "playbooks: give at least one"),
         (lambda bars: tt.backtest("nowhere.csv"), "no such file: 'nowhere.csv'"),
         (lambda bars: tt.Playbook("x"), "playbook 'x' has rules of neither direction"),

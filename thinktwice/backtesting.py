@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 Part = TypeVar("Part")
+OF_A_JUDGE = "validate_boundary", "validate_amendment", "replan"
 
 
 def backtest(
@@ -70,7 +71,7 @@ def backtest(
     inputs = _inputs(
         bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes
     )
-    own = OwnParts(_around(strategist, "answer"), _around(judge, "replan"))
+    own = OwnParts(_around(strategist, "answer"), _around(judge, *OF_A_JUDGE))
     return in_own_loop(ran(inputs, own, progress))
 
 
@@ -133,19 +134,25 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     return ended[0]
 
 
-def _around(given: Any, method: str) -> Callable[[Part], Part]:
+def _around(given: Any, *methods: str) -> Callable[[Part], Part]:
     """How a part of the caller's stands around ours: as it is, made by a function of ours, or not at all."""
     if given is None:
         return lambda ours: ours
-    if hasattr(given, method) and not isinstance(given, type):
+    if not isinstance(given, type) and any(hasattr(given, method) for method in methods):
+        _demand(given, methods, repr(given))
         return lambda ours: given
 
     def made(ours: Part) -> Part:
         found: Part = given(ours)
-        if not hasattr(found, method):
-            raise ConfigError(f"{given!r} gave {found!r}, which has no method {method!r}")
+        _demand(found, methods, f"{given!r} gave {found!r}, which")
         return found
 
     if not callable(given):
-        raise ConfigError(f"{given!r} has no method {method!r} and is no function of ours either")
+        raise ConfigError(f"{given!r} has no method {methods[0]!r} and is no function of ours either")
     return made
+
+
+def _demand(part: object, methods: Sequence[str], told: str) -> None:
+    missing = next((method for method in methods if not hasattr(part, method)), None)
+    if missing is not None:
+        raise ConfigError(f"{told} has no method {missing!r}: write it, or hand the call on to ours")

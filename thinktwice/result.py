@@ -45,6 +45,17 @@ class BacktestResult:
         self.inputs, self.rows = inputs, rows
         self._own, self._done = own, done
 
+    def __reduce__(self) -> str:
+        """No copy is made of it, and none goes to another process.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "a BacktestResult holds the parts of its run, so it cannot be copied or sent to another process: "
+            "take its summary or its DataFrames"
+        )
+
     @cached_property
     def document(self) -> dict[str, Any]:
         """What `thinktwice backtest --json` prints; a run in memory has no id of a store."""

@@ -190,6 +190,8 @@ def _known(key: str, where: str) -> str:
     names = [
         inner.removeprefix(f"{section}.").split(".")[0] for inner in FIELDS if inner.startswith(f"{section}.")
     ]
+    if not names:
+        raise ConfigError(f"{where}: no section {section!r}.{nearest(section, list(SECTIONS))}")
     guess = nearest(name, names) or f" It has {', '.join(names)}."
     raise ConfigError(f"{where}: no setting {name!r} in section [{section}].{guess}")
 

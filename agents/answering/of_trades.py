@@ -98,7 +98,9 @@ def _detailed(reply: Reply, cluster: Mapping[str, Any]) -> Iterator[Statement]:
     mean = "" if cluster["mean_r"] is None else f", a mean of {r_of(cluster['mean_r'])}"
     rate = "" if cluster["win_rate"] is None else f" and a win rate of {share_of(cluster['win_rate'])}"
     n, blocks = counted(cluster["n"], "trade"), counted(cluster["blocks"], "block")
-    yield reply.known(f"{name} has {n} in {blocks}{mean}{rate}.", Part.PROOF)
+    # "10 trades in 10 blocks" reads as "all of 10" to the fact check.
+    say = reply.told if cluster["n"] == cluster["blocks"] else reply.known
+    yield say(f"{name} has {n} in {blocks}{mean}{rate}.", Part.PROOF)
     proven = cluster["grade"] in PROVEN
     if proven:
         yield reply.known(f"The grade of {name} is {cluster['grade']}.", Part.PROOF)

@@ -73,8 +73,11 @@ class Reply:
         return Statement(visible(" ".join(text.split())), own[:MOST_ROWS] or self.rows, part, told=True)
 
     def known(self, text: str, part: Part) -> Statement:
-        """A sentence that the fact catalogue can answer."""
-        return Statement(text, self.rows, part)
+        """A sentence that the fact catalogue can answer, as long as it is not as of an earlier time."""
+        at = self.params.get("at")
+        if at is None:
+            return Statement(text, self.rows, part)
+        return self.told(f"As of {day_of(at).removesuffix(' 23:59')}: {text}", part)
 
 
 def day_of(moment: Any) -> str:

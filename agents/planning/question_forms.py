@@ -18,6 +18,7 @@ HOUR = re.compile(r"[T ,]+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(?:Z|UTC)?"
 BEFORE = re.compile(r"\b(?:before|prior to)\s*$", re.IGNORECASE)
 AFTER = re.compile(r"\b(?:after|since|from|between)\s*$", re.IGNORECASE)
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+INNER_POINT = re.compile(r"(?<=\w)\.(?=\w)")  # as in BRK.B: it ends no sentence
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_'/.-]*")
 LIMITS = (
     re.compile(r"\b(?:last|latest|newest|recent|past|previous|top)\s+(\w+)\b"),

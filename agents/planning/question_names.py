@@ -1,5 +1,6 @@
 """Which symbols and playbooks of a run do words name, and which words name something that the run has not?"""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,11 @@ from services.text.claim_words import words as words_of
 
 PLAYBOOK_CLOSE, SYMBOL_CLOSE = 0.64, 0.62
 NAME_BEFORE = words_of(
-    "of for on in about did does is has was with at and or vs versus than by fill report run"
+    "of for on in about how's did does is has was with at and or vs versus than by fill report run"
 )
 MOST_WORDS = 3
 LONGEST_SYMBOL = 6
+DIGITS = re.compile(r"\d+")
 
 
 @dataclass
@@ -79,11 +81,18 @@ class QuestionNames:
                 continue  # a word of the language that is a symbol, too
             if symbol is None and vectors and len(bare) > 3 and _is_strange(word):
                 near = vectors.match(bare, SYMBOL_CLOSE)
-                symbol = near[0] if len(near) == 1 else None
+                symbol = near[0] if len(near) == 1 and _is_misspelling(bare, near[0]) else None
                 self.is_guessed |= symbol is not None
             if symbol is not None:
                 self.symbols = tuple(dict.fromkeys((*self.symbols, symbol)))
                 words[place] = ""
+
+
+def _is_misspelling(word: str, symbol: str) -> bool:
+    """Whether it may be the symbol written wrong; other digits and another base of a pair name another."""
+    base = symbol.partition("/")[0]
+    is_near = "/" not in word or bool(vectors_of((base,)).match(word.partition("/")[0], SYMBOL_CLOSE))
+    return is_near and DIGITS.findall(word) == DIGITS.findall(symbol)
 
 
 def _bare(word: str) -> str:
@@ -114,6 +123,6 @@ def _unknown(words: Sequence[str]) -> Iterator[str]:
         if not _is_strange(word):
             continue
         before = words[place - 1].casefold() if place else ""
-        is_symbol = word.isupper() and 2 <= len(word) <= LONGEST_SYMBOL and not shouted
+        is_symbol = word.isupper() and 2 <= len(word.partition("/")[0]) <= LONGEST_SYMBOL and not shouted
         if "_" in word or is_symbol or before in NAME_BEFORE:
             yield word

@@ -23,6 +23,7 @@ from agents.planning.question_forms import (
     HOUR,
     HOW_DID,
     ID,
+    INNER_POINT,
     LIMITS,
     ONE,
     PART,
@@ -146,8 +147,9 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
 
     Orders are left out where something else is asked. A part is not empty.
     """
-    spans = sentences(question.text, parts=True)
-    texts = [part for span in spans for part in PART.split(span.text) if part.strip(" ?.!,;")]
+    spans = sentences(INNER_POINT.sub("_", question.text), parts=True)
+    asked = [question.text[span.start : span.end] for span in spans]
+    texts = [part for text in asked for part in PART.split(text) if part.strip(" ?.!,;")]
     found: list[Reading] = []
     for text in texts or [question.text]:
         reading = read_part(text, question.context)

@@ -34,6 +34,7 @@ def calls(plan):
         ("price of TSLA", "I know no 'TSLA': there are AAPL, IBM, MSFT"),
         ("price of mfst", "Did you mean 'MSFT'?"),
         ("price of gold", "I know no 'gold'"),
+        ("how's bitcoin doing?", "I know no 'bitcoin'"),
         ("why did gap_fade lose?", "I know no 'gap_fade'"),
         ("what happened to fill zz?", "I know no 'zz'"),
         ("how did breakout do?", "Which playbook is meant: squeeze_breakout, channel_breakout?"),
@@ -72,6 +73,29 @@ def test_one_part_that_is_not_understood_asks_all_of_it_back():
     plan = planned("What is the price of IBM, and what is the price of TSLA?")
     assert (plan.confidence, plan.tools) == (0.0, ())
     assert "TSLA" in plan.clarification
+
+
+@pytest.mark.parametrize(
+    ("text", "symbol"),
+    [
+        ("is brk.b trending?", "brk.b"),
+        ("why was the last trade of BRK.B stopped?", "brk.b"),
+        ("price of BTC/USDT", "BTC/USDT"),
+        ("price of btc/usd", "BTC/USDT"),
+        ("price of btc", "BTC/USDT"),
+        ("price of ^GSPC", "^GSPC"),
+    ],
+)
+def test_a_symbol_with_a_point_a_slash_or_a_caret_is_read_as_a_name(text, symbol):
+    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b"))
+    assert [params["symbol"] for _, params in calls(plan)] == [symbol]
+
+
+@pytest.mark.parametrize("text", ["what is the price of ETH/USDT?", "ETH/USDT price", "price of T15"])
+def test_another_pair_or_number_is_no_misspelling_of_a_symbol_and_is_asked_back(text):
+    plan = planned(text, symbols=("BTC/USDT", "T05", "T10"))
+    assert not plan.tools
+    assert "I know no" in plan.clarification
 
 
 @pytest.mark.parametrize(

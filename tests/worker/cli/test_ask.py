@@ -60,6 +60,21 @@ def asked(shell, *words, code=0):
     return json.loads(result.stdout)
 
 
+def figures(text):
+    return re.findall(r"[-+]?\d+\.\d+R|(?:won|lost) \d+", text)
+
+
+@pytest.mark.parametrize("whom", ["channel_breakout", "IBM"])
+def test_question_that_names_a_day_is_answered_as_of_it_with_nothing_from_later(desk, whom):
+    day = CLOCK[:10]
+    told = asked(desk, f"how did {whom} do on {day}?")
+    then = asked(desk, f"how did {whom} do?", "--at", f"{day}T23:59:59Z")
+    now = asked(desk, f"how did {whom} do?")
+    assert figures(told["answer"]) == figures(then["answer"]) != figures(now["answer"])
+    assert f"As of {day}: {whom} won" in told["answer"]
+    assert all(claim["verdict"] == "verified" for claim in told["claims"])
+
+
 def without_times(document):
     return {**document, "tool_calls": [{**call, "latency_ms": 0} for call in document["tool_calls"]]}
 

@@ -9,7 +9,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -53,16 +50,19 @@ class BarTable:
         return f"{self.path.name} {self.row_word} {row + self.first_row}"
 
     @classmethod
-    def of_frame(cls, frame: "pd.DataFrame") -> "BarTable":
+    def of_frame(cls, frame: object) -> "BarTable":
         """A DataFrame as a table: its index is a column of times where no column has that role.
 
         Columns of two levels, as downloads of several symbols have them, become one name each.
 
         Raises:
-            DataError: it has no rows, or columns that Arrow cannot hold.
+            DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold.
         """
         import pandas as pd
 
+        if not isinstance(frame, pd.DataFrame):
+            found = type(frame).__name__
+            raise DataError(f"bars are a {found}: give a pandas DataFrame, or the path of a file or folder")
         plain = frame.copy(deep=False)
         if isinstance(frame.columns, pd.MultiIndex):
             plain.columns = ["_".join(str(part) for part in name if str(part)) for name in frame.columns]
