@@ -31,10 +31,9 @@ from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.evaluator import PolicyEvaluator
 from services.policy_loop.freeze import amend, freeze
-from services.policy_loop.late_answers import why_not_eligible, why_out_of_date
+from services.policy_loop.late_answers import LateAnswers
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.snapshot_builder import SnapshotBuilder
-from services.policy_loop.staleness import why_stale
 from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
 from trading_core.kernel.state_machine import STATES
 from trading_core.market import Market
@@ -64,7 +63,7 @@ class PolicyLoopService(Stateful):
     }
     REBUILT = frozenset(
         {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal"}
-        | {"_evaluator", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
+        | {"_evaluator", "_late", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
     )
     IN_FORCE: ClassVar = {"policies": dict[str, FrozenPolicy], "structures": dict[str, str]}
 
@@ -96,6 +95,7 @@ class PolicyLoopService(Stateful):
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
         self.counters = PolicyCounters(settings.reflection)
+        self._late = LateAnswers(engine, builder, playbooks, lambda: self._settings.policy_loop)
         self._evaluator = PolicyEvaluator(
             lambda: self._settings,
             lambda: self.provider,
@@ -254,7 +254,7 @@ class PolicyLoopService(Stateful):
             return self._after_error(evaluation, evaluation.error)
         if evaluation.conclusion is None:
             raise InvariantViolation("an evaluation is closed before it was thought about")
-        stale = self._why_stale(evaluation)
+        stale = self._late.why_dropped(evaluation, self.in_force, self.opened_by)
         if stale is not None:
             return self._after_stale(evaluation, stale)
         try:
@@ -279,28 +279,6 @@ class PolicyLoopService(Stateful):
 
     def _policy(self, reference: int) -> FrozenPolicy | None:
         return None if reference < 0 else self.policies[self._engine.tag(reference).policy_id]
-
-    def _why_stale(self, evaluation: Evaluation) -> str | None:
-        """Why nothing may come of an answer any more; a feed that waits for its answers has no reason.
-
-        A failure is no answer: what follows it depends on the present, not on what was asked.
-        """
-        if evaluation.asked is None or evaluation.conclusion is None:
-            return None
-        s = evaluation.boundary.s
-        now = self._builder.account_state(s)
-        stale = why_stale(evaluation.asked, now, self._settings.policy_loop.max_answer_bars)
-        if stale is None and now.row != evaluation.asked.row:
-            regime = self._builder.regime(self._builder.last_row(s), s)
-            stale = why_not_eligible(
-                evaluation.conclusion, self.in_force(s), self.opened_by(s), regime, self._playbooks
-            )
-        return stale or self._why_out_of_date(s, evaluation.conclusion)
-
-    def _why_out_of_date(self, s: int, concluded: Conclusion) -> str | None:
-        state = self._engine.state[s]
-        present = self.opened_by(s) or self.in_force(s)
-        return why_out_of_date(concluded, present, float(state["stop"]), float(state["last_close"]))
 
     def _carry_out(self, evaluation: Evaluation, concluded: Conclusion) -> Ending:
         boundary = evaluation.boundary
@@ -425,7 +403,9 @@ class PolicyLoopService(Stateful):
             snapshot = self._present(evaluation)
             if snapshot is not None:
                 concluded = self._evaluator.fall_back(evaluation, snapshot, reason, may_keep)
-                if self._why_out_of_date(evaluation.boundary.s, concluded) is None:
+                s = evaluation.boundary.s
+                present = self.opened_by(s) or self.in_force(s)
+                if self._late.why_out_of_date(s, concluded, present) is None:
                     return self._carry_out(evaluation, concluded)
         except Exception as second:  # noqa: BLE001 - the same boundary, on its way out
             self._count_error(evaluation, second)

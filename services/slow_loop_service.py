@@ -18,10 +18,7 @@ from schemas.errors import CassetteMiss, ModelRefused
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import (
-    HighLevelReflectionReport,
-    HighLevelReflectionRequest,
-)
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
@@ -159,11 +156,8 @@ class SlowLoopService(Stateful):
                 await self._examine(self._cadence(slot, now), row, now)
             elif self._may_be_early(now) and examine_early(self._cadence(now, now)):
                 await self._examine(self._cadence(now, now), row, now)
-        except (
-            CassetteMiss,
-            ModelRefused,
-        ):  # not this run any more: a report without the reply would pass for a replay
-            raise
+        except (CassetteMiss, ModelRefused):
+            raise  # not this run any more: a report without the reply would pass for a replay
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)
         self.counters.seconds += time.perf_counter() - started

@@ -16,7 +16,7 @@ NO_NOUNS = frozenset({
     "checked", "chunked", "closed", "comparing", "damaged", "decided", "deferred", "died", "dropped",
     "early", "empty", "executed", "failed", "far", "fat", "finished", "first", "found", "frozen",
     "gathered", "given", "graded", "growing", "held", "high", "in", "interrupted", "invalid", "judged",
-    "keep", "kept", "live", "lognormal", "looking", "lost", "made", "malformed", "many", "missing", "named",
+    "keep", "kept", "late", "live", "lognormal", "looking", "lost", "made", "malformed", "many", "missing", "named",
     "new", "not", "noticed", "null", "observed", "off", "offered", "on", "once", "one", "open", "operated",
     "outgoing", "paced", "paired", "parked", "parking", "partial", "past", "pending", "per", "plain",
     "playable", "possible", "prepared", "propose", "proposed", "public", "quiet", "random", "raw", "reads",

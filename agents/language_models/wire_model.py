@@ -363,12 +363,8 @@ class WireModel(ABC):
         if not isinstance(error, dict):
             return ""
         name, said = error.get("type") or error.get("code"), error.get("message")
-        return " ".join(
-            [
-                *([str(name)[:80]] if name else []),
-                *([shown(self._masked(said))] if isinstance(said, str) and said else []),
-            ]
-        )
+        words = shown(self._masked(said)) if isinstance(said, str) and said else ""
+        return f"{str(name)[:80] if name else ''} {words}".strip()
 
     def _malformed(self, error: BaseException, received: bytearray) -> ModelError:
         reason = str(error) if isinstance(error, Unusable) else type(error).__name__

@@ -136,7 +136,7 @@ class PlaybookLifecycle(VersionTransitions):
     def without(self, playbook_id: str, ledger: Ledger, at: int) -> PlaybookDefinition:
         """The definition in force of a playbook without the measures of a ledger, as a new version, ns."""
         composition = self._composition(self._reader.get(playbook_id))
-        return self._next(composition.without(_of_ledger(composition, ledger)), at)
+        return self._next(composition.without(composition.of_ledger(ledger)), at)
 
     def end_measures(
         self, playbook_id: str, ledger: Ledger, evidence: Evidence, origin: Origin, at: int, known_at: int
@@ -150,7 +150,7 @@ class PlaybookLifecycle(VersionTransitions):
         """
         self._guard.forbid("policy_writes")
         active = self._reader.get(playbook_id)
-        ended = _of_ledger(self._composition(active), ledger)
+        ended = self._composition(active).of_ledger(ledger)
         if not ended:
             return ()
         lift = Lift(ended, evidence, GAINED if ended[0].key == RISK else PROVEN)
@@ -345,12 +345,7 @@ class PlaybookLifecycle(VersionTransitions):
         return composition, composition.definition(candidate.version, candidate.known_at)
 
     def _carry_out(
-        self,
-        action: JudgeAction,
-        origin: Origin,
-        at: int,
-        timeframe: str,
-        proven: Shown,
+        self, action: JudgeAction, origin: Origin, at: int, timeframe: str, proven: Shown
     ) -> list[PlaybookVersion]:
         effect = effect_of(action, self._situation(at, timeframe, proven))
         if isinstance(effect, Refusal):
@@ -448,10 +443,6 @@ class PlaybookLifecycle(VersionTransitions):
                 return target, composition
         name, number = active.definition.id, active.definition.version
         raise ConfigError(f"playbook {name!r}: version {number} has nothing different to roll back to")
-
-
-def _of_ledger(composition: Composition, ledger: Ledger) -> tuple[Measure, ...]:
-    return tuple(measure for measure in composition.measures if measure.ledger == ledger)
 
 
 def _counter(evidence: Evidence | None) -> Evidence:

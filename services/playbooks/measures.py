@@ -66,6 +66,10 @@ class Composition:
         """Measures whose life is over at `at`."""
         return tuple(measure for measure in self.measures if measure.expires_at <= at)
 
+    def of_ledger(self, ledger: Ledger) -> tuple[Measure, ...]:
+        """Measures whose trades go to one ledger."""
+        return tuple(measure for measure in self.measures if measure.ledger == ledger)
+
     def renewed(self, due: Iterable[Measure], until: int) -> "Composition":
         """The same with another end for some measures, ns."""
         moved = tuple(due)

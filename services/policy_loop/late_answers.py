@@ -1,11 +1,50 @@
 """Why nothing may come of an answer that took longer than its bar: what it speaks of has changed since."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeView
+from schemas.settings import PolicyLoopSettings
 from schemas.vocabulary import AmendmentKind
-from services.policy_loop.evaluation import ApprovedPlan, Conclusion, JudgedAmendment
+from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
+from services.policy_loop.snapshot_builder import SnapshotBuilder
+from services.policy_loop.staleness import why_stale
 from services.ports import PlaybookReader
+from trading_core.trigger_engine import TriggerEngine
+
+PolicyOf = Callable[[int], FrozenPolicy | None]  # by the index of a symbol
+
+
+@dataclass(frozen=True)
+class LateAnswers:
+    """Holds an answer against the present: the account, the policies in force and the last bar."""
+
+    engine: TriggerEngine
+    builder: SnapshotBuilder
+    playbooks: PlaybookReader
+    settings: Callable[[], PolicyLoopSettings]
+
+    def why_dropped(self, evaluation: Evaluation, in_force: PolicyOf, opened_by: PolicyOf) -> str | None:
+        """Why nothing may come of an answer any more; a feed that waits for its answers has no reason.
+
+        A failure is no answer: what follows it depends on the present, not on what was asked.
+        """
+        if evaluation.asked is None or evaluation.conclusion is None:
+            return None
+        s, concluded = evaluation.boundary.s, evaluation.conclusion
+        now = self.builder.account_state(s)
+        stale = why_stale(evaluation.asked, now, self.settings().max_answer_bars)
+        if stale is None and now.row != evaluation.asked.row:
+            regime = self.builder.regime(self.builder.last_row(s), s)
+            stale = why_not_eligible(concluded, in_force(s), opened_by(s), regime, self.playbooks)
+        return stale or self.why_out_of_date(s, concluded, opened_by(s) or in_force(s))
+
+    def why_out_of_date(self, s: int, concluded: Conclusion, present: FrozenPolicy | None) -> str | None:
+        """Why an amendment has nothing to amend any more; None for a plan."""
+        state = self.engine.state[s]
+        return why_out_of_date(concluded, present, float(state["stop"]), float(state["last_close"]))
 
 
 def why_not_eligible(

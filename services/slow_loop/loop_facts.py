@@ -32,10 +32,11 @@ from schemas.vocabulary import (
 )
 from services.high_level.fire_quality import rule_name
 from services.journal.chain import JournalRow
-from services.playbooks.measures import duration_ns, same_rules
+from services.playbooks.measures import duration_ns
 from services.slow_loop.cadence import CadenceFacts, Run
 from services.slow_loop.drift_window import COUNTED, DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs
+from services.slow_loop.known_versions import active, ancestors, next_versions, on_trial
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
@@ -182,31 +183,19 @@ class LoopFacts(Stateful):
 
     def definitions(self, clock: int) -> tuple[PlaybookDefinition, ...]:
         """Playbook versions in force at a time, by id."""
-        return tuple(version.definition for version in self._active(clock))
+        return tuple(version.definition for version in active(self._versions, clock))
 
     def next_versions(self, clock: int) -> dict[str, int]:
         """The number that a new version of each playbook in force gets, by id."""
-        known = [version.definition for at, version in self._versions if at <= clock]
-        return {
-            version.definition.id: 1 + max(made.version for made in known if made.id == version.definition.id)
-            for version in self._active(clock)
-        }
+        return next_versions(self._versions, clock)
 
     def earlier(self, clock: int) -> dict[str, PlaybookDefinition]:
         """By id, the nearest ancestor of each version in force that traded differently, if any."""
-        by_hash = {version.definition.content_hash: version for at, version in self._versions if at <= clock}
-        found: dict[str, PlaybookDefinition] = {}
-        for active in self._active(clock):
-            ancestor: PlaybookVersion | None = active
-            while ancestor is not None and same_rules(ancestor.definition, active.definition):
-                ancestor = by_hash.get(ancestor.parent_hash or "")
-            if ancestor is not None:
-                found[active.definition.id] = ancestor.definition
-        return found
+        return ancestors(self._versions, clock)
 
     def open_experiments(self, clock: int) -> int:
         """Experiments in shadow at a time."""
-        return sum(self._kind_of(version) == "experiment" for version in self._on_trial(clock))
+        return sum(self._kind_of(version) == "experiment" for version in on_trial(self._versions, clock))
 
     def cadence(
         self, slot: int, clock: int, last_attempt: int | None = None, last_examined: int | None = None
@@ -319,18 +308,6 @@ class LoopFacts(Stateful):
         closed = int(np.searchsorted(columns.bars.close_times, clock, side="right"))
         return int(columns.bars.times[max(0, closed - window)])
 
-    def _active(self, clock: int) -> list[PlaybookVersion]:
-        active: dict[str, PlaybookVersion] = {}
-        for at, version in self._versions:
-            name = version.definition.id
-            if at > clock:
-                continue
-            if version.state is VersionState.ACTIVE:
-                active[name] = version
-            elif name in active and active[name].definition.content_hash == version.definition.content_hash:
-                del active[name]
-        return [active[name] for name in sorted(active)]
-
     def _epochs_at(self, clock: int) -> EvidenceEpochs:
         entered = [
             version for at, version in self._versions if version.state is VersionState.ACTIVE and at <= clock
@@ -338,10 +315,6 @@ class LoopFacts(Stateful):
         if len(entered) == self._epochs.versions:
             return self._epochs
         return EvidenceEpochs(entered)
-
-    def _on_trial(self, clock: int) -> list[PlaybookVersion]:
-        latest = {version.definition.content_hash: version for at, version in self._versions if at <= clock}
-        return [version for version in latest.values() if version.state is VersionState.SHADOW]
 
     def _kind_of(self, version: PlaybookVersion) -> str:
         for run in self.runs.all():
