@@ -33,6 +33,7 @@ CLASS_OF = {
     CheckName.COHERENCE: FindingClass.STRUCTURAL_VIOLATION,
     CheckName.MEMORY: FindingClass.MEMORY_CONTRADICTION,
     CheckName.EXPECTATION: FindingClass.STATISTICAL_SUSPICION,
+    CheckName.OWN: FindingClass.STRUCTURAL_VIOLATION,
     CheckName.CONSOLIDATION: FindingClass.STATISTICAL_SUSPICION,
 }
 WEIGHT = {severity: position for position, severity in enumerate(Severity)}

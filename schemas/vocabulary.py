@@ -121,6 +121,7 @@ class CheckName(StrEnum):
     COHERENCE = "coherence"
     MEMORY = "memory"
     EXPECTATION = "expectation"
+    OWN = "own"
     CONSOLIDATION = "consolidation"
 
 

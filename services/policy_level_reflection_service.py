@@ -1,9 +1,9 @@
 """The fast reflection: one verdict on one proposal or amendment under one snapshot, before anything freezes.
 
-Order: invariants, coherence, memory, expectation, then the optional model. A broken invariant ends it at
-once, before any dearer work. The service holds a reader of memory and nothing that writes; what a check does
-not find in the request it does not know. An exception in a check is not handled here: the policy loop fails
-closed on it.
+Order: invariants, coherence, memory, expectation, critics of the caller's own, then the optional model. A
+broken invariant ends it at once, before any dearer work. The service holds a reader of memory and nothing
+that writes; what a check does not find in the request it does not know. An exception in a check is not
+handled here: the policy loop fails closed on it.
 
 Time is measured and never decides what the deterministic checks say; only the model has a deadline.
 """
@@ -34,11 +34,11 @@ from services.policy_checks.amendment import check_amendment
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.consolidation import Consolidation, consolidation_question, weigh_reply
 from services.policy_checks.expectation import check_expectation
-from services.policy_checks.findings import readable, requested_revisions, status_of
+from services.policy_checks.findings import own_findings, readable, requested_revisions, status_of
 from services.policy_checks.invariants import check_invariants
 from services.policy_checks.memory import check_memory, needs_for_the_slow_loop
 from services.policy_checks.plan_levels import read_levels
-from services.ports import LanguageModel, MemoryQuery, MemoryReader
+from services.ports import Critic, LanguageModel, MemoryQuery, MemoryReader
 from trading_core.rules import LintFinding
 
 PROMPT = "policy_level_reflection"
@@ -74,6 +74,7 @@ class PolicyLevelReflectionService(Stateful):
     STATE: ClassVar = {"overruns": int}
     REBUILT = frozenset(
         {"_settings", "_memory", "_model", "_prompt", "_timer", "_recorded", "_market_waits", "_wordings"}
+        | {"_critics"}
     )
 
     def __init__(
@@ -87,6 +88,7 @@ class PolicyLevelReflectionService(Stateful):
         recorded: bool = False,
         market_waits: bool = False,
         wordings: Wordings | None = None,
+        critics: Sequence[Critic] = (),
     ) -> None:
         """Take readers only.
 
@@ -100,6 +102,7 @@ class PolicyLevelReflectionService(Stateful):
                 it is told even then, so that a replay on another machine ends there too.
             market_waits: no bar comes while the model thinks, as in a backtest.
             wordings: how questions word their data; None: everything by its name.
+            critics: checks of the caller's own, asked in this order.
 
         Raises:
             ConfigError: a model without mode `full`, or mode `full` without a model.
@@ -116,6 +119,7 @@ class PolicyLevelReflectionService(Stateful):
         self._recorded = recorded
         self._market_waits = market_waits
         self._wordings = wordings or Wordings()
+        self._critics = tuple(critics)
 
     async def reflect(
         self, request: PolicyLevelReflectionRequest, *, source: str, lint: Sequence[LintFinding] = ()
@@ -181,9 +185,10 @@ class PolicyLevelReflectionService(Stateful):
         memory = request.memory or self._retrieve(request)
         remembered = check_memory(request, memory, self._settings)
         expectation = check_expectation(request, levels, self._settings)
+        rules = (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckName.EXPECTATION)
         return _Checked(
-            broken + coherence + remembered + expectation,
-            (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckName.EXPECTATION),
+            broken + coherence + remembered + expectation + own_findings(self._critics, request),
+            (*rules, CheckName.OWN) if self._critics else rules,
             memory,
             needs_for_the_slow_loop(remembered, request),
         )

@@ -6,7 +6,7 @@ The fast path receives readers only: they have no method that writes, so a write
 runs (R8).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -217,6 +217,19 @@ class Strategist(Protocol):
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
         """A proposal, a held position, a tighter stop, or an abstention."""
+        ...
+
+
+class Critic(Protocol):
+    """A check of the caller's own on a proposal, asked after the rules and before a model.
+
+    It adds findings and takes none away: a blocker ends the plan, a major finding sends it back to the
+    strategist, a minor one is noted. It is not asked once a rule of the invariants is broken, nor about an
+    amendment. What it decides on has to be in the request, or the run cannot be verified.
+    """
+
+    def __call__(self, request: PolicyLevelReflectionRequest, /) -> Finding | Iterable[Finding] | None:
+        """What it found; None, or nothing in it, where it found nothing."""
         ...
 
 

@@ -5,25 +5,36 @@ import contextvars
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from schemas.errors import ConfigError
+from agents.language_models.cassette import Cassette
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.ports import Judge, Strategist
 from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings
+from thinktwice.parts import (
+    CriticParts,
+    JudgePart,
+    ModelPart,
+    StrategistPart,
+    asked_models,
+    own_model,
+    own_parts,
+    told_by_model,
+    told_by_settings,
+)
 from thinktwice.result import BacktestResult, Inputs
 from worker.bootstrap import OwnParts, given_playbooks
+from worker.models import Models
 from worker.runs.backtest import run_backtest
+from worker.runs.warm_up import compile_engine
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Answer = TypeVar("Answer")
-Part = TypeVar("Part")
-OF_A_JUDGE = "validate_boundary", "validate_amendment", "replan"
 
 
 def backtest(
@@ -32,8 +43,10 @@ def backtest(
     playbooks: Playbooks = None,
     settings: Settings | str | Path | None = None,
     reflection: Literal["off", "deterministic", "full"] | None = None,
-    strategist: Strategist | Callable[[Strategist], Strategist] | None = None,
-    judge: Judge | Callable[[Judge], Judge] | None = None,
+    strategist: StrategistPart = None,
+    judge: JudgePart = None,
+    critics: CriticParts = (),
+    model: ModelPart = None,
     symbols: Sequence[str] = (),
     timeframe: str | None = None,
     tz: str | None = None,
@@ -53,8 +66,11 @@ def backtest(
             embedded ones.
         settings: `Settings`, or the path of a TOML file; None: the defaults.
         reflection: `off`, `deterministic` or `full`, which asks a model; None: as the settings have it.
-        strategist: proposes instead of ours. A function is given ours, to ask or to wrap it.
+        strategist: proposes instead of ours. A function is given ours, to ask or to wrap it. As text it is
+            `rules`, `model`, or the name of an entry point; so are the parts below.
         judge: decides instead of ours; likewise.
+        critics: look at each proposal that breaks no guardrail; may send it back or end it, see `finding`.
+        model: answers every prompt of this run, where a part of it asks a model.
         symbols: those that are traded; of bars that name none, their name.
         timeframe: must match the spacing of the bars; None infers it.
         tz: zone of times that carry none.
@@ -68,11 +84,17 @@ def backtest(
         DataError: the bars cannot be used.
         ConfigError: a setting or a playbook is wrong.
     """
-    inputs = _inputs(
-        bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes
-    )
-    own = OwnParts(_around(strategist, "answer"), _around(judge, *OF_A_JUDGE))
-    return in_own_loop(ran(inputs, own, progress))
+    answering = own_model(model)
+    told = told_by_settings(strategist, judge) | told_by_model(answering) | changes
+    inputs = _inputs(bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, told)
+    told_settings, models = asked_models(inputs.settings, answering)
+    inputs = replace(inputs, settings=told_settings)
+    own = own_parts(strategist, judge, critics)
+    compile_engine()
+    result = in_own_loop(ran(inputs, own, progress, models))
+    for line in result.contained():
+        warnings.warn(line, stacklevel=2)
+    return result
 
 
 def _inputs(
@@ -89,70 +111,84 @@ def _inputs(
         "runtime__start": start,
         "runtime__end": end,
     }
-    told = settings(base, **{name: value for name, value in given.items() if value is not None}, **changes)
+    told = settings(base, **{name: value for name, value in given.items() if value is not None} | changes)
     books = tuple(given_playbooks(told, playbooks_of(playbooks)))
     return Inputs(told, bars_of(told.runtime.data if bars is None else bars, told), books)
 
 
 async def ran(
-    inputs: Inputs, own: OwnParts, progress: Callable[[int, int], None] | None = None
+    inputs: Inputs,
+    own: OwnParts,
+    progress: Callable[[int, int], None] | None = None,
+    models: Models | None = None,
+    cassette: Cassette | None = None,
 ) -> BacktestResult:
-    """The result of a run over these inputs, its journal in memory."""
-    sink = MemorySink()
+    """The result of a run over these inputs, its journal in memory; a cassette answers for the models."""
+    sink, running = MemorySink(), asyncio.current_task()
     writer = JournalWriter(sink, inputs.settings.runtime.flush_rows)
+
+    def passed(done: int, total: int) -> None:
+        # The engine yields to nobody between bars, so whoever wants to end the run is heard here.
+        if running is not None and running.cancelling():
+            raise asyncio.CancelledError
+        if progress is not None:
+            progress(done, total)
+
     done = await run_backtest(
-        inputs.settings, inputs.bars, writer, definitions=inputs.playbooks, progress=progress, own=own
-    )
-    result = BacktestResult(inputs, own, done, sink.rows)
-    if failures := [event.payload for event in result.index.of_kind("error")]:
-        first = failures[0]
-        told = f"{first['where']}: {first['type']}: {first['message']}"
-        warnings.warn(f"{len(failures)} error(s) were contained in this run, first {told}", stacklevel=2)
-    return result
+        inputs.settings, inputs.bars, writer,
+        definitions=inputs.playbooks, progress=passed, models=models, cassette=cassette, own=own,
+    )  # fmt: skip
+    return BacktestResult(inputs, own, done, sink.rows)
 
 
 def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """What comes of work; in a thread of its own where an event loop runs already, as in a notebook."""
+    """What comes of work; in a thread of its own where an event loop runs already, as in a notebook.
+
+    Ctrl-C ends the work, and is raised once it has ended.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    ended: list[Answer] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            ended.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked
-            failed.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="thinktwice")
+    beside = _BesideALoop(work)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(beside.run,), name="thinktwice")
     thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return ended[0]
+    try:
+        thread.join()
+    except BaseException:
+        beside.cancel()
+        thread.join()
+        raise
+    if beside.failed is not None:
+        raise beside.failed
+    return cast("Answer", beside.ended)
 
 
-def _around(given: Any, *methods: str) -> Callable[[Part], Part]:
-    """How a part of the caller's stands around ours: as it is, made by a function of ours, or not at all."""
-    if given is None:
-        return lambda ours: ours
-    if not isinstance(given, type) and any(hasattr(given, method) for method in methods):
-        _demand(given, methods, repr(given))
-        return lambda ours: given
+class _BesideALoop:
+    """Work in a thread with a loop of its own; `ended` is what came of it, `failed` what it raised."""
 
-    def made(ours: Part) -> Part:
-        found: Part = given(ours)
-        _demand(found, methods, f"{given!r} gave {found!r}, which")
-        return found
+    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._work = work
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+        self.ended: Any = None
+        self.failed: BaseException | None = None
 
-    if not callable(given):
-        raise ConfigError(f"{given!r} has no method {methods[0]!r} and is no function of ours either")
-    return made
+    def run(self) -> None:
+        try:
+            self.ended = asyncio.run(self._watched())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked
+            self.failed = error
 
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()  # marks it; it looks at the mark after every bar
+            self._task.get_loop().call_soon_threadsafe(lambda: None)
 
-def _demand(part: object, methods: Sequence[str], told: str) -> None:
-    missing = next((method for method in methods if not hasattr(part, method)), None)
-    if missing is not None:
-        raise ConfigError(f"{told} has no method {missing!r}: write it, or hand the call on to ours")
+    async def _watched(self) -> Any:
+        self._task = asyncio.current_task()
+        if self._cancelled:
+            self._work.close()
+            raise asyncio.CancelledError
+        return await self._work

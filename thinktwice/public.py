@@ -2,12 +2,15 @@
 
 from importlib.metadata import version
 
+from agents.language_models.own_model import Model
 from schemas.errors import ConfigError, DataError, RuleError, ThinktwiceError
 from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
+from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.settings import Settings
-from services.ports import Judge, Strategist
+from services.ports import Critic, Judge, ModelReply, Strategist
 from thinktwice.backtesting import backtest
 from thinktwice.inputs import Playbook, settings
+from thinktwice.parts import finding
 from thinktwice.research import simulate
 from thinktwice.result import BacktestResult
 from trading_core.research.simulation import SimulationResult
@@ -17,13 +20,18 @@ __version__ = version("thinktwice")
 __all__ = [
     "BacktestResult",
     "ConfigError",
+    "Critic",
     "DataError",
     "DirectionRules",
     "Expectation",
+    "Finding",
     "Judge",
+    "Model",
+    "ModelReply",
     "Parameter",
     "Playbook",
     "PlaybookDefinition",
+    "PolicyLevelReflectionRequest",
     "RuleError",
     "Settings",
     "SimulationResult",
@@ -31,6 +39,7 @@ __all__ = [
     "ThinktwiceError",
     "__version__",
     "backtest",
+    "finding",
     "settings",
     "simulate",
 ]

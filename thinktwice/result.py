@@ -7,6 +7,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.episode import Episode
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
@@ -14,6 +15,7 @@ from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace, trace_move
+from services.model_calls.record import REPLY
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
 from worker.runs.run_result import RunResult
@@ -174,11 +176,38 @@ class BacktestResult:
         )
 
     def verify(self) -> bool:
-        """Whether the same run again, with the same parts, writes the same journal byte by byte."""
+        """Whether the same run again, with the same parts, writes the same journal byte by byte.
+
+        No model is asked: what was answered is played back from the journal.
+        """
         from thinktwice.backtesting import in_own_loop, ran
 
-        again = in_own_loop(ran(self.inputs, self._own))
+        again = in_own_loop(ran(self.inputs, self._own, cassette=self._answers()))
         return [row.hash for row in again.rows] == [row.hash for row in self.rows]
+
+    def contained(self) -> list[str]:
+        """What went wrong in the run and did not end it, in a line each."""
+        told = []
+        if failures := [event.payload for event in self.index.of_kind("error")]:
+            first = failures[0]
+            said = f"{first['where']}: {first['type']}: {first['message']}"
+            told.append(f"{len(failures)} error(s) were contained in this run, first {said}")
+        model = self.document["model"]
+        failed, unread = model["calls"] - model["outcomes"].get(REPLY, 0), model["unusable"]
+        if failed or unread:
+            calls = (event.payload["call"] for event in self.index.of_kind(KIND))
+            lost = [f", first {call['message']}" for call in calls if call["outcome"] != REPLY]
+            unread_told = f"{unread} replies could not be read; rules decided there"
+            asked = f"{failed} of {model['calls']} calls of a model failed"
+            told.append(f"{asked}{''.join(lost[:1])}; {unread_told}")
+        return told
+
+    def _answers(self) -> Cassette | None:
+        if not self.inputs.settings.uses_models:
+            return None
+        rows = (row for row in self.rows if row.kind == KIND)
+        calls = [recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null")) for row in rows]
+        return Cassette("this run", calls)
 
     def _repr_html_(self) -> str:
         told = "".join(f"<p>{escape(line)}</p>" for line in self._silence())

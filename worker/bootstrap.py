@@ -27,7 +27,7 @@ from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import Judge, Strategist
+from services.ports import Critic, Judge, Strategist
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
@@ -40,10 +40,14 @@ from worker.session import Session
 
 @dataclass(frozen=True)
 class OwnParts:
-    """What a caller puts around parts of a session: each is given ours, and what it returns is asked."""
+    """What a caller puts around parts of a session: each is given ours, and what it returns is asked.
+
+    `critics` are asked beside our checks.
+    """
 
     strategist: Callable[[Strategist], Strategist] = lambda ours: ours
     judge: Callable[[Judge], Judge] = lambda ours: ours
+    critics: tuple[Critic, ...] = ()
 
 
 OURS = OwnParts()
@@ -77,7 +81,8 @@ def assemble(
         own: what the caller puts around parts.
 
     Raises:
-        ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
+        ConfigError: a playbook file is wrong, mode `full` or the strategist has no model, or nothing asks the
+            critics.
     """
     books, guard = given_playbooks(settings, definitions), TickGuard()
     market = Market.of(bars, settings.policy_loop.regime)
@@ -107,6 +112,10 @@ def assemble(
         minds.text_models(),
     )
     reflection = None
+    if own.critics and settings.reflection.mode == "off":
+        raise ConfigError(
+            "critics are asked by the fast reflection, and reflection is off: leave one of them out"
+        )
     if settings.reflection.mode != "off":
         reflection = PolicyLevelReflectionService(
             settings.reflection,
@@ -115,6 +124,7 @@ def assemble(
             recorded=True,
             market_waits=market_waits,
             wordings=wordings,
+            critics=own.critics,
         )
     provider = ReflectingPlanProvider(
         own.strategist(strategist), reflection, playbooks, linter(market.columns)

@@ -30,7 +30,7 @@ from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
 from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from schemas.settings.llm import PROVIDERS
+from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
@@ -106,6 +106,11 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """
     if not settings.uses_models or settings.runtime.llm == "replay":
         return None
+    if settings.provider == OWN_PROVIDER:
+        raise ConfigError(
+            f"llm.provider {OWN_PROVIDER!r} is an object that a script hands over, "
+            "`thinktwice.backtest(model=...)`: give it there, or name a provider"
+        )
     variable = PROVIDERS[settings.provider].key_variable
     key = secret(variable, environment)
     if key is None:
@@ -122,6 +127,11 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{variable} holds a blank, a line end or another character that no key has")
     return key
+
+
+def one_model(settings: Settings, model: LanguageModel) -> Models:
+    """One model in the place of every model that the settings ask."""
+    return Models(model, model, model, model, dict.fromkeys(text_models_of(settings), model))
 
 
 def model_address(settings: Settings, environment: Mapping[str, str]) -> str | None:

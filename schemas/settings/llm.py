@@ -64,10 +64,11 @@ PROVIDERS = {
     "openai": ProviderAddress("OPENAI_API_KEY", "OPENAI_BASE_URL"),
 }
 NO_PROVIDER = "none"
+OWN_PROVIDER = "own"  # an object that a script hands over; no file can name one
 
 
 def _known_provider(name: str) -> str:
-    if name != NO_PROVIDER and name not in PROVIDERS:
+    if name not in (NO_PROVIDER, OWN_PROVIDER) and name not in PROVIDERS:
         known = [NO_PROVIDER, *PROVIDERS]
         raise ValueError(f"no such provider, there are {', '.join(known)}.{nearest(name, known)}")
     return name

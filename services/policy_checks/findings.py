@@ -11,6 +11,7 @@ from schemas.errors import RuleError
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.playbooks.rendering import render_rules
+from services.ports import Critic as OwnCritic
 from trading_core.rules.grammar import parse
 
 Critic = Callable[[PolicyLevelReflectionRequest], Finding | None]
@@ -21,6 +22,24 @@ OP_WORDS = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 def run_critics(critics: Sequence[Critic], request: PolicyLevelReflectionRequest) -> tuple[Finding, ...]:
     """Findings of the critics that had something to say, in the order of the critics."""
     return tuple(found for critic in critics if (found := critic(request)) is not None)
+
+
+def own_findings(critics: Sequence[OwnCritic], request: PolicyLevelReflectionRequest) -> tuple[Finding, ...]:
+    """What critics of the caller's own found, in their order, each finding marked as theirs.
+
+    Raises:
+        TypeError: one gave something else than findings.
+    """
+    found: list[Finding] = []
+    for critic in critics:
+        given = critic(request)
+        told = (given,) if isinstance(given, Finding) else given
+        several = () if told is None else told if isinstance(told, Iterable) else (told,)
+        for one in several:
+            if not isinstance(one, Finding):
+                raise TypeError(f"critic {critic!r} gave {one!r}: it returns findings, or None")
+            found.append(one.model_copy(update={"check": CheckName.OWN}))
+    return tuple(found)
 
 
 def status_of(findings: Iterable[Finding]) -> ReflectionStatus:

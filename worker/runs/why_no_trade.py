@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas.playbook import PlaybookDefinition
 from schemas.regime import RegimeLabels
-from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
+from schemas.vocabulary import CheckName, EvaluationOutcome, InvocationOutcome, SkipReason
 from services.model_calls.quoting import counted
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
@@ -208,7 +208,10 @@ def _findings(facts: RunFacts) -> Iterator[Cause]:
         examples = list(facts.policy.examples[code].values())
         known = [(books[met.playbook_id], met.direction) for met in examples if met.playbook_id in books]
         first = examples[0].finding
-        yield code, count, of_finding(code, known, first.message, first.remedy)
+        if first.check is CheckName.OWN:
+            yield code, count, f"a critic of your own found it (once: {first.message})"
+        else:
+            yield code, count, of_finding(code, known, first.message, first.remedy)
 
 
 def _judge(facts: RunFacts) -> Iterator[Cause]:

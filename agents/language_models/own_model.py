@@ -1,0 +1,90 @@
+"""A model of the caller's own, as a run asks one: all it does is a reply or a failure that is recorded.
+
+A plain function is asked in a thread of its own, so that one that hangs loses its deadline and not the run;
+an `async` one is awaited beside the run, and has to await whatever it waits for.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+from schemas.errors import ModelError
+from services.ports import ModelReply
+
+FAILED, MALFORMED = "server", "malformed"  # both count against it
+
+
+class Model(Protocol):
+    """Answers prompts; `complete` may be a plain function or an `async` one."""
+
+    def complete(
+        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float
+    ) -> str | ModelReply | Awaitable[str | ModelReply]:
+        """The reply as text, or with the tokens that it took; text alone counts none."""
+        ...
+
+
+class OwnModel:
+    """A `LanguageModel` around an object of the caller's; `name` stands in the record of its calls."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        self._model = model
+        self.name = name
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The reply of the object.
+
+        Raises:
+            ModelError: it raised, or gave no text.
+        """
+        asked: dict[str, Any] = {
+            "system": system,
+            "prompt": prompt,
+            "max_tokens": max_tokens,
+            "deadline_ms": deadline_ms,
+        }
+        try:
+            if inspect.iscoroutinefunction(self._model.complete):
+                given: Any = await self._model.complete(**asked)
+            else:
+                given = await _in_a_thread(self._model.complete, asked)
+        except (ModelError, TimeoutError):
+            raise
+        except Exception as error:
+            told = f"model {self.name!r} raised {type(error).__name__}: {error}"
+            raise ModelError(told, kind=FAILED) from error
+        if isinstance(given, str):
+            return ModelReply(given, self.name, input_tokens=0, output_tokens=0, latency_ms=0.0)
+        if not isinstance(given, ModelReply):
+            told = f"model {self.name!r} gave {type(given).__name__!r}: it returns text, or a ModelReply"
+            raise ModelError(told, kind=MALFORMED)
+        return given
+
+
+async def _in_a_thread(complete: Any, asked: dict[str, Any]) -> Any:
+    """What a plain function returns, or raises; its thread ends with it, and keeps no process alive."""
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[Any] = loop.create_future()
+
+    def settle(given: Any, error: BaseException | None) -> None:
+        if answered.done():  # its deadline is over
+            return
+        if error is None:
+            answered.set_result(given)
+        else:
+            answered.set_exception(error)
+
+    def run() -> None:
+        given, failed = None, None
+        try:
+            given = complete(**asked)
+        except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
+            failed = error if isinstance(error, Exception) else RuntimeError(repr(error))
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, given, failed)
+
+    threading.Thread(target=run, name="thinktwice-model", daemon=True).start()
+    given = await answered
+    return await given if inspect.isawaitable(given) else given

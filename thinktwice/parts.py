@@ -1,0 +1,179 @@
+"""Parts of the caller's own: strategist, judge, critics, model; objects, or names of entry points.
+
+A package offers one in the groups `thinktwice.strategists`, `thinktwice.judges`, `thinktwice.critics` and
+`thinktwice.models`. An object stands in the place of ours; a function or class is given ours.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from agents.language_models.own_model import Model, OwnModel
+from schemas.errors import ConfigError, nearest
+from schemas.reflection import Finding, Remedy
+from schemas.settings import Settings
+from schemas.settings.llm import OWN_PROVIDER, ModelPrice
+from schemas.vocabulary import CheckName, Severity
+from services.ports import Critic, Judge, Strategist
+from worker.bootstrap import OwnParts
+from worker.models import Models, one_model
+
+Part = TypeVar("Part")
+StrategistPart = str | Strategist | Callable[[Strategist], Strategist] | None
+JudgePart = str | Judge | Callable[[Judge], Judge] | None
+CriticParts = str | Critic | Iterable[str | Critic]
+ModelPart = str | Model | None
+OF_A_JUDGE = "validate_boundary", "validate_amendment", "replan"
+OF_SETTINGS = "rules", "model"  # words that settings have for a strategist and a judge
+
+
+def finding(
+    code: str,
+    message: str,
+    severity: Severity | str = Severity.BLOCKER,
+    *,
+    evidence: Sequence[str] = (),
+    remedy: Remedy | None = None,
+) -> Finding:
+    """What a critic of your own found.
+
+    Args:
+        code: stable; lower-case letters, digits and underscores.
+        message: for people.
+        severity: `blocker` ends the plan, `major` sends it back, `minor` and `info` are noted.
+        evidence: ids of what it rests on.
+        remedy: what would satisfy it.
+
+    Raises:
+        ConfigError: a severity or a code that cannot be.
+    """
+    known = [one.value for one in Severity]
+    if severity not in known:
+        raise ConfigError(
+            f"severity {severity!r} is none of {', '.join(known)}.{nearest(str(severity), known)}"
+        )
+    if (
+        not code.isascii()
+        or not code.replace("_", "a").isalnum()
+        or not code[0].isalpha()
+        or not code.islower()
+    ):
+        raise ConfigError(f"code {code!r}: write lower-case letters, digits and underscores, a letter first")
+    return Finding(
+        check=CheckName.OWN, code=code, severity=Severity(severity), message=message,
+        evidence=tuple(evidence), remedy=remedy,
+    )  # fmt: skip
+
+
+def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts) -> OwnParts:
+    """What stands around the parts of a session.
+
+    Raises:
+        ConfigError: one is no such part, or no package offers its name.
+    """
+    several = (critics,) if isinstance(critics, str) or callable(critics) else tuple(critics)
+    return OwnParts(
+        _around(_named("strategist", strategist), "answer"),
+        _around(_named("judge", judge), *OF_A_JUDGE),
+        tuple(_critic(_named("critic", one)) for one in several),
+    )
+
+
+def told_by_settings(strategist: StrategistPart, judge: JudgePart) -> dict[str, str]:
+    """The settings that `strategist` and `judge` stand for, where they are words of them."""
+    given = {"policy_loop__strategist": strategist, "judge__replan": judge}
+    return {name: word for name, word in given.items() if isinstance(word, str) and word in OF_SETTINGS}
+
+
+def own_model(given: ModelPart) -> OwnModel | None:
+    """The model of the caller's own as a run asks it.
+
+    Raises:
+        ConfigError: it answers no prompts, or no package offers its name.
+    """
+    if given is None:
+        return None
+    model = _made(_named("model", given))
+    _demand(model, ["complete"], repr(model))
+    return OwnModel(model, str(getattr(model, "name", type(model).__name__)))
+
+
+def told_by_model(model: OwnModel | None) -> dict[str, Any]:
+    """The settings under which every part that asks a model asks this one."""
+    if model is None:
+        return {}
+    names = dict.fromkeys(("llm__fast_model", "llm__slow_model", "llm__strategist_model"), model.name)
+    return names | {"llm__provider": OWN_PROVIDER, "llm__structured_output": False}
+
+
+def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, Models | None]:
+    """The settings with a price for the model, 0 unless they have one, and the model in every place.
+
+    Raises:
+        ConfigError: nothing in the settings asks a model.
+    """
+    if model is None:
+        return settings, None
+    if not settings.uses_models:
+        ways = 'reflection="full", strategist="model" or judge="model"'
+        raise ConfigError(f"model: nothing asks one: give {ways} as well")
+    llm = settings.llm
+    if llm.price(model.name) is None:
+        free = ModelPrice(model=model.name, input_usd=0.0, output_usd=0.0)
+        llm = llm.model_copy(update={"prices": (*llm.prices, free)})
+    return settings.model_copy(update={"llm": llm}), one_model(settings, model)
+
+
+def _named(kind: str, given: Any) -> Any:
+    """A part as it is, or the one that a package offers by this name; None for a word of the settings."""
+    if not isinstance(given, str):
+        return given
+    if kind in ("strategist", "judge") and given in OF_SETTINGS:
+        return None
+    group = f"thinktwice.{kind}s"
+    offered = {entry.name: entry for entry in entry_points(group=group)}
+    if given not in offered:
+        known = ", ".join(sorted(offered)) or "none"
+        raise ConfigError(
+            f"{kind} {given!r}: no package offers it by the entry points {group!r} (there: {known})."
+            f"{nearest(given, offered)}"
+        )
+    try:
+        return offered[given].load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{kind} {given!r}: {offered[given].value!r} cannot be loaded: {error}") from error
+
+
+def _made(given: Any) -> Any:
+    return given() if isinstance(given, type) else given
+
+
+def _critic(given: Any) -> Critic:
+    critic: Critic = _made(given)
+    if not callable(critic):
+        raise ConfigError(f"critic {critic!r} cannot be called: give a function of the request")
+    return critic
+
+
+def _around(given: Any, *methods: str) -> Callable[[Part], Part]:
+    """How a part of the caller's stands around ours: as it is, made by a function of ours, or not at all."""
+    if given is None:
+        return lambda ours: ours
+    if not isinstance(given, type) and any(hasattr(given, method) for method in methods):
+        _demand(given, methods, repr(given))
+        return lambda ours: given
+
+    def made(ours: Part) -> Part:
+        found: Part = given(ours)
+        _demand(found, methods, f"{given!r} gave {found!r}, which")
+        return found
+
+    if not callable(given):
+        raise ConfigError(f"{given!r} has no method {methods[0]!r} and is no function of ours either")
+    return made
+
+
+def _demand(part: object, methods: Sequence[str], told: str) -> None:
+    missing = next((method for method in methods if not hasattr(part, method)), None)
+    if missing is not None:
+        raise ConfigError(f"{told} has no method {missing!r}: write it, or hand the call on to ours")
