@@ -27,6 +27,7 @@ OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 # As `--help` groups them: the module under `worker.cli`, and the function or the group of commands in it.
 GROUPS = {
     "Trade": {
+        "init": "init:init",
         "backtest": "backtest:backtest",
         "paper": "paper:paper",
         "worker": "worker:worker",
