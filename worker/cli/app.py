@@ -27,6 +27,7 @@ OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 # As `--help` groups them: the module under `worker.cli`, and the function or the group of commands in it.
 GROUPS = {
     "Trade": {
+        "init": "init:init",
         "backtest": "backtest:backtest",
         "paper": "paper:paper",
         "worker": "worker:worker",
@@ -86,13 +87,27 @@ class Commands(Mapping[str, Any]):
             parent.add_typer(found, name=name)
         else:
             parent.command(name)(found)
-        return get_group(parent).commands[name]
+        return _with_examples(get_group(parent).commands[name], name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
 
     def __len__(self) -> int:
         return len(COMMANDS)
+
+
+def _with_examples(command: Any, words: str) -> Any:
+    """The command, and those below it, with the examples of each at the end of its help."""
+    command.format_epilog = lambda _, formatter: _write_examples(words, formatter)
+    for name, inner in getattr(command, "commands", {}).items():
+        _with_examples(inner, f"{words} {name}")
+    return command
+
+
+def _write_examples(words: str, formatter: Any) -> None:
+    from worker.cli.examples import write_examples
+
+    write_examples(words, formatter)
 
 
 class OneLineErrors(TyperGroup):
@@ -146,6 +161,10 @@ class OneLineErrors(TyperGroup):
         for title, names in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in names])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Show how the program is begun with."""
+        _write_examples("", formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; a reader that went away is reported as such, before it counts as an error."""

@@ -67,11 +67,7 @@ def ask(
     """Ask a run a question; every figure of the answer names its row. Nothing changes by asking.
 
     Exit 0: answered. 3: the question was not understood. 4: it asks for a change, and a change plan waits for
-    a decision. 2: bad input. Examples:
-
-    thinktwice ask "why did squeeze_breakout lose?"
-
-    thinktwice ask "what did IBM look like?" --run r0001 --at 2008-06-30 --json
+    a decision. 2: bad input.
     """
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
     name = None if conversation is None else _conversation(conversation)

@@ -1,4 +1,4 @@
-"""`thinktwice playbooks`: versions of a run's playbooks, where they came from, and the way back."""
+"""`thinktwice playbooks`: versions of a run's playbooks, where they came from, as files, and the way back."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from schemas.errors import ConfigError, nearest
 from services.high_level.report_lines import interval_text
 from worker.cli.console import complain, print_json, print_line, print_table
 from worker.cli.options import DataOption, DbOption, JsonOption, argument, open_for_run
+from worker.cli.playbook_export import export
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.pages.figures import DASH, r_multiple, shown_time
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from worker.runs.replay import Rebuilt
 
 LATEST = "latest"
-app = typer.Typer(no_args_is_help=True, help="Versions of playbooks: list them, their history, the way back.")
+app = typer.Typer(
+    no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."
+)
+app.command("export")(export)
 RunOption = Annotated[
     str, typer.Option("--run", metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
 ]

@@ -1,0 +1,90 @@
+"""`playbooks export`: files that trade as what was exported."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from schemas.canonical import ns_to_datetime
+from services.playbooks.loader import EMBEDDED, load_playbooks
+from worker.cli import app
+
+BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-09-30")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(*words):
+    done = CliRunner().invoke(app, list(words))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def head(*words):
+    done = said("backtest", *words, *BARS, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)["journal"]["head_hash"]
+
+
+def test_exported_playbooks_trade_as_the_embedded_the_configured_and_those_of_a_run(here):
+    embedded = head()
+    assert said("playbooks", "export", "out").exit_code == 0
+    assert {path.name for path in EMBEDDED.glob("*.toml")} < {path.name for path in (here / "out").iterdir()}
+    (here / "run.toml").write_text('[runtime]\nplaybooks = "out"\n')
+    assert head("run.toml") == embedded
+    for source in ("embedded", "run.toml", "r0001"):
+        folder = f"out of {source}"
+        assert said("playbooks", "export", source, folder).exit_code == 0
+        (here / "other.toml").write_text(f'[runtime]\nplaybooks = "{folder}"\n')
+        assert head("other.toml") == embedded, source
+
+
+def test_run_is_exported_as_it_stood_at_a_time(planted):
+    def exported(folder, *words):
+        done = planted.run("playbooks", "export", "latest", folder, "--json", *words)
+        assert done.exit_code == 0, done.stderr
+        made = json.loads((planted.folder / folder / "lifecycle.json").read_text("utf-8"))
+        return json.loads(done.stdout)["files"], {one["playbook_id"]: one for one in made["active"]}, made
+
+    rows = planted.run("journal", "latest", "--jsonl", "--kind", "playbook_version").stdout.splitlines()
+    first = json.loads(rows[0])["known_at"]
+    files, at_first, _ = exported("first", "--at", ns_to_datetime(first).isoformat())
+    assert {one["version"] for one in at_first.values()} == {1}
+    assert files == ["buys_strength.toml", "channel_breakout.toml", "mean_reversion.toml", "lifecycle.json"]
+    _, at_end, made = exported("end")
+    assert max(one["version"] for one in at_end.values()) > 1
+    assert made["candidates"]
+    assert {one.id: one.version for one in load_playbooks(planted.folder / "end")} == {
+        name: one["version"] for name, one in at_end.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("latest",), "'latest' says whose playbooks, not where to: name a folder after it"),
+        (("run.toml",), "name a folder after it"),
+        (("none.toml", "out"), "none.toml"),
+        (("r9", "out"), "r9"),
+        (("embedded", "no/such"), "there is no folder 'no'"),
+        (("embedded", "full"), "'full' holds other files"),
+        (("embedded", "out", "--at", "2004-01-01"), "--at '2004-01-01' goes with a run"),
+        (("latest", "out", "--at", "soon"), "--at 'soon' is not a time"),
+        (("latest", "out", "--at", "1970-01-01"), "had no playbook in force at 1970-01-01"),
+    ],
+)
+def test_export_that_cannot_be_made_is_refused_and_writes_nothing(planted, words, says):
+    (planted.folder / "full").mkdir()
+    (planted.folder / "full" / "mine.txt").write_text("x")
+    assert says in planted.complaint("playbooks", "export", *words)
+    assert not (planted.folder / "out").exists()
+
+
+def test_files_of_an_export_are_replaced_by_the_next(here):
+    assert said("playbooks", "export", "out").stdout.startswith("wrote 5 playbooks of embedded into out")
+    assert said("playbooks", "export", "embedded", "out").exit_code == 0

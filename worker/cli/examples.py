@@ -1,0 +1,134 @@
+"""Examples of every command, as its help shows them: lines to type, the plainest first.
+
+`BARS.csv` and the like stand for a file of yours, words in capitals for an id that another command lists.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+EXAMPLES: dict[str, Sequence[str]] = {
+    "": ("thinktwice backtest", "thinktwice init demo", "thinktwice why latest FILL"),
+    "init": ("thinktwice init demo",),
+    "backtest": (
+        "thinktwice backtest",
+        "thinktwice backtest --data BARS.csv --tz UTC --symbols AAPL,IBM",
+        "thinktwice backtest thinktwice.toml --out results",
+    ),
+    "paper": (
+        "thinktwice paper --symbols AAPL",
+        "thinktwice paper --feed csv --data BARS.csv",
+        "thinktwice paper thinktwice.toml --feed ccxt:kraken --symbols BTC/USD --timeframe 1h",
+    ),
+    "worker": (
+        "thinktwice worker --feed csv --data BARS.csv",
+        "thinktwice worker --run latest",
+        "thinktwice worker --run latest --once --at 2004-06-30",
+    ),
+    "status": ("thinktwice status", "thinktwice status r0001 --json"),
+    "kill": ("thinktwice kill latest on", "thinktwice kill latest off"),
+    "requests": ("thinktwice requests latest",),
+    "runs": ("thinktwice runs", "thinktwice runs --db sqlite:///other.db --json"),
+    "journal": (
+        "thinktwice journal latest --kind entry_filled --kind exit_filled",
+        "thinktwice journal latest --until 2004-06-30 --jsonl",
+    ),
+    "verify": ("thinktwice verify latest", "thinktwice verify r0001 --data moved/BARS.csv"),
+    "why": ("thinktwice why latest FILL", "thinktwice journal latest --kind exit_filled  # lists the fills"),
+    "report": ("thinktwice report latest", "thinktwice report latest REPORT --html report.html"),
+    "reports": ("thinktwice reports latest",),
+    "playbooks": ("thinktwice playbooks list", "thinktwice playbooks export my_playbooks"),
+    "playbooks export": (
+        "thinktwice playbooks export my_playbooks",
+        "thinktwice playbooks export latest learnt --at 2004-06-30",
+        "thinktwice playbooks export thinktwice.toml copy",
+    ),
+    "playbooks list": ("thinktwice playbooks list latest",),
+    "playbooks history": ("thinktwice playbooks history squeeze_breakout --run latest",),
+    "playbooks rollback": ("thinktwice playbooks rollback squeeze_breakout --write my_playbooks",),
+    "plans": ("thinktwice plans list", "thinktwice plans show PLAN"),
+    "plans make": (
+        "thinktwice plans make latest --into new_playbooks",
+        'thinktwice plans make --text "set the risk of squeeze_breakout to 0.25 %" --into new_playbooks',
+    ),
+    "plans list": ("thinktwice plans list", "thinktwice plans list latest --state awaiting_approval"),
+    "plans show": ("thinktwice plans show PLAN",),
+    "plans diff": ("thinktwice plans diff PLAN",),
+    "plans edit": (
+        "thinktwice plans edit PLAN --set steps.1.value=0.003",
+        "thinktwice plans edit PLAN --drop 2",
+    ),
+    "plans approve": ("thinktwice plans approve PLAN --hash HASH",),
+    "plans cancel": ("thinktwice plans cancel PLAN",),
+    "plans rollback": ("thinktwice plans rollback PLAN",),
+    "ask": (
+        'thinktwice ask "why did squeeze_breakout lose?"',
+        'thinktwice ask "what did IBM look like?" --run r0001 --at 2008-06-30',
+    ),
+    "reflect": ("thinktwice reflect latest", "thinktwice reflect latest --at 2004-06-30 --out results"),
+    "replan": ("thinktwice replan latest", "thinktwice replan latest --write new_playbooks"),
+    "check": ("thinktwice check --example > plan.json", "thinktwice check plan.json"),
+    "factcheck": ("thinktwice factcheck latest note.txt", "thinktwice factcheck latest - < note.txt"),
+    "calibration": ("thinktwice calibration latest",),
+    "deliberate": (
+        "thinktwice deliberate note.txt --preset pass --run latest",
+        'thinktwice deliberate note.txt --preset quality --question "What went wrong?"',
+    ),
+    "mcp": ("thinktwice mcp", "thinktwice mcp --transport http --port 8765 --run latest"),
+    "mcp config": ("thinktwice mcp config",),
+    "tools": ("thinktwice tools list",),
+    "tools list": ("thinktwice tools list", "thinktwice tools list thinktwice.toml --server desk"),
+    "tools pin": ("thinktwice tools pin thinktwice.toml --server desk",),
+    "gate": (
+        "thinktwice gate TRADES.csv --tz UTC",
+        "thinktwice gate TRADES.csv --looks monthly --playbooks my_playbooks",
+    ),
+    "ablate": (
+        "thinktwice ablate --symbols AAPL,IBM",
+        "thinktwice ablate --from 2004-01-01 --to 2006-12-31 --seeds 5 --out results",
+    ),
+    "worlds": ("thinktwice worlds", "thinktwice worlds --world null --runs 200"),
+    "trials": ("thinktwice trials",),
+    "scenarios": ("thinktwice scenarios",),
+    "model": (
+        "thinktwice model spread latest --samples 5",
+        "thinktwice model compare latest other_model.toml",
+    ),
+    "model compare": (
+        "thinktwice model compare latest other_model.toml --limit 20",
+        "thinktwice model compare latest --prompt my_prompt.md",
+    ),
+    "model spread": ("thinktwice model spread latest --samples 5", "thinktwice model spread replies.jsonl"),
+    "prompts": ("thinktwice prompts diff present my_prompt.md",),
+    "prompts diff": ("thinktwice prompts diff present my_prompt.md --run latest --limit 20",),
+    "doctor": ("thinktwice doctor", "thinktwice doctor thinktwice.toml --feed ccxt:kraken --network"),
+    "config": ("thinktwice config show",),
+    "config show": ("thinktwice config show", "thinktwice config show thinktwice.toml"),
+    "db": ("thinktwice db check", "thinktwice db backup copy.db"),
+    "db upgrade": ("thinktwice db upgrade --db sqlite:///thinktwice.db",),
+    "db check": ("thinktwice db check", "thinktwice db check --full"),
+    "db backup": ("thinktwice db backup copy.db",),
+    "db restore": ("thinktwice db restore copy.db --db sqlite:///restored.db",),
+    "data": (
+        "thinktwice data check BARS.csv --tz UTC",
+        "thinktwice data fetch kraken BTC/USD --from 2024-01-01 --out btc.csv",
+    ),
+    "data fetch": (
+        "thinktwice data fetch kraken BTC/USD --from 2024-01-01 --out btc.csv",
+        "thinktwice data fetch binance BTC/USDT ETH/USDT --timeframe 1d --from 2020-01-01 --out days.parquet",
+    ),
+    "data check": ("thinktwice data check BARS.csv --tz UTC",),
+    "schema": ("thinktwice schema", "thinktwice schema PolicyLevelReflectionRequest"),
+}
+
+
+def write_examples(words: str, formatter: Any) -> None:
+    """Write the lines of a command below a heading, each whole however narrow the terminal is.
+
+    Args:
+        words: of the command, with blanks between; empty for the program.
+        formatter: what help is written to.
+    """
+    if words in EXAMPLES:
+        with formatter.section("Examples"):
+            for line in EXAMPLES[words]:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
