@@ -1,5 +1,7 @@
 """Does the run know a name, and did anything of it happen on a day?"""
 
+from datetime import datetime
+
 from schemas.episode import Episode
 from schemas.errors import nearest
 from services.deliberation.claim import Claim
@@ -66,6 +68,8 @@ def check_advice(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 
 def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A day on which something of a subject happened, or an edge of the window."""
+    if claim.questions:
+        return _edge(claim, facts)
     start, following = claim.value
     report = facts.report
     if start > facts.known_at:
@@ -79,14 +83,36 @@ def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if seen is not None:
         return Held("verified", "a bar was seen", (seen,))
     if report is not None and subject.is_empty:
-        edges |= {
-            int(moment.timestamp()) * 1_000_000_000 for moment in (report.window_start, report.window_end)
-        }
+        edges |= {_ns(report.window_start), _ns(report.window_end)}
     if facts.first_label is not None:
         edges.add(facts.first_label)
     if any(start <= edge < following for edge in edges):
         return Held("verified", "an edge of the window", (facts.report_row,))
     return Held("contradicted", "nothing of the run happened on it")
+
+
+def _edge(claim: Claim, facts: RunFacts) -> Held:
+    """Whether the report was known, or its window or the run begins or ends, within a time."""
+    start, following = claim.value
+    edges = list[int]()
+    if facts.report is not None:
+        report = facts.report
+        told = {"known_at": report.known_at, "window_start": _ns(report.window_start)}
+        told["window_end"] = _ns(report.window_end)
+        edges += [told[name] for name in claim.questions]
+    if facts.first_label is not None and "window_start" in claim.questions:
+        edges.append(facts.first_label)
+    if "window_end" in claim.questions and facts.observed.snapshots:
+        edges += [facts.observed.snapshots[-1].label, facts.known_at]
+    if not edges:
+        return unknown()
+    true = any(start <= edge < following for edge in edges)
+    shown = tuple(dict.fromkeys(f"{moment_of(edge):%Y-%m-%d}" for edge in edges))
+    return judged(true != claim.negated, ", ".join(shown), (facts.report_row,), shown)
+
+
+def _ns(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000_000
 
 
 def check_version(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -117,13 +143,15 @@ def _overlaps(period: tuple[int, int], episode: Episode) -> bool:
 
 def check_period(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A time within that of the run's trades."""
+    if claim.questions:
+        return _edge(claim, facts)
     if not subject.is_empty:
         chosen = [item for item in facts.trades(subject) if _overlaps(claim.value, item.episode)]
         return judged(bool(chosen), f"{len(chosen)} trades in it", rows_of(chosen))
     labels = [known.episode.entry_label for known in facts.trades(subject)]
     labels += [] if facts.first_label is None else [facts.first_label]
     if facts.report is not None:
-        labels.append(int(facts.report.window_start.timestamp()) * 1_000_000_000)
+        labels.append(_ns(facts.report.window_start))
     if not labels:
         return unknown()
     first, last = moment_of(min(labels)).year, moment_of(facts.known_at).year

@@ -47,7 +47,7 @@ LOST = (
     r"(?:los(?:es?|ing)|losing)(?: money)?|(?:lost|dropped|burned|burnt) money|unprofitable|not profitable"
     r"|in the red|bled|bleeds?|bleeding"
     rf"|(?:cost|costs|costing|shed|dropped|surrender(?:ed|ing)|forfeited|g(?:ave|iv(?:es?|ing)) (?:back"
-    rf"|up)|down|minus"
+    rf"|up|away)|down|minus"
     rf"|drop(?:ped|ping)|burn(?:ed|t)){AMOUNT}|cost (?:it |us |the run )?(?=[\d+-])"
     rf"|(?:{END}) (?:out )?(?:(?:slightly |well |badly )?(?:behind|down)"
     r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total) ){0,4}loss|in the red"
@@ -228,10 +228,11 @@ ZERO: dict[str, str] = {
         r"(?:exclud(?:es?|ing|ed)|clears?|cleared|rul(?:es|ed|ing) out|(?:does|do|did) not (?:include"
         r"|contain|span|cross|cover"
         r"|straddle|touch)|doesn't (?:include|contain|span|cross|cover)|free of|misses) (?:the )?(?:zero"
-        r"|0)(?! %)\b"
+        r"|0)(?! %)\b|zero (?:is|was) (?:excluded|ruled out)"
     ),
     "spans": (
-        r"(?:includ(?:es?|ing|ed)|contain(?:s|ing|ed)?|span(?:s|ned|ning)?|straddl(?:es?|ing|ed)"
+        r"zero (?:is|was) (?:not|never) (?:excluded|ruled out)"
+        r"|(?:includ(?:es?|ing|ed)|contain(?:s|ing|ed)?|span(?:s|ned|ning)?|straddl(?:es?|ing|ed)"
         r"|cross(?:es|ing|ed)?"
         r"|cover(?:s|ing|ed)?|overlap(?:s|ped)?|(?:does|do|did) not exclude|doesn't exclude"
         r"|cannot (?:exclude|rule out)"
@@ -307,7 +308,8 @@ BAD = (
 CHANGES = (
     r"(?:climb|improv|declin|deteriorat|worsen|increas|decreas|grow|shrink|recover|widen|narrow|strengthen"
     r"|weaken"
-    r"|accelerat|slow|doubl)(?:ed|s|es|ing|e)?|rose|risen|rises?|rising|fell|fallen|falls?|falling|grew"
+    r"|accelerat|slow|doubl)(?:ed|s|es|ing|e)?|rose|risen|rises?|rising|grew"
+    r"|(?:fell|fallen|falls?|falling)(?! (?:in|into|on|within|under|inside)\b)"
     r"|grown|shrank|shrunk"
     r"|drop(?:ped|s|ping)?"
 )

@@ -27,6 +27,7 @@ REACHED = re.compile(
     r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|have|has|had|hit|above|over|more than)\w*\b", re.I
 )
 INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
+SPANNED = (("trades",), ("blocks",))
 NO_FIGURE = re.compile(
     r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that"
     r"|which|is|was|another|by|day|to|can|could|must|should|may|might)\b",
@@ -167,8 +168,8 @@ def _at_the_time(reading: SentenceReading, subjects: tuple[Subject, ...]) -> tup
 
 
 def _spans(reading: SentenceReading, bound: Mention, found: Reading) -> bool:
-    """Whether an "over" tells on how many trades an amount was earned: "2.64R over 20 trades"."""
-    if bound.text.casefold() != "over" or found.questions != ("trades",):
+    """Whether an "over" tells on how many something was spread: "2.64R over 20 trades", "over 16 blocks"."""
+    if bound.text.casefold() != "over" or found.questions not in SPANNED:
         return False
     before = reading.layout.previous(reading.index(bound))
     return before is not None and before.kind in (*NUMBERS, "direction", "measure", "interval")

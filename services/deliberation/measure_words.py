@@ -53,7 +53,7 @@ MEASURES: dict[str, str] = {
     "track_record": r"minimum track record(?: length)?",
     "family_size": r"family (?:size|of)|hypotheses",
     "alpha": r"alpha",
-    "detectable_r": r"(?:smallest |minimum )?detectable(?: (?:effect|mean|edge|difference))?",
+    "detectable_r": r"(?:smallest |minimum )?detectable(?: (?:effect|mean|edge|difference|deviation))?",
     "lower_r": r"lower (?:bound|edge|limit|end)",
     "upper_r": r"upper (?:bound|edge|limit|end)",
     "blocks": r"(?:complete |completed |whole )?blocks?",

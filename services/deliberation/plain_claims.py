@@ -20,6 +20,22 @@ SHORT_OF = re.compile(
     r"(?: (?:being|be|a|an|any|the))*\s*$",
     re.I,
 )
+OF_AN_EDGE = {
+    "known_at": (
+        r"\b(?:the|this) (?:\w+ )?report\b(?: (?:is|was|has been|became))?"
+        r" (?:known|made|written|dated|issued|published|drawn up|finished|of|from)"
+    ),
+    "window_start": r"\b(?:window|report|run)\b[^.;]{0,40}\b(?:open|beg[aiu]n|start)(?:s|ed|ing)?",
+    "window_end": r"\b(?:window|report|run)\b[^.;]{0,40}\b(?:clos|end|finish|reach|stop)(?:e?s|ed|ing|ped)?",
+}
+# Words between such a verb and the date.
+EDGES = {
+    name: re.compile(
+        rf"{pattern}(?: (?:as|at|in|on|of|the|up|to|with|by|late|early|mid|start|beginning|middle|end|day))*"
+        r"[ ,]*$", re.I,
+    )
+    for name, pattern in OF_AN_EDGE.items()
+}  # fmt: skip
 NOTHING_STRUCTURAL = re.compile(r"\b(?:nothing|no|never)\b(?= (?:\w+ )?structural)", re.I)
 OF_EVIDENCE = re.compile(
     r"\b(?:evidence|proof|samples?|interval|case|grade|report|data|basis|signs?)\b", re.I
@@ -304,7 +320,7 @@ def name(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
 
 
 def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
-    """A date, or a longer time."""
+    """A date, or a longer time; behind "the report was known on" it is the report's alone."""
     if reading.is_used(mention):
         return []
     reading.use(mention)
@@ -313,9 +329,11 @@ def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
         return []
     subject = groups[0].subject.without("period", "basis") if groups else Subject()
     said = "day" if mention.kind == "date" else "period"
+    before = reading.layout.text[: mention.start]
+    edge = tuple(name for name, pattern in EDGES.items() if pattern.search(before))
     return [
         reading.claim(
-            "date", (mention.start, mention.end), ((subject,), 1.0), said, value=mention.value,
-            negated=False,
+            "date", (mention.start, mention.end), ((subject,), 1.0), said, questions=edge,
+            value=mention.value, negated=bool(edge) and reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip

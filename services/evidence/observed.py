@@ -25,7 +25,11 @@ OF_A_TRIAL = {
     "parameter": ("value",),
 }
 # Question -> figure of the document of a run that is over.
-AT_THE_END = {"account_return": ("net_return", "total_return"), "max_drawdown": ("max_drawdown",)}
+AT_THE_END = {
+    "account_return": ("net_return", "total_return"),
+    "max_drawdown": ("max_drawdown",),
+    "fees": ("fees",),
+}
 Value = tuple[float, FactRow]
 
 

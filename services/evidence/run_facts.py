@@ -167,6 +167,7 @@ class RunFacts:
             chosen = self.trades(subject) if known.episodes is not None else []
             if known.episodes is not None and chosen:
                 values += [(value, chosen[-1].row) for value in self._of_trades(question, subject)]
+                values += self.observed.of_account(question, subject)
             elif known.episodes is not None and known.unit == "count" and self._names(subject):
                 values.append((0.0, self.report_row))
         return tuple(Fact(value, known.unit, (row,)) for value, row in values)

@@ -108,7 +108,7 @@ class FactFold:
 def _ended(document: dict[str, Any]) -> dict[str, float]:
     """What the document of a run that is over says of its account; nothing where it says less."""
     told = document.get("performance", {})
-    names = ("total_return", "net_return", "max_drawdown")
+    names = ("total_return", "net_return", "max_drawdown", "fees")
     return {name: told[name] for name in names} if all(told.get(name) is not None for name in names) else {}
 
 

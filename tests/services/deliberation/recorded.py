@@ -1,6 +1,7 @@
-"""Facts of the embedded run as of one of its reports, kept so that labelled sentences stay true.
+"""Facts of runs as of their last report, kept so that labelled sentences stay true.
 
-`python -m tests.services.deliberation.recorded STORE` writes them anew from a store with the embedded run.
+`python -m tests.services.deliberation.recorded STORE NAME` writes those of a name anew from a store: of the
+embedded run, and of two runs over drawn bars.
 """
 
 import asyncio
@@ -19,14 +20,15 @@ from services.high_level.report_lines import report_lines
 from services.slow_loop.artefacts import with_moments
 from services.store import open_store
 
-FILE = Path(__file__).with_name("embedded_2012.json.xz")
-REPORT = 12  # the thirteenth and last, of July 2012
+EMBEDDED = "embedded_2012"
+WORLDS = {"embedded": EMBEDDED, "w1": "drawn_hours_2022", "w2": "drawn_days_2015"}
+REPORTS = 13  # of the embedded run, the last one of July 2012
 
 
 @cache
-def recorded() -> RunFacts:
-    """As of the report of 2012-07-20: 262 trades of five playbooks."""
-    kept = json.loads(lzma.decompress(FILE.read_bytes()))
+def recorded(name: str = EMBEDDED) -> RunFacts:
+    """As of the last report; of the embedded run that of 2012-07-20: 262 trades of five playbooks."""
+    kept = json.loads(lzma.decompress(_file(name).read_bytes()))
     report = HighLevelReflectionReport.model_validate(with_moments(kept["report"]))
     row = FactRow(seq=kept["report_seq"], kind="high_level_report")
     episodes = [
@@ -38,7 +40,7 @@ def recorded() -> RunFacts:
         episodes=tuple(episodes),
         report=report,
         report_row=row,
-        reports=REPORT + 1,
+        reports=kept.get("reports", REPORTS),
         playbooks=tuple(
             KnownPlaybook(name, 1, parameters, FactRow(seq=seq, kind="playbook_version"))
             for seq, name, parameters in kept["playbooks"]
@@ -60,14 +62,18 @@ def recorded_report() -> HighLevelReflectionReport:
     return report
 
 
-async def _write(address: str) -> None:
+def _file(name: str) -> Path:
+    return Path(__file__).with_name(f"{name}.json.xz")
+
+
+async def _write(address: str, name: str) -> None:
     kept: dict[str, Any] = {"episodes": [], "playbooks": [], "versions": []}
     async with await open_store(address, create=False) as store:
         run = await store.runs.find("latest")
         rows = [row async for row in store.journal.rows(run.run_id)]
     reports = [row for row in rows if row.kind == "high_level_report"]
-    kept["report"] = json.loads(reports[REPORT].payload)["report"]
-    kept["report_seq"] = reports[REPORT].seq
+    kept["report"] = json.loads(reports[-1].payload)["report"]
+    kept["report_seq"], kept["reports"] = reports[-1].seq, len(reports)
     for row in rows:
         payload = json.loads(row.payload)
         if row.kind == "genesis":
@@ -82,8 +88,8 @@ async def _write(address: str) -> None:
                 continue
             values = {name: float(item["value"]) for name, item in definition["parameters"].items()}
             kept["playbooks"].append([row.seq, definition["id"], values])
-    FILE.write_bytes(lzma.compress(json.dumps(kept, sort_keys=True).encode(), preset=9))
+    _file(name).write_bytes(lzma.compress(json.dumps(kept, sort_keys=True).encode(), preset=9))
 
 
 if __name__ == "__main__":
-    asyncio.run(_write(sys.argv[1]))
+    asyncio.run(_write(*sys.argv[1:3]))

@@ -1,12 +1,14 @@
 """True and false sentences about a recorded run: none that is false passes, few that are true are struck."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from services.deliberation.fact_check import check_facts
-from tests.services.deliberation.recorded import recorded
+from services.evidence.observed import Observed
+from tests.services.deliberation.recorded import WORLDS, recorded
 
 LINES = Path(__file__).with_name("labelled_sentences.txt").read_text().splitlines()
 LABELLED = [tuple(line.split("|", 2)) for line in LINES if line and not line.startswith("#")]
@@ -58,3 +60,74 @@ def test_sentences_of_another_hand_are_read_no_worse_than_the_limits_page_says(n
     assert held["T", False] <= struck
     assert held["F", True] <= false
     assert held["U", True] <= unanswerable
+
+
+FRESH = [
+    line.split("|", 3)
+    for line in Path(__file__).with_name("fresh_sentences.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+AFTER_THE_MENDING = 60
+MOST_FRESH_STRUCK = 6  # of 69, five of them about shares of orders or in words that no reader takes up
+
+
+@pytest.mark.parametrize(("world", "label", "way", "text"), [line for line in FRESH if line[1] != "T"])
+def test_fresh_sentence_of_three_worlds_that_is_false_or_unanswerable_does_not_pass(world, label, way, text):
+    checked = check_facts(text, recorded(WORLDS[world]))
+    assert not checked.holds, f"{way}: every claim was verified"
+    verdicts = {claim.verdict for claim in checked.failures}
+    assert label == "F" or verdicts == {"unverifiable"}
+
+
+def test_fresh_sentences_of_three_worlds_that_are_true_are_seldom_struck():
+    true = [(recorded(WORLDS[world]), text) for world, label, _, text in FRESH if label == "T"]
+    struck = [text for facts, text in true if not check_facts(text, facts).holds]
+    assert len(struck) <= MOST_FRESH_STRUCK, struck
+
+
+def test_of_the_sentences_written_after_the_mending_two_percent_of_true_claims_are_struck():
+    later = [line for line in FRESH[-AFTER_THE_MENDING:] if line[1] == "T"]
+    checked = [check_facts(text, recorded(WORLDS[world])) for world, _, _, text in later]
+    claims = [claim for found in checked for claim in found.claims]
+    assert sum(claim.verdict != "verified" for claim in claims) <= MOST_STRUCK * len(claims)
+
+
+def test_fresh_sentences_are_false_in_many_ways_in_three_worlds():
+    assert {line[0] for line in FRESH} == set(WORLDS)
+    assert len({way for _, label, way, _ in FRESH if label == "F"}) >= FEWEST_WAYS
+
+
+ENDED = {"total_return": 0.24445, "net_return": 0.24445, "max_drawdown": 0.0614396, "fees": 2913.3419}
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("The largest drawdown was 6.1 percent.", True),
+        ("The largest drawdown was 7.1 percent.", False),
+        ("Fees came to 2,913.34.", True),
+        ("Fees came to 3,913.34.", False),
+        ("Fees of squeeze_breakout came to 2,913.34.", False),
+    ],
+)
+def test_account_of_a_run_that_is_over_is_what_its_summary_says(text, holds):
+    facts = replace(recorded(), observed=Observed(ended=ENDED))
+    assert check_facts(text, facts).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("The report was known on 20 July 2012.", True),
+        ("The report was known on 20 July 2011.", False),
+        ("The report was not known on 20 July 2012.", False),
+        ("The window of the report closed in July 2012.", True),
+        ("The window of the report closed in May 2012.", False),
+        ("The window opened on 1 March 2000.", True),
+        ("The window opened on 20 July 2012.", False),
+        ("mean_reversion gave away 0.11R a trade.", False),
+        ("squeeze_breakout gave away 0.13R a trade.", True),
+    ],
+)
+def test_date_of_a_report_or_an_edge_is_that_one_alone(text, holds):
+    assert check_facts(text, recorded()).holds is holds
