@@ -18,6 +18,7 @@ from worker.cli.run_options import (
     DataOption,
     FreshLedgerOption,
     FromOption,
+    FullOption,
     LabelOption,
     ReflectionOption,
     RepliesOption,
@@ -63,6 +64,7 @@ def backtest(
     db: DbOption = None,
     out: OutOption = None,
     fresh_ledger: FreshLedgerOption = False,
+    full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run a backtest with both reflections and print what a trader reads."""
@@ -74,7 +76,7 @@ def backtest(
     )
     from worker.cli.summary import show_run
 
-    show_run(document, failures, json=json)
+    show_run(document, failures, json=json, full=full)
 
 
 def _run(
