@@ -75,7 +75,7 @@ class OutFolder:
             "trades.csv": trades_csv(run.outcome.trades),
             "equity.csv": equity_csv(*run.outcome.equity),
         }
-        files |= report_files(list(reports))
+        files |= report_files(list(reports), run.document)
         try:
             (self._path / "reports").mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
@@ -92,8 +92,10 @@ class OutFolder:
         )
 
 
-def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
+def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None = None) -> dict[str, str]:
     """Name and text of every file below `reports/`: each report three times, and a page that lists them.
+
+    The document of the run, where there is one, heads that page.
 
     Raises:
         InvariantViolation: a report's id is none, and would name a file elsewhere.
@@ -105,7 +107,7 @@ def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
     odd = [name for name in names if not REPORT_FILE.fullmatch(f"{name}.json")]
     if odd:
         raise InvariantViolation(f"{odd[0]!r} is no report id: the journal was changed, see `verify`")
-    files = {"reports/index.html": index_html(entries)}
+    files = {"reports/index.html": index_html(entries, run)}
     for k, (name, entry) in enumerate(zip(names, entries, strict=True)):
         links = Links(before=names[k - 1] if k else None, after=names[k + 1] if k + 1 < len(names) else None)
         files[f"reports/{name}.json"] = _json(entry)

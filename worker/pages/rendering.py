@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from services.model_calls.quoting import visible
+from worker.pages.change_words import change_words
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_e
 
@@ -60,7 +61,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    filters = (number, percent, r_multiple, repr, shown_e, shown_time)
+    filters = (change_words, number, percent, r_multiple, repr, shown_e, shown_time)
     made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
 
