@@ -1,21 +1,17 @@
-"""Debian's Chromium, headless and without a network, and what holds for every page that it opens.
+"""What holds for every page in a browser. A file of tests awaits what it needs before it opens one."""
 
-Playwright's loop runs in the thread until its browser is closed: whatever a file of tests awaits, it awaits
-before it opens one.
-"""
-
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, Route, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, Route
+
+from tools.chromium import MISSING, PROGRAM, tab
 
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
-PROGRAM = shutil.which("chromium-headless-shell")
 
 # Every piece of text that is less readable than WCAG 2 AA asks: 4.5 to 1, and 3 to 1 where it is large.
 FAINT = """() => {
@@ -63,9 +59,7 @@ FAINT = """() => {
   return faint;
 }"""
 
-needs_browser = pytest.mark.skipif(
-    PROGRAM is None, reason="chromium-headless-shell is missing: apt-get install chromium-headless-shell"
-)
+needs_browser = pytest.mark.skipif(PROGRAM is None, reason=MISSING)
 
 
 class Window:
@@ -75,7 +69,6 @@ class Window:
         self.page = page
         self.faults: list[str] = []
         page.route(lambda address: not address.startswith(("file:", "data:", "blob:")), self._refuse)
-        page.set_default_timeout(20_000)
         page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
         page.on("console", self._heard)
 
@@ -106,11 +99,6 @@ class Window:
 
 @contextmanager
 def window() -> Iterator[Window]:
-    """A tab of a browser that has no network; both are closed after it."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PROGRAM)
-        try:
-            context = browser.new_context(offline=True)
-            yield Window(context.new_page())
-        finally:
-            browser.close()
+    """A tab whose faults are noted; closed with its browser."""
+    with tab() as page:
+        yield Window(page)
