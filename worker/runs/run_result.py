@@ -1,6 +1,5 @@
 """What a run gives back: the JSON document of the contract, the trades and the equity curve."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +11,12 @@ from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
-from services.policy_loop.invariant_context import cost_bps
-from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
 from trading_core.kernel.records import REFUSALS
 from trading_core.regime import FEATURES_READ
 from worker.runs.contamination import Course, contamination, headline
+from worker.runs.performance import performance
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
 
@@ -64,7 +62,7 @@ class RunResult:
     def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         session = self.session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
-        seen = contamination(session.settings, self._course(), session.model_account.answered)
+        seen = contamination(session.settings, self.course, session.model_account.answered)
         return {
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
@@ -133,7 +131,8 @@ class RunResult:
             "left_out": left_out(self.session),
         }
 
-    def _course(self) -> Course:
+    @property
+    def course(self) -> Course:
         """Trades, and the equity curve with the cash one bar before the first close."""
         bars = self.session.bars
         spacing = (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
@@ -143,26 +142,13 @@ class RunResult:
 
     def _performance(self) -> dict[str, Any]:
         session = self.session
-        bars, engine = session.bars, session.engine
-        cash = session.settings.account.cash
-        course = self._course()
-        curve, times = course.curve, course.times
-        r = np.array([episode.r for episode in self.trades])
-        cost = cost_bps(session.settings.execution) * 1e-4
-        return {
-            "total_return": float(curve[-1]) / cash - 1.0,
-            "model_cost": session.model_account.cost,
-            "net_return": (float(curve[-1]) - session.model_account.cost) / cash - 1.0,
-            "buy_and_hold_return": buy_and_hold_return(bars, cost),
-            "sharpe": sharpe(curve, times),
-            "max_drawdown": max_drawdown(curve),
-            "trades": len(self.trades),
-            "win_rate": float(np.mean(r > 0.0)) if r.size else None,
-            "expectancy_r": float(np.mean(r)) if r.size else None,
-            "fees": float(engine.portfolio["fees"][0]),
-            "exposure": exposure_share(engine.gross),
-            "exit_reasons": dict(sorted(Counter(str(trade.exit_reason) for trade in self.trades).items())),
-        }
+        return performance(
+            self.course,
+            session.engine.gross,
+            session.settings.execution,
+            fees=float(session.engine.portfolio["fees"][0]),
+            model_cost=session.model_account.cost,
+        )
 
     def _timings(self) -> dict[str, float | None]:
         timing = self._timing

@@ -1,0 +1,113 @@
+"""A run as its page shows it: figures, bars, curves, trades, marks and the journal that explains them.
+
+Of a run that has just been made, and of a stored one that was played again: the same run gives the same
+picture. What was measured and where it was stored are left out of it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.episode import Episode
+from schemas.playbook import PlaybookVersion
+from services.journal.index import JournalIndex
+from trading_core.bars import BarSeries
+from worker.review.report_entries import ENTRY_KINDS, report_entries
+from worker.review.run_marks import SymbolMarks, marks_of
+from worker.runs.run_result import RunResult
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+NOWHERE = "memory"
+DAY_NS = 86_400_000_000_000
+MOST_PERIODS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class RunPicture:
+    """One run.
+
+    Attributes:
+        run_id: as its store has it.
+        status: how it ended; `finished`, or why it did not.
+        document: as `backtest --json` prints it.
+        bars: those that were traded, T rows.
+        equity: (T,) at the bar closes.
+        gross: (T,) gross exposure in quote currency.
+        episodes: closed positions in order of exit.
+        versions: every state that a playbook version took, in order.
+        index: its journal.
+    """
+
+    run_id: str
+    status: str
+    document: dict[str, Any]
+    bars: BarSeries
+    equity: FloatArray
+    gross: FloatArray
+    episodes: tuple[Episode, ...]
+    versions: tuple[PlaybookVersion, ...]
+    index: JournalIndex
+    cash: float
+
+    @classmethod
+    def of_result(cls, run_id: str, status: str, done: RunResult, index: JournalIndex) -> "RunPicture":
+        """The picture of a run that was made now or played again, with its journal."""
+        return cls(
+            run_id,
+            status,
+            done.document(run_id, NOWHERE),
+            done.bars,
+            np.asarray(done.equity[1], dtype=np.float64),
+            np.asarray(done.gross, dtype=np.float64),
+            tuple(done.trades),
+            done.versions,
+            index,
+            done.session.settings.account.cash,
+        )
+
+    @cached_property
+    def marks(self) -> dict[str, SymbolMarks]:
+        """What the chart of each symbol shows at its bars."""
+        return marks_of(self.index, int(self.bars.times[-1]))
+
+    @cached_property
+    def reports(self) -> list[dict[str, Any]]:
+        """High-level reports, oldest first."""
+        return report_entries(
+            (event.row.kind, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS
+        )
+
+    @property
+    def most_traded(self) -> int:
+        """Column of the symbol with most fills, the first of several."""
+        fills = [len(self.marks[name].fills) if name in self.marks else 0 for name in self.bars.symbols]
+        return fills.index(max(fills))
+
+    @cached_property
+    def curves(self) -> dict[str, FloatArray]:
+        """Equity and what stands beside it, each (T,) at the bar closes, NaN where undefined."""
+        peaks = np.maximum.accumulate(self.equity)
+        return {"equity": self.equity, "drawdown": self.equity / peaks - 1.0, "gross": self.gross}
+
+    @cached_property
+    def outcomes(self) -> dict[str, Any]:
+        """How many reflections of each period ended how: `periods` and counts by status."""
+        marks = [mark for found in self.marks.values() for mark in found.reflections]
+        times = np.array(sorted({mark.known_at for mark in marks}), dtype=np.int64)
+        unit = _unit(times)
+        names = [str(np.datetime64(mark.known_at, "ns").astype(f"datetime64[{unit}]")) for mark in marks]
+        periods = sorted(set(names))
+        counts = {status: [0] * len(periods) for status in sorted({mark.status for mark in marks})}
+        for name, mark in zip(names, marks, strict=True):
+            counts[mark.status][periods.index(name)] += 1
+        return {"periods": periods, "counts": counts}
+
+
+def _unit(times: IntArray) -> str:
+    """The longest of day, month and year that leaves enough periods to see a course."""
+    days = 0 if not times.size else int(times[-1] - times[0]) // DAY_NS
+    return "D" if days <= MOST_PERIODS else "M" if days <= 31 * MOST_PERIODS else "Y"
