@@ -97,7 +97,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
 def excursion_figure(data: Columns | None = None) -> figure:
     """The worst point of each trade against its best, both in R."""
     shared = source("excursions", EXCURSION, data)
-    made = figure(height=340, sizing_mode="stretch_width", tools=f"pan,{TOOLS}", name="excursions")
+    made = figure(height=340, sizing_mode="stretch_width", tools=f"pan,{TOOLS}", name="excursion_plot")
     _dress(made, "MFE in R")
     made.xaxis.axis_label = "MAE in R"
     dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)

@@ -14,9 +14,12 @@ import numpy.typing as npt
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
+from services.policy_loop.invariant_context import cost_bps
+from trading_core.accounting import hold_curve, monthly_returns, rolling_sharpe, yearly_returns
 from trading_core.bars import BarSeries
 from worker.review.report_entries import ENTRY_KINDS, report_entries
 from worker.review.run_marks import SymbolMarks, marks_of
+from worker.runs.contamination import Course
 from worker.runs.run_result import RunResult
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,6 +27,7 @@ IntArray = npt.NDArray[np.int64]
 NOWHERE = "memory"
 DAY_NS = 86_400_000_000_000
 MOST_PERIODS = 60
+HALF_YEAR_DAYS, LEAST_WINDOW = 182.6, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +40,11 @@ class RunPicture:
         document: as `backtest --json` prints it.
         bars: those that were traded, T rows.
         equity: (T,) at the bar closes.
-        gross: (T,) gross exposure in quote currency.
         episodes: closed positions in order of exit.
         versions: every state that a playbook version took, in order.
         index: its journal.
+        course: (T + 1,) equity with the cash in front, and the times of it, ns.
+        hold: (T + 1,) what buy and hold of the same symbols was worth.
     """
 
     run_id: str
@@ -47,11 +52,11 @@ class RunPicture:
     document: dict[str, Any]
     bars: BarSeries
     equity: FloatArray
-    gross: FloatArray
     episodes: tuple[Episode, ...]
     versions: tuple[PlaybookVersion, ...]
     index: JournalIndex
-    cash: float
+    course: Course
+    hold: FloatArray
 
     @classmethod
     def of_result(cls, run_id: str, status: str, done: RunResult, index: JournalIndex) -> "RunPicture":
@@ -62,11 +67,11 @@ class RunPicture:
             done.document(run_id, NOWHERE),
             done.bars,
             np.asarray(done.equity[1], dtype=np.float64),
-            np.asarray(done.gross, dtype=np.float64),
             tuple(done.trades),
             done.versions,
             index,
-            done.session.settings.account.cash,
+            done.course,
+            _hold(done),
         )
 
     @cached_property
@@ -91,7 +96,29 @@ class RunPicture:
     def curves(self) -> dict[str, FloatArray]:
         """Equity and what stands beside it, each (T,) at the bar closes, NaN where undefined."""
         peaks = np.maximum.accumulate(self.equity)
-        return {"equity": self.equity, "drawdown": self.equity / peaks - 1.0, "gross": self.gross}
+        rolling = rolling_sharpe(self.course.curve, self.course.times, self.window)
+        return {
+            "equity": self.equity,
+            "hold": self.hold[1:],
+            "drawdown": self.equity / peaks - 1.0,
+            "rolling": rolling[1:],
+        }
+
+    @property
+    def window(self) -> int:
+        """Bars of the rolling Sharpe ratio: half a year, or a quarter of a shorter run."""
+        days = max(1.0, float(self.course.times[-1] - self.course.times[0]) / DAY_NS)
+        return int(max(LEAST_WINDOW, len(self.equity) * min(0.25, HALF_YEAR_DAYS / days)))
+
+    @cached_property
+    def years(self) -> list[tuple[int, float, list[float | None]]]:
+        """Each calendar year with its return and that of its twelve months, None of one without a bar."""
+        curve, times = self.course.curve, self.course.times
+        months = {(year, month): gain for year, month, gain in monthly_returns(curve, times)}
+        return [
+            (year, gain, [months.get((year, month)) for month in range(1, 13)])
+            for year, gain in yearly_returns(curve, times)
+        ]
 
     @cached_property
     def outcomes(self) -> dict[str, Any]:
@@ -105,6 +132,11 @@ class RunPicture:
         for name, mark in zip(names, marks, strict=True):
             counts[mark.status][periods.index(name)] += 1
         return {"periods": periods, "counts": counts}
+
+
+def _hold(done: RunResult) -> FloatArray:
+    settings = done.session.settings
+    return hold_curve(done.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4)
 
 
 def _unit(times: IntArray) -> str:
