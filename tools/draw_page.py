@@ -2,8 +2,8 @@
 
     uv run python -m tools.draw_page PAGE PICTURE
 
-PAGE is written by `thinktwice page RUN --html PAGE` or `thinktwice backtest --html PAGE`. The picture is a PNG
-of what a browser shows of its top.
+PAGE is written by `thinktwice page RUN --html PAGE` or `thinktwice backtest --html PAGE`. The picture is a
+PNG of what a browser shows of its top.
 """
 
 import sys
