@@ -71,12 +71,14 @@ def test_blocks_of_the_how_to_run(capsys):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     assert told[0].split()[0] == "22"
-    assert int(told[-4].split()[0]) > 0
-    assert told[-3] == "True"
-    assert re.fullmatch(r"[1-9]\d* plans were ended", told[-2])
-    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[-1])
+    assert int(told[-6].split()[0]) > 0
+    assert told[-5] == "True"
+    assert re.fullmatch(r"[1-9]\d* plans were ended", told[-4])
+    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[-3])
+    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[-2])
+    assert told[-1] == "unknown"
 
 
 def test_backtest_writes_the_journal_that_the_command_writes(result, tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def backtest(
     """
     answering = own_model(model)
     told = told_by_settings(strategist, judge) | told_by_model(answering) | changes
-    inputs = _inputs(bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, told)
+    inputs = inputs_of(bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, told)
     told_settings, models = asked_models(inputs.settings, answering)
     inputs = replace(inputs, settings=told_settings)
     own = own_parts(strategist, judge, critics)
@@ -97,11 +97,17 @@ def backtest(
     return result
 
 
-def _inputs(
+def inputs_of(
     bars: Any, playbooks: Playbooks, base: Any, reflection: str | None, symbols: Sequence[str],
     timeframe: str | None, tz: str | None, label: str, start: str | None, end: str | None,
     changes: dict[str, Any],
 ) -> Inputs:  # fmt: skip
+    """What a run starts from, of the arguments of `backtest`.
+
+    Raises:
+        DataError: the bars cannot be used.
+        ConfigError: a setting or a playbook is wrong.
+    """
     given = {
         "reflection__mode": reflection,
         "data__symbols": [symbols] if isinstance(symbols, str) else list(symbols) or None,

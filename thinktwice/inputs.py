@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from schemas.errors import ConfigError, DataError
+from schemas.errors import ConfigError, DataError, ThinktwiceError
 from schemas.playbook import DirectionRules, Eligibility, Expectation, Parameter, PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Playbooks = str | Path | PlaybookDefinition | Iterable[PlaybookDefinition] | None
 UNNAMED = "BARS"  # of bars that name no symbol
+Error = TypeVar("Error", bound=ThinktwiceError)
 Rules = DirectionRules | Mapping[str, str]
 OPTION = re.compile(r"--([a-z]+)(?: ([\w/]+))?")
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
@@ -133,7 +134,12 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
         chosen = Selection(data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end)
         return bars_of_tables([(BarTable.of_frame(given), name)], chosen)
     except DataError as error:
-        raise DataError(OPTION.sub(_argument, str(error)), **error.context) from error
+        raise in_arguments(error) from error
+
+
+def in_arguments(error: Error) -> Error:
+    """An error of a command with its options named as the arguments of a function."""
+    return type(error)(OPTION.sub(_argument, str(error)), **error.context)
 
 
 def _argument(option: re.Match[str]) -> str:

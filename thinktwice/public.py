@@ -13,18 +13,22 @@ from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding
 from thinktwice.research import simulate
 from thinktwice.result import BacktestResult
+from thinktwice.studies import AblationResult, CheckResult, GateResult, ablate, check, gate
 from trading_core.research.simulation import SimulationResult
 
 __version__ = version("thinktwice")
 
 __all__ = [
+    "AblationResult",
     "BacktestResult",
+    "CheckResult",
     "ConfigError",
     "Critic",
     "DataError",
     "DirectionRules",
     "Expectation",
     "Finding",
+    "GateResult",
     "Judge",
     "Model",
     "ModelReply",
@@ -38,8 +42,11 @@ __all__ = [
     "Strategist",
     "ThinktwiceError",
     "__version__",
+    "ablate",
     "backtest",
+    "check",
     "finding",
+    "gate",
     "settings",
     "simulate",
 ]

@@ -278,6 +278,16 @@ def _simple(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in payload.items() if not isinstance(value, Mapping | list)}
 
 
+def frame_of(
+    rows: Iterable[Mapping[str, Any]], *, columns: Sequence[str] | None = None, index: str | None = None
+) -> "pd.DataFrame":
+    """Rows of a document as a DataFrame."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
+    return frame if index is None else frame.set_index(index)
+
+
 def _frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> "pd.DataFrame":
     """Rows as a DataFrame with these columns, moments as times in UTC."""
     import pandas as pd

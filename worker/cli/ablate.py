@@ -27,7 +27,6 @@ from worker.cli.run_options import (
     ZoneOption,
     run_settings,
 )
-from worker.feeds.selected_bars import describe
 from worker.pages.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -40,15 +39,14 @@ from worker.pages.ablation_figures import (
     worth_line,
 )
 from worker.runs.interrupts import Interrupts, run_async
-from worker.runs.store_run import Progress, new_run
+from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from schemas.playbook import PlaybookDefinition
-    from services.store import NewRun, Store
     from trading_core.bars import BarSeries
+    from worker.studies.ablation.measured import Watched
 
 
 MOST_SEEDS = 1_000
@@ -127,7 +125,13 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
 
     async def measured() -> dict[str, Any]:
         async with await open_for_writing(settings.runtime.db) as store:
-            return await _document(settings, bars, definitions, store, name, seeds, keep_all)
+            wiring.ready_engine()
+            from worker.studies.ablation.measured import measured_worth
+
+            with _watching(bars) as watched:
+                return await measured_worth(
+                    settings, bars, definitions, store, watched, name=name, seeds=seeds, keep_all=keep_all
+                )
 
     document = run_async(measured())
     if folder is not None:
@@ -135,20 +139,8 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
     return document
 
 
-async def _document(
-    settings: Settings,
-    bars: "BarSeries",
-    definitions: "Sequence[PlaybookDefinition]",
-    store: "Store",
-    name: str,
-    seeds: int,
-    keep_all: bool,
-) -> dict[str, Any]:
-    wiring.ready_engine()
-    from worker.studies.ablation.refused_plans import shadow_ledger
-    from worker.studies.ablation.runner import MODE, AblationRunner
-    from worker.studies.ablation.worth import worth_document
-
+@contextmanager
+def _watching(bars: "BarSeries") -> Iterator["Watched"]:
     with Interrupts() as interrupts:
 
         @contextmanager
@@ -156,14 +148,7 @@ async def _document(
             with progress_bar(title, interrupts, first=features_of(bars.symbols)) as progress:
                 yield progress
 
-        def of_arm(arm: Settings, arm_name: str) -> "NewRun":
-            return new_run(arm, f"{name}: {arm_name}", MODE, describe(bars, arm))
-
-        runner = AblationRunner(settings, bars, definitions, store, of_arm, watched, keep_all)
-        ablation = await runner.run(seeds)
-    ledger = await shadow_ledger(ablation, store, bars, settings)
-    worth = worth_document(ablation, ledger, bars.timeframe, settings.seed, settings.gate)
-    return {"data": describe(bars, settings)} | worth
+        yield watched
 
 
 def _write(folder: Path, document: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from schemas.errors import ConfigError
-from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
+from schemas.vocabulary import ReflectionStatus
 from services.model_calls.quoting import visible
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, print_page, stdout_console
@@ -24,9 +24,7 @@ from worker.pages.figures import counts, milliseconds
 from worker.runs.interrupts import run_async, unwind_on_ctrl_c
 
 if TYPE_CHECKING:
-    from schemas.reflection import PolicyLevelReflectionRequest
     from schemas.settings import Settings
-    from worker.studies.plan_check.plan_check import PlanCheck
 
 ERROR = "error"
 EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionStatus.BLOCK: 4, ERROR: 5}
@@ -100,6 +98,7 @@ def _print_example(settings: "Settings", playbook: str | None, direction: str | 
 
 
 def _checked(file: str, settings: "Settings") -> dict[str, Any]:
+    from worker.studies.plan_check.check_document import check_document
     from worker.studies.plan_check.check_request import read_request
     from worker.studies.plan_check.plan_check import check_plan
 
@@ -107,48 +106,6 @@ def _checked(file: str, settings: "Settings") -> dict[str, Any]:
     with step("checking the plan"):
         done = run_async(check_plan(request, settings, os.environ))
     return check_document(request, settings, done)
-
-
-def check_document(
-    request: "PolicyLevelReflectionRequest", settings: "Settings", done: "PlanCheck"
-) -> dict[str, Any]:
-    """The JSON document of one check; the same keys whatever came of it."""
-    result = done.result
-    findings = [] if result is None else [found.model_dump(mode="json") for found in result.findings]
-    outcome = InvocationOutcome.ERROR if result is None else result.meta.outcome
-    return {
-        "status": ERROR if result is None else result.status.value,
-        "symbol": request.snapshot.symbol,
-        "playbook_id": request.proposal.playbook_id,
-        "direction": request.proposal.direction,
-        "findings": {
-            name.value: [_without_check(found) for found in findings if found["check"] == name]
-            for name in CheckName
-        },
-        "requested_revisions": [] if result is None else list(result.requested_revisions),
-        "deferred": [] if result is None else list(result.deferred),
-        "checks_run": [] if result is None else [name.value for name in result.checks_run],
-        "reflection": settings.reflection.mode,
-        "tier": None if result is None else result.meta.tier,
-        "outcome": outcome.value,
-        "skip_reason": None if result is None else result.meta.skip_reason,
-        "latency_ms": None if result is None else round(result.meta.latency_ms, 3),
-        "over_budget": done.over_budget,
-        "model": done.model,
-        "snapshot_hash": request.snapshot.content_hash,
-        "proposal_hash": request.proposal.content_hash,
-        "playbook_hash": request.playbook.content_hash,
-        "prompt_hash": None if result is None else result.prompt_hash,
-        "error": None if done.error is None else _error(done.error),
-    }
-
-
-def _without_check(finding: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in finding.items() if name != "check"}
-
-
-def _error(error: Exception) -> dict[str, str]:
-    return {"type": type(error).__name__, "message": str(error)}
 
 
 def render(document: Document) -> None:

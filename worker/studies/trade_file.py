@@ -64,12 +64,17 @@ class _KeptRows(BarTable):
 
 
 def read_trades(
-    path: Path, tz: str | None, reference: float | None, usual: dict[str, float], *, keep_copies: bool = False
+    given: Path | BarTable,
+    tz: str | None,
+    reference: float | None,
+    usual: dict[str, float],
+    *,
+    keep_copies: bool = False,
 ) -> TradeFile:
-    """The resolved trades of a file.
+    """The resolved trades of a file or a table.
 
     Args:
-        path: CSV (plain or gzip) or Parquet.
+        given: CSV (plain or gzip) or Parquet, or its table.
         tz: zone of times that carry none.
         reference: what trades are held against, for all playbooks; None: the column, else `usual`.
         usual: reference of single playbooks; "" holds that of the others.
@@ -78,11 +83,13 @@ def read_trades(
     Raises:
         DataError: the file cannot be used; it names the place, the column, the value and the next step.
     """
-    table = read_table(path, "at least one trade")
+    table = given if isinstance(given, BarTable) else read_table(given, "at least one trade")
     where = _columns(table)
     table, left_out = _learnable(table, where)
     if reference is not None and "reference" in where:
-        raise DataError(f"{path.name} has a column 'reference': leave --reference out, or remove the column")
+        raise DataError(
+            f"{table.path.name} has a column 'reference': leave --reference out, or remove the column"
+        )
     zone = zone_named(tz)
     entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
     _refuse_early_exit(table, entry, exit_ns)

@@ -4,9 +4,9 @@ Service, thresholds, models, cassettes and budgets are those of a run with the s
 store, no past bar for the rule linter, and no memory but the one that the request carries.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import LanguageModel
+from services.ports import Critic, LanguageModel
 from trading_core.clock import SimulatedClock
 from trading_core.rules import evaluate_for_symbol, parse
 from trading_core.tick_guard import TickGuard
+
+if TYPE_CHECKING:
+    from worker.models import Models
 
 NO_EVENT = "none"
 
@@ -43,9 +46,13 @@ class PlanCheck:
 
 
 async def check_plan(
-    request: PolicyLevelReflectionRequest, settings: Settings, environment: Mapping[str, str]
+    request: PolicyLevelReflectionRequest,
+    settings: Settings,
+    environment: Mapping[str, str],
+    critics: Sequence[Critic] = (),
+    models: "Models | None" = None,
 ) -> PlanCheck:
-    """Reflect on a request under these settings.
+    """Reflect on a request under these settings; `models` are asked instead of the configured ones.
 
     Raises:
         ConfigError: mode `off`, or mode `full` without a model, a key, a price or a cassette.
@@ -54,32 +61,40 @@ async def check_plan(
     if settings.reflection.mode == "off":
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
-        return await _reflected(request, settings)
-    return await _consolidated(request, settings, environment)
+        return await _reflected(request, settings, critics)
+    return await _consolidated(request, settings, environment, critics, models)
 
 
 async def _consolidated(
-    request: PolicyLevelReflectionRequest, settings: Settings, environment: Mapping[str, str]
+    request: PolicyLevelReflectionRequest,
+    settings: Settings,
+    environment: Mapping[str, str],
+    critics: Sequence[Critic],
+    given: "Models | None",
 ) -> PlanCheck:
     from services.model_calls.account import ModelAccount
     from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
 
-    check_models(settings, environment)
+    if given is None:
+        check_models(settings, environment)
     guard, clock = TickGuard(), SimulatedClock(request.snapshot.known_at)
     account = ModelAccount(settings.llm, JournalWriter(MemorySink()), clock)
     cassette = configured_cassette(settings)
-    asked = Models() if cassette is not None else configured_models(settings, guard, environment)
+    asked = given or (Models() if cassette is not None else configured_models(settings, guard, environment))
     try:
         account.open_event(request.snapshot.symbol)
         models = accounted_models(settings, asked, account, guard, cassette)
-        done = await _reflected(request, settings, models.fast)
+        done = await _reflected(request, settings, critics, models.fast)
     finally:
         await asked.close()
     return PlanCheck(done.result, done.over_budget, account.document(), done.error)
 
 
 async def _reflected(
-    request: PolicyLevelReflectionRequest, settings: Settings, model: LanguageModel | None = None
+    request: PolicyLevelReflectionRequest,
+    settings: Settings,
+    critics: Sequence[Critic],
+    model: LanguageModel | None = None,
 ) -> PlanCheck:
     symbols, anonymise = (request.snapshot.symbol,), settings.llm.anonymise
     service = PolicyLevelReflectionService(
@@ -88,6 +103,7 @@ async def _reflected(
         recorded=True,
         market_waits=True,
         wordings=Wordings.of_run(symbols, anonymise=anonymise),
+        critics=critics,
     )
     # The budget is the one of the event that opened the boundary, as in a run.
     source = request.snapshot.events[0] if request.snapshot.events else NO_EVENT

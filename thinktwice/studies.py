@@ -1,0 +1,243 @@
+"""What the commands `ablate`, `check` and `gate` find out, with the same figures, for a script."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
+
+from schemas.errors import ConfigError, DataError
+from schemas.reflection import PolicyLevelReflectionRequest
+from schemas.settings import Settings
+from thinktwice.backtesting import in_own_loop, inputs_of
+from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings
+from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, told_by_model
+from thinktwice.result import frame_of
+from worker.feeds.files.tables import BarTable
+from worker.runs.store_run import Progress
+from worker.runs.warm_up import compile_engine
+from worker.studies.graded_trades import Grading, gate_document
+from worker.studies.plan_check.check_document import check_document
+from worker.studies.plan_check.check_request import parse_request, read_request
+from worker.studies.plan_check.plan_check import check_plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thinktwice.result import Inputs
+
+NAME = "script"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study found; `document` is what its command prints with `--json`."""
+
+    document: dict[str, Any]
+
+
+class AblationResult(Study):
+    """What each tier is worth; returns and drawdowns are fractions, R after costs."""
+
+    @cached_property
+    def arms(self) -> "pd.DataFrame":
+        """Each arm with the figures of its run."""
+        told = ({"arm": one["arm"], **(one["run"] or {})} for one in self.document["arms"])
+        return frame_of(told, index="arm")
+
+    @cached_property
+    def tiers(self) -> "pd.DataFrame":
+        """Each tier with its answer: `helped`, `hurt` or `unknown`, and why."""
+        return frame_of(self.document["tiers"], index="tier")
+
+    @cached_property
+    def shadow_ledger(self) -> "pd.DataFrame":
+        """What refused plans would have made, on paper and after costs."""
+        return frame_of(self.document["shadow_ledger"])
+
+
+class CheckResult(Study):
+    """The verdict on a plan."""
+
+    @property
+    def status(self) -> str:
+        """`pass`, `revise`, `block`, or `error` where a check itself failed."""
+        told: str = self.document["status"]
+        return told
+
+    @cached_property
+    def findings(self) -> "pd.DataFrame":
+        """Findings with their check, in the order in which checks run."""
+        rows = ({"check": name, **one} for name, found in self.document["findings"].items() for one in found)
+        return frame_of(rows, columns=("check", "code", "severity", "message", "evidence", "remedy"))
+
+
+class GateResult(Study):
+    """What resolved trades have proven; means and bounds in R."""
+
+    @property
+    def family(self) -> dict[str, Any]:
+        """The tested family: size, q, and what e-BH selects."""
+        told: dict[str, Any] = self.document["family"]
+        return told
+
+    @cached_property
+    def clusters(self) -> "pd.DataFrame":
+        """Every playbook, regime and timeframe with its grade at the last look."""
+        return frame_of(self.document["clusters"])
+
+
+def ablate(
+    bars: "pd.DataFrame | str | Path | None" = None,
+    *,
+    playbooks: Playbooks = None,
+    settings: Settings | str | Path | None = None,
+    symbols: Sequence[str] = (),
+    timeframe: str | None = None,
+    tz: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    seeds: int = 20,
+    db: str | None = None,
+    keep_all: bool = False,
+    **changes: Any,
+) -> AblationResult:
+    """Measure what each tier is worth: the same bars with it and without it, and against a coin.
+
+    Args:
+        bars: as `backtest` takes them, and so are the arguments up to `end`.
+        playbooks: see `backtest`.
+        settings: see `backtest`.
+        symbols: see `backtest`.
+        timeframe: see `backtest`.
+        tz: see `backtest`.
+        start: see `backtest`.
+        end: see `backtest`.
+        seeds: runs of the random veto, each with its own seed.
+        db: URL of the store that keeps the runs; None keeps none.
+        keep_all: whether it keeps the run of every seed.
+        changes: other settings by `SECTION__NAME`.
+
+    Raises:
+        DataError: the bars cannot be used.
+        ConfigError: a setting, a playbook or the store is wrong.
+    """
+    if seeds < 0:
+        raise ConfigError(f"seeds is {seeds}: give 0 or more")
+    inputs = inputs_of(bars, playbooks, settings, None, symbols, timeframe, tz, "open", start, end, changes)
+    compile_engine()
+    if db is not None:
+        return AblationResult(in_own_loop(_measured(inputs, db, seeds, keep_all)))
+    with TemporaryDirectory(prefix="thinktwice-") as folder:
+        url = f"sqlite:///{Path(folder) / 'ablation.sqlite'}"
+        return AblationResult(in_own_loop(_measured(inputs, url, seeds, keep_all)))
+
+
+async def _measured(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> dict[str, Any]:
+    from services.store import open_store
+    from worker.studies.ablation.measured import measured_worth
+
+    @contextmanager
+    def watched(title: str) -> Iterator[Progress]:
+        yield lambda done, total: None
+
+    async with await open_store(url, create=True) as store:
+        return await measured_worth(
+            inputs.settings, inputs.bars, inputs.playbooks, store, watched,
+            name=NAME, seeds=seeds, keep_all=keep_all,
+        )  # fmt: skip
+
+
+def check(
+    request: PolicyLevelReflectionRequest | Mapping[str, Any] | str | Path,
+    *,
+    settings: Settings | str | Path | None = None,
+    reflection: Literal["deterministic", "full"] | None = None,
+    critics: CriticParts = (),
+    model: ModelPart = None,
+    **changes: Any,
+) -> CheckResult:
+    """Reflect on a plan of your own.
+
+    Args:
+        request: the request, the same as a dict, or the path of its JSON file.
+        settings: `Settings`, or the path of a TOML file; None: the defaults.
+        reflection: `deterministic`, or `full`, which asks a model.
+        critics: see `backtest`.
+        model: see `backtest`.
+        changes: other settings by `SECTION__NAME`.
+
+    Raises:
+        DataError: the file or the dict holds no request; it names the place and the value.
+        ConfigError: a setting is wrong, or there is no model to ask.
+    """
+    answering = own_model(model)
+    told = told_by_model(answering) | ({} if reflection is None else {"reflection__mode": reflection})
+    resolved, models = asked_models(_settings(settings, told | changes), answering)
+    plan = _request(request)
+    done = in_own_loop(check_plan(plan, resolved, os.environ, own_parts(None, None, critics).critics, models))
+    return CheckResult(check_document(plan, resolved, done))
+
+
+def _request(given: PolicyLevelReflectionRequest | Mapping[str, Any] | str | Path) -> Any:
+    if isinstance(given, PolicyLevelReflectionRequest):
+        return given
+    if isinstance(given, Mapping):
+        try:
+            text = json.dumps(given)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"request: {error}") from error
+        return parse_request(text.encode(), "request")
+    return read_request(str(given))
+
+
+def gate(
+    trades: "pd.DataFrame | str | Path",
+    *,
+    settings: Settings | str | Path | None = None,
+    looks: Literal["daily", "weekly", "monthly"] | int | None = None,
+    mode: Literal["graded", "runbook_or", "significance_only"] | None = None,
+    reference: float | None = None,
+    tz: str | None = None,
+    playbooks: Playbooks = None,
+    keep_copies: bool = False,
+    **changes: Any,
+) -> GateResult:
+    """Grade resolved trades: what they have proven, what they could have, and what may follow.
+
+    Args:
+        trades: a DataFrame with `playbook`, `regime`, `timeframe`, `entry_time`, `exit_time` and `r`, such as
+            `trades` of a result; or the path of a CSV or Parquet file.
+        settings: `Settings`, or the path of a TOML file; None: the defaults.
+        looks: look by look as the schedule would have, or every so many trades; None: one at the end.
+        mode: how the gate decides; None: as the settings have it.
+        reference: what trades are held against, in R.
+        tz: zone of times that carry none.
+        playbooks: those whose declared cells join the tested family.
+        keep_copies: whether rows that are equal in every column are positions of their own.
+        changes: other settings by `SECTION__NAME`.
+
+    Raises:
+        DataError: the table cannot be used; it names the row, the column and the next step.
+        ConfigError: a setting or `looks` is wrong.
+    """
+    given = {"gate__mode": mode, "runtime__tz": tz}
+    told = {name: value for name, value in given.items() if value is not None}
+    resolved = _settings(settings, told | changes)
+    books = tuple(playbooks_of(playbooks) or ())
+    asked = Grading(resolved, None if looks is None else str(looks), reference, keep_copies, books)
+    try:
+        table = Path(trades) if isinstance(trades, str | Path) else BarTable.of_frame(trades)
+        found = asked.read(table)
+        graded = asked.grade(found)
+    except (DataError, ConfigError) as error:
+        raise in_arguments(error) from error
+    return GateResult(gate_document(graded, resolved, found))
+
+
+def _settings(base: Settings | str | Path | None, changes: Mapping[str, Any]) -> Settings:
+    return settings(base, **changes)

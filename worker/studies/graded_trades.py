@@ -1,0 +1,194 @@
+"""The slow loop's gate on a table of resolved trades, and the document of what it found."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.canonical import ns_to_datetime
+from schemas.errors import ConfigError
+from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
+from services.high_level.clusters import bounds_of, reference_of
+from services.high_level.drift import LEVEL_SHOWN
+from services.high_level.table_gate import (
+    GradedCluster,
+    GradedTable,
+    counted_looks,
+    entries_per_block,
+    grade_table,
+    scheduled_looks,
+)
+from services.statistics.drift import ARL
+from services.statistics.multiplicity import CLAIMS
+from worker.feeds.files.tables import BarTable
+from worker.studies.trade_file import TradeFile, read_trades
+
+SCHEDULES = ("daily", "weekly", "monthly")
+SIGNIFICANT_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Grading:
+    """How a table is graded.
+
+    Attributes:
+        settings: the configuration in force.
+        looks: a schedule, or a number of trades as text; None: those of the table, or one at the end.
+        reference: what trades are held against, in R; None: as table and playbooks have it.
+        keep_copies: whether rows that are equal in every column are positions of their own.
+        books: playbooks whose declared cells join the tested family.
+    """
+
+    settings: Settings
+    looks: str | None = None
+    reference: float | None = None
+    keep_copies: bool = False
+    books: tuple[PlaybookDefinition, ...] = ()
+
+    @property
+    def definitions(self) -> dict[str, PlaybookDefinition]:
+        """The playbooks by id."""
+        return {item.id: item for item in self.books}
+
+    def read(self, given: Path | BarTable) -> TradeFile:
+        """The resolved trades of a table.
+
+        Raises:
+            DataError: it cannot be used; see `read_trades`.
+        """
+        usual, tz = _references(self.settings, self.definitions), self.settings.runtime.tz
+        return read_trades(given, tz, self.reference, usual, keep_copies=self.keep_copies)
+
+    def grade(
+        self, trades: TradeFile, watched: Callable[[Iterable[int]], Iterator[int]] = iter
+    ) -> GradedTable:
+        """Every cluster with its grade; `watched` passes the looks on.
+
+        Raises:
+            ConfigError: the looks are neither a schedule nor a number of trades.
+        """
+        settings, definitions = self.settings, self.definitions
+        times, most = _looks(self.looks, trades, settings), settings.envelope.max_entries_per_block
+        named = sorted({*definitions, *trades.trades.playbooks})
+        bounds = {name: bounds_of(definitions.get(name), settings.gate, most) for name in named}
+        return grade_table(trades.trades, settings.gate, times, definitions, watched, bounds)
+
+
+def _references(settings: Settings, definitions: dict[str, PlaybookDefinition]) -> dict[str, float]:
+    known = {name: reference_of(item, settings.gate) for name, item in definitions.items()}
+    return {"": settings.gate.reference_r, **known}
+
+
+def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:
+    """Times of the looks, ns.
+
+    Raises:
+        ConfigError: the option is neither a schedule nor a number of trades.
+    """
+    exits = file.trades.exit_ns
+    if option is None:
+        return file.looks or (int(exits.max()),)
+    if file.looks is not None:
+        raise ConfigError("the table has a column 'looks': leave --looks out, or remove the column")
+    if option in SCHEDULES:
+        return scheduled_looks(exits, option, settings.high_level.minimum_episodes)
+    if option.isascii() and option.isdigit() and int(option) > 0:
+        return counted_looks(exits, int(option))
+    raise ConfigError(
+        f"--looks {option!r} is not {', '.join(SCHEDULES)} or a number of trades: write --looks weekly"
+    )
+
+
+def gate_document(graded: GradedTable, settings: Settings, file: TradeFile | None = None) -> dict[str, Any]:
+    """The JSON document: the family with its selection, and every cluster at the last look.
+
+    Args:
+        graded: the clusters with their grades.
+        settings: the configuration in force.
+        file: the table that was read: what was left out of it, and which rows were one position.
+    """
+    family = graded.family
+    no_learn = None if file is None else file.no_learn
+    positions = None if file is None else file.positions
+    limited = None if file is None else _entries(file, settings)
+    return {
+        "family": {
+            "id": family.family_id,
+            "size": len(family),
+            "q": family.q,
+            "spent": _rounded(family.q * CLAIMS * float(family.charged.sum())),
+            "selected": list(graded.selected),
+            "mode": settings.gate.mode,
+            "looks": len(graded.looks),
+            "last_look": ns_to_datetime(graded.looks[-1]).isoformat(),
+        },
+        "clusters": [_cluster(item) for item in graded.clusters],
+        **({} if no_learn is None else {"left_out": {"no_learn": no_learn}}),
+        **({} if positions is None else {"positions": {**vars(positions), "merged": positions.merged}}),
+        **({} if limited is None else {"entries_per_block": limited}),
+    }
+
+
+def _entries(file: TradeFile, settings: Settings) -> dict[str, Any] | None:
+    """The limit of entries that the stakes trust, against what the table holds; None without a limit."""
+    limit = settings.envelope.max_entries_per_block
+    if not limit:
+        return None
+    found = entries_per_block(file.trades, settings.gate, limit)
+    return {
+        "limit": limit,
+        "most": found.most,
+        "block": found.unit,
+        "begins": ns_to_datetime(found.begins).isoformat(),
+        "beyond": found.beyond,
+    }
+
+
+def _cluster(item: GradedCluster) -> dict[str, Any]:
+    seen, decision = item.sample, item.verdict.decision
+    first = item.first_significant_at
+    return {
+        "playbook": item.cluster.playbook_id,
+        "regime": item.cluster.regime,
+        "timeframe": item.cluster.timeframe,
+        "grade": str(decision.grade),
+        "n": seen.n,
+        "blocks": seen.blocks,
+        "block": seen.unit,
+        "counted": seen.counted,
+        "claim": item.verdict.claim,
+        "leaning": seen.leaning,
+        "mean": seen.mean_r,
+        "mean_raw": seen.mean_raw,
+        "reference": seen.reference,
+        "e_value": seen.e_value,
+        "e_losing": seen.e_values[0],
+        "e_gaining": seen.e_values[1],
+        "lower": item.shown.interval.lower,
+        "upper": item.shown.interval.upper,
+        "interval_kind": item.shown.interval.kind,
+        "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
+        "smallest_detectable": item.shown.smallest_detectable,
+        "alpha": _rounded(item.verdict.alpha or 0.0),
+        "decay": _decay(item),
+        "strongest_action": str(decision.strongest_action),
+        "reason": item.reason,
+        "first_significant_at": None if first is None else ns_to_datetime(first).isoformat(),
+    }
+
+
+def _decay(item: GradedCluster) -> dict[str, Any] | None:
+    """State of the e-detector of a whole playbook; None for a cell."""
+    if item.decay is None:
+        return None
+    return {
+        "level": _rounded(min(item.decay.level, LEVEL_SHOWN)),
+        "highest": _rounded(min(item.decay.highest, LEVEL_SHOWN)),
+        "limit": ARL,
+        "alarmed_at": None if item.alarm is None else ns_to_datetime(item.alarm.known_at).isoformat(),
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
