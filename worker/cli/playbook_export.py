@@ -19,7 +19,7 @@ EMBEDDED, LATEST, SETTINGS = "embedded", "latest", ".toml"
 SourceArgument = Annotated[
     str,
     argument(
-        metavar="[SOURCE]",
+        metavar="SOURCE",
         help="'embedded', a TOML file of settings, a run id, a unique prefix of one, or 'latest'. [embedded]",
     ),
 ]
@@ -29,7 +29,7 @@ FolderArgument = Annotated[
 
 
 def export(
-    source: SourceArgument,
+    source: SourceArgument = "",
     folder: FolderArgument = None,
     at: AtOption = None,
     db: DbOption = None,
@@ -52,6 +52,8 @@ def export(
 
 
 def _lone(word: str) -> Path:
+    if not word:
+        raise ConfigError("name a folder to write into: `thinktwice playbooks export DIR`")
     if word in (EMBEDDED, LATEST) or word.endswith(SETTINGS):
         raise ConfigError(f"{word!r} says whose playbooks, not where to: name a folder after it")
     return Path(word)

@@ -18,6 +18,7 @@ import pandas as pd
 
 ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202egnp.exe"
 C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
+FOLDER = STYLE.replace("/", "-")
 NAMES = (ESCAPE, MARKUP, f"{LINES} {STYLE}", f"{TURNED} {C1} {LONG}")
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
@@ -63,6 +64,8 @@ def walk() -> dict[tuple[str, ...], int]:
     return {
         ("config", "show", CONFIG): 0,
         ("config", "show", bad): 2,
+        ("init", bad): 2,
+        ("init", f"begun {FOLDER}"): 0,
         ("backtest", CONFIG): 0,
         ("backtest", CONFIG, "--symbols", bad): 2,
         ("backtest", CONFIG, "--json", "--db", "sqlite:///other.db"): 0,
@@ -128,6 +131,10 @@ def walk() -> dict[tuple[str, ...], int]:
         ("playbooks", "history", "mean_reversion"): 0,
         ("playbooks", "history", bad): 2,
         ("playbooks", "rollback", bad, "--run", "r0001"): 2,
+        ("playbooks", "export", CONFIG, f"books {FOLDER}"): 0,
+        ("playbooks", "export", "r0001", "books of a run"): 0,
+        ("playbooks", "export", bad, "nowhere"): 2,
+        ("playbooks", "export", "embedded", bad): 2,
         ("plans", "make", "--text", bad, "--run", "r0001", "--into", "planned"): 2,
         ("plans", "make", "r0001", "--into", bad): 2,
         (

@@ -67,6 +67,7 @@ def test_run_is_exported_as_it_stood_at_a_time(planted):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        ((), "name a folder to write into"),
         (("latest",), "'latest' says whose playbooks, not where to: name a folder after it"),
         (("run.toml",), "name a folder after it"),
         (("none.toml", "out"), "none.toml"),
