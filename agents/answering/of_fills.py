@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agents.answering.statements import Part, Reply, Statement, day_of, listed, price_of, quoted, r_of
+from agents.planning.row_questions import BOUGHT, SHORTED
 
 Step = Mapping[str, Any]
 
@@ -11,6 +12,7 @@ Step = Mapping[str, Any]
 def of_fill(reply: Reply) -> Iterator[Statement]:
     """What the fill was, then its reasons in the order of the chain, each kind once."""
     steps = reply.content["steps"]
+    yield from _supposed(reply, steps[0])
     yield from ROOTS.get(steps[0]["kind"], _other)(reply, steps[0])
     seen = {steps[0]["kind"]}
     for step in steps[1:]:
@@ -22,6 +24,19 @@ def of_fill(reply: Reply) -> Iterator[Statement]:
         yield reply.told(f"Not found in the journal: {listed(missing)}.", Part.PROOF)
     if reply.content.get("next_cursor") is not None:
         yield reply.told("Further steps of the chain are in `thinktwice why`.", Part.NEXT)
+
+
+BUYS = {("entry_filled", "long"), ("exit_filled", "short"), ("scale_out_filled", "short")}
+
+
+def _supposed(reply: Reply, step: Step) -> Iterator[Statement]:
+    """That the question has it the wrong way round: a fill that sold was not bought, nor the other way."""
+    question = reply.question.casefold()
+    buys, sells = BOUGHT.search(question) is not None, SHORTED.search(question) is not None
+    did_buy = (step["kind"], step["facts"].get("direction")) in BUYS
+    if step["kind"].endswith("_filled") and buys != sells and buys != did_buy:
+        did, not_done = ("bought", "sold") if did_buy else ("sold", "bought")
+        yield reply.told(f"That fill {did}; nothing was {not_done} by it.", Part.WHAT, step["row"])
 
 
 def _exit(reply: Reply, step: Step) -> Iterator[Statement]:

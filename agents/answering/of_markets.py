@@ -80,7 +80,8 @@ def of_rule(reply: Reply) -> Iterator[Statement]:
 
 
 def of_runs(reply: Reply) -> Iterator[Statement]:
-    """The runs, newest first."""
+    """How many there are, then the runs, newest first."""
+    yield reply.told(f"There are {counted(reply.content['total'], 'run')}.", Part.WHAT)
     for run in reply.content["runs"][:MOST_FEATURES]:
         end = "" if run["trades"] is None else f", {counted(run['trades'], 'trade')}"
         end += "" if run["total_return"] is None else f", return {share_of(run['total_return'])}"

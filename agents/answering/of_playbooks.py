@@ -1,10 +1,13 @@
 """Sentences on playbooks: which version is in force, what it does, and what was changed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from agents.answering.statements import Part, Reply, Statement, day_of, quoted
+from agents.answering.statements import Part, Reply, Statement, day_of, listed, quoted, r_of, share_of
+from agents.planning.row_questions import DOES, MANY, STATUS
 from schemas.fact_check import FactRow
+from services.model_calls.quoting import counted
 
 RULES = ("setup", "activation", "entry", "stop", "target", "invalidation")
 MOST_VERSIONS = 4
@@ -15,6 +18,7 @@ def of_playbooks(reply: Reply) -> Iterator[Statement]:
     """Versions with their states and changes; of one playbook what its version in force does, too."""
     versions, rows = reply.content["versions"], _rows(reply)
     named = reply.params.get("playbook_id")
+    yield from _status(reply, versions, rows)
     if not versions:
         yield reply.absent(f"a version of {named or 'any playbook'}")
     shown = [one for one in versions if named is None or one["state"] == "active"][-1:] if named else []
@@ -26,6 +30,31 @@ def of_playbooks(reply: Reply) -> Iterator[Statement]:
     for one in kept:
         yield _stands(reply, one, rows[versions.index(one)])
         yield from _changed(reply, one, rows[versions.index(one)])
+
+
+def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> Iterator[Statement]:
+    """How many there are, and what is banned or not in force, where that is asked for."""
+    question = reply.question.casefold()
+    if MANY.search(question) and reply.params.get("playbook_id") is None:
+        books = len({one["playbook_id"] for one in versions})
+        yield replace(reply.known(f"The run has {counted(books, 'playbook')}.", Part.WHAT), rows=reply.rows)
+    asked = STATUS.search(question)
+    if asked is None:
+        return
+    named = reply.params.get("playbook_id")
+    active = [(one, row) for one, row in zip(versions, rows, strict=True) if one["state"] == "active"]
+    banned = [(one, row) for one, row in active if one["banned"]]
+    for one, row in banned:
+        yield reply.told(f"{one['playbook_id']} is banned in {listed(one['banned'])}.", Part.WHAT, row)
+        yield reply.told(f"Its reason is {quoted(one['transitions'][-1]['reason'])}.", Part.REASON, row)
+    ever = any(one["ever_banned"] for one in versions)
+    whose = named or "any playbook"
+    if not banned and "ban" in asked[0]:
+        told = "is banned now" if ever else "was ever banned"
+        yield reply.told(f"No version of {whose} {told} as of {reply.day}.", Part.WHAT)
+    if named is not None and "ban" not in asked[0]:
+        stands, in_force = "is" if active else "is not", [row for _, row in active]
+        yield reply.told(f"{named} {stands} in force as of {reply.day}.", Part.WHAT, *in_force)
 
 
 def _rows(reply: Reply) -> list[Mapping[str, Any]]:
@@ -62,10 +91,23 @@ def _stands_and_does(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any
     risk = f"{100 * definition['risk_fraction']:.2f} % of equity"
     bars = definition["horizon_bars"]
     yield reply.told(f"It risks {risk} on a trade and holds for {bars} bars at most.", Part.AMOUNT, row)
+    if DOES.search(reply.question.casefold()):
+        yield _expected(reply, name, definition["expectation"], row)
     for side, rules in definition["rules"].items():
         said = [f"{rule} `{rules[rule]}`" for rule in RULES if rules and rules.get(rule)]
         if said:
             yield reply.told(f"Its {side} rules: {', '.join(said)}.", Part.REASON, row)
+
+
+def _expected(reply: Reply, name: str, expected: Mapping[str, Any], row: Mapping[str, Any]) -> Statement:
+    """What is expected of its trades."""
+    return reply.told(
+        f"Of {name} is expected: {share_of(expected['hit_rate'])} of trades won, "
+        f"{r_of(expected['expectancy_r'])} a trade, a target of {r_of(expected['target_r'])}, "
+        f"held for {expected['hold_p50_bars']:g} bars at the median.",
+        Part.AMOUNT,
+        row,
+    )
 
 
 def _changed(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Statement]:

@@ -1,17 +1,23 @@
 """Sentences on trades: what they made, how they failed, and what of it is proven."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from agents.answering.statements import Part, Reply, Statement, day_of, listed, quoted, r_of, share_of
+from agents.planning.row_questions import BOUGHT, LENGTH, MANY
 from schemas.vocabulary import EvidenceGrade
 from services.model_calls.quoting import counted
 
 PROVEN = frozenset({EvidenceGrade.SUGGESTIVE, EvidenceGrade.SIGNIFICANT})
 MOST_CLUSTERS = 5
 MOST_LINES = 3
+MOST_LISTED = 10
 ADVICE = "Recommendations:\n"
 SIDES = {"lost": "losing ", "won": "winning "}
+FIRST = {"best": "best", "worst": "worst", "longest": "longest", "shortest": "shortest"}
+MOST_TRADES = 5
+MOST_GROUPS = 8
 
 
 def whom(params: Mapping[str, Any]) -> str:
@@ -26,12 +32,35 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
     figures, name = reply.content["figures"], whom(reply.params)
     outcome = reply.params.get("outcome")
     trades = int(figures["trades"])
-    of_kind = f"{SIDES.get(str(outcome), '')}trade"
+    side = f"{reply.params['direction']} " if reply.params.get("direction") else ""
+    of_kind = f"{SIDES.get(str(outcome), '')}{side}trade"
     if not trades:
         yield reply.absent(f"a {of_kind} of {name}")
+        if side and BOUGHT.search(reply.question.casefold()):
+            yield reply.told(
+                f"So what is asked supposes a {side}trade of {name} that was not made.", Part.WHAT
+            )
         return
-    if reply.params.get("limit") == 1:  # the newest one alone was asked for
-        yield _newest(reply, f"{of_kind} of {name}", reply.content["episodes"][0], Part.WHAT)
+    limit, order = reply.params.get("limit"), reply.params.get("order")
+    if reply.content["groups"]:
+        yield from _grouped(reply, name)
+        return
+    if limit == 1 or order is not None:  # these alone were asked for
+        for number, seen in enumerate(reply.content["episodes"][: limit or MOST_TRADES], 1):
+            rank = "newest" if order is None else FIRST[order] if number == 1 else f"next {FIRST[order]}"
+            yield _seen(reply, f"{rank} {of_kind} of {name}", seen, Part.WHAT)
+        return
+    if limit is not None and limit <= MOST_LISTED:
+        for number, seen in enumerate(reply.content["episodes"], 1):
+            rank = "newest" if number == 1 else "next newest"
+            yield _seen(reply, f"{rank} {of_kind} of {name}", seen, Part.WHAT)
+    if LENGTH.search(reply.question.casefold()):
+        yield _length(reply, f"{of_kind}s of {name}", figures, Part.WHAT)
+    if side or reply.params.get("since"):
+        since = f" since {day_of(reply.params['since'])}" if reply.params.get("since") else ""
+        yield reply.told(f"{_opening(name)} made {counted(trades, of_kind)}{since}.", Part.WHAT)
+        mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
+        yield reply.told(f"On average they made {mean}, {total} in all.", Part.AMOUNT)
         return
     yield reply.known(_counted(name, outcome, figures), Part.WHAT)
     mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
@@ -42,7 +71,41 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
     if modes:
         told = ", ".join(f"{mode} {count}" for mode, count in modes)
         yield reply.known(f"Failure modes of losing trades of {name}: {told}.", Part.REASON)
-    yield from (_newest(reply, f"{of_kind} of {name}", seen) for seen in reply.content["episodes"][:1])
+    if limit is None:
+        for seen in reply.content["episodes"][:1]:
+            yield _seen(reply, f"newest {of_kind} of {name}", seen)
+
+
+def _length(reply: Reply, whose: str, figures: Mapping[str, float], part: Part) -> Statement:
+    median, mean = f"{figures['hold_p50']:g}", f"{figures['hold_mean']:.1f}"
+    return reply.told(f"The {whose} are held for {median} bars at the median, {mean} on average.", part)
+
+
+def _grouped(reply: Reply, name: str) -> Iterator[Statement]:
+    """Each group, the most R first; of holds the longest first, where a hold is asked for."""
+    groups, by = reply.content["groups"], reply.params["by"].replace("_", " ")
+    length = LENGTH.search(reply.question.casefold()) is not None
+    if length:
+        groups = sorted(groups, key=lambda one: -one["figures"]["hold_p50"])
+    elif len(groups) > 1:
+        first, last = groups[0], groups[-1]
+        yield reply.told(
+            f"Of {name} by {by}, {first['name']} made the most, {r_of(first['figures']['total_r'])} in all, "
+            f"and {last['name']} the least, {r_of(last['figures']['total_r'])}.",
+            Part.WHAT,
+            first["row"],
+            last["row"],
+        )
+    for one in groups[:MOST_GROUPS]:
+        figures = one["figures"]
+        if length:
+            yield _length(
+                replace(reply, content={"rows": [one["row"]]}), f"trades of {one['name']}", figures, Part.WHAT
+            )
+        else:
+            trades, mean = counted(int(figures["trades"]), "trade"), r_of(figures["mean_r"])
+            told = f"{one['name']}: {trades}, {mean} on average, {r_of(figures['total_r'])} in all."
+            yield reply.told(told, Part.AMOUNT, one["row"])
 
 
 def _counted(name: str, outcome: str | None, figures: Mapping[str, float]) -> str:
@@ -56,11 +119,11 @@ def _opening(name: str) -> str:
     return f"T{name[1:]}" if name.startswith("the run") else name
 
 
-def _newest(reply: Reply, of_kind: str, seen: Mapping[str, Any], part: Part = Part.REASON) -> Statement:
+def _seen(reply: Reply, of_kind: str, seen: Mapping[str, Any], part: Part = Part.REASON) -> Statement:
     mode = "" if seen["failure_mode"] is None else f", failure mode {seen['failure_mode']}"
     span = f"{day_of(seen['entered'])} to {day_of(seen['exited'])}"
     return reply.told(
-        f"The newest {of_kind} is {seen['symbol']} {seen['direction']}, {span}, {r_of(seen['r'])}, "
+        f"The {of_kind} is {seen['symbol']} {seen['direction']}, {span}, {r_of(seen['r'])}, "
         f"exit by {seen['exit_reason']}{mode}.",
         part,
         seen["row"],
@@ -122,6 +185,9 @@ def of_reports(reply: Reply) -> Iterator[Statement]:
     """The newest report, what it recommends, and what the judge made of it."""
     if not reply.content["reports"]:
         yield reply.absent("a report")
+    if MANY.search(reply.question.casefold()):
+        reports = counted(reply.content["total"], "report")
+        yield reply.told(f"As of {reply.day} there are {reports}.", Part.WHAT)
     for seen in reply.content["reports"][:1]:
         counted_n = counted(seen["n_episodes"], "resolved trade")
         told = f"Report {seen['report_id']} of {day_of(seen['known_at'])} looks at {counted_n}."

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from agents.answering.borne_out import stands_in
+from agents.answering.of_decisions import of_decisions
 from agents.answering.of_fills import of_fill
 from agents.answering.of_markets import of_plan, of_rule, of_runs, of_snapshots
 from agents.answering.of_playbooks import of_playbooks
@@ -20,6 +21,7 @@ TELLERS: dict[str, Callable[[Reply], Iterator[Statement]]] = {
     "market_snapshot": of_snapshots,
     "playbooks": of_playbooks,
     "episodes": of_episodes,
+    "decisions": of_decisions,
     "reports": of_reports,
     "gate_status": of_gate,
     "explain_fill": of_fill,
@@ -28,32 +30,33 @@ TELLERS: dict[str, Callable[[Reply], Iterator[Statement]]] = {
 }
 
 
-def rule_answer(calls: Sequence[EvidenceCall], newest: FactRow) -> tuple[Statement, ...]:
+def rule_answer(calls: Sequence[EvidenceCall], newest: FactRow, question: str = "") -> tuple[Statement, ...]:
     """What the replies say, what first: no sentence twice, and none whose figures its reply does not have.
 
     Args:
         calls: in the order of the plans.
         newest: the last row of the run that was read.
+        question: what it supposes is said to be false where the replies say so.
     """
     found, alone = dict[str, Statement](), len({call.method for call in calls}) == 1
     for call in calls:
-        for statement in _held(call, newest, alone=alone):
+        for statement in _held(call, Reply(call.params, call.reply.content or {}, newest, alone, question)):
             found.setdefault(statement.text, statement)
     return tuple(sorted(found.values(), key=lambda statement: statement.part))
 
 
-def _held(call: EvidenceCall, newest: FactRow, *, alone: bool) -> Iterable[Statement]:
-    told = _told(call, newest, alone=alone)
+def _held(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
+    told = _told(call, reply)
     return (one for one in told if not one.told or stands_in(one.text, call.reply.text, call.params))
 
 
-def _told(call: EvidenceCall, newest: FactRow, *, alone: bool) -> Iterable[Statement]:
+def _told(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
     content: dict[str, Any] | None = call.reply.content
     name = f"{call.client}.{call.method}"
     if content is None:
         text = f"{name} could not answer: {quoted(call.reply.text)}."
-        return [Statement(text, (newest,), Part.PROOF, told=True)]
+        return [Statement(text, (reply.newest,), Part.PROOF, told=True)]
     if call.client == OWN and call.method in TELLERS:
-        return TELLERS[call.method](Reply(call.params, content, newest, alone))
+        return TELLERS[call.method](reply)
     text = f"{name} answered {quoted(json.dumps(content, ensure_ascii=False))}."
     return [Statement(text, (FactRow(seq=None, kind=name),), Part.AMOUNT, told=True)]

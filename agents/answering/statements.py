@@ -44,6 +44,7 @@ class Reply:
         params: its arguments.
         content: its document.
         newest: the row up to which the run was read.
+        question: what was asked.
         alone: whether no other tool was asked, so that all of the document is wanted.
     """
 
@@ -51,6 +52,7 @@ class Reply:
     content: Mapping[str, Any]
     newest: FactRow
     alone: bool = True
+    question: str = ""
 
     @property
     def rows(self) -> tuple[FactRow, ...]:

@@ -5,6 +5,7 @@ A filter that no tool takes is asked back, too: an answer about more than was as
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -28,6 +29,7 @@ LONGEST_NAME = 40
 SPAN_ANSWER = (
     "Evidence is as of one moment, not of a span: name a day, such as 2004-06-30, or the last trades."
 )
+SINCE_TAKERS = frozenset({"episodes", "decisions", "explain_fill"})
 Calls = list[tuple[str, dict[str, Any]]]
 
 
@@ -46,6 +48,8 @@ def asked_calls(reading: Reading, context: Mapping[str, Any]) -> tuple[Intent, C
     intent, calls = next(_kinds(reading), (None, []))
     if intent is None:
         raise NotUnderstood(CAN_ASK)
+    if reading.since is not None and any(method not in SINCE_TAKERS for method, _ in calls):
+        raise NotUnderstood(SPAN_ANSWER)
     return ("context" if calls and (is_context or "turn" in reading.earlier) else intent), calls
 
 
@@ -68,13 +72,13 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
         raise NotUnderstood(SPAN_ANSWER)
     if (part.topics & {"trades", "gate"} or part.playbooks) and part.has_half_regime:
         raise NotUnderstood("Name a regime with both halves, trend and volatility, such as up/low.")
-    if part.is_directed and "check" not in part.topics:
-        raise NotUnderstood("Trades are not chosen by direction: name a playbook, a symbol or a regime.")
     if part.is_by_exit and "trades" in part.topics and "why" not in part.topics:
         raise NotUnderstood("Trades are not chosen by how they ended: name a playbook, a symbol or a regime.")
     if part.asks_advice and not part.playbooks:
         raise NotUnderstood(f"I tell what was, not what to do. {CAN_ASK}")
-    if len(part.names.strange) > part.cues + len(part.symbols) + len(part.playbooks) + len(part.ids):
+    if len(part.names.strange) > part.cues + part.rows.known + len(part.symbols) + len(part.playbooks) + len(
+        part.ids
+    ):
         raise NotUnderstood(CAN_ASK)
 
 
@@ -85,9 +89,17 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
         NotUnderstood: it names a later time.
     """
     known_at = context.get("known_at")
-    if part.at is None or known_at is None:
+    if known_at is None:
         return part
     known = ns_to_datetime(known_at).isoformat() if isinstance(known_at, int) else str(known_at)
+    if part.rows.today and part.since is None and part.at is None:
+        day = datetime.fromisoformat(known) - timedelta(microseconds=1)  # midnight ends a day
+        is_of_trades = "trades" in part.topics or part.rows.not_traded
+        return replace(part, since=str(day.date())) if is_of_trades else part
+    if part.since is not None and part.since > known[:10]:
+        raise NotUnderstood(f"Nothing is known after {known}: name an earlier time.")
+    if part.at is None:
+        return part
     if part.at[:10] < known[:10]:
         return part
     if part.at[:10] > known[:10]:
@@ -143,9 +155,17 @@ def _kinds(reading: Reading) -> Iterator[tuple[Intent, Calls]]:
         yield _by_id(reading)
     if reading.asks_of_plan:
         yield "playbook", _check(reading)
-    if reading.asks_why_of_fill:
+    if reading.asks_why_of_fill and not reading.rows.not_traded:
         yield "fill", [("episodes", {**one, "limit": 1}) for one in _filters(reading)]
-    if {"why", "against"} & topics and reading.playbooks:
+    rows = reading.rows
+    if rows.not_traded or rows.policies:
+        yield "episodes", _decisions(reading)
+    if rows.asks_of_a_playbook:
+        books = reading.playbooks or (None,)
+        yield "playbook", [("playbooks", _with(playbook_id=book, at=reading.at)) for book in books]
+    if rows.asks_of_trades and rows.by is not None:
+        yield "episodes", [("episodes", one) for one in _filters(reading)]
+    if {"why", "against"} & topics and reading.playbooks and rows.order is None:
         yield "chain", _case(reading)
     if "report" in topics:
         found = [("reports", _with(at=reading.at, limit=1 if reading.is_one else reading.limit))]
@@ -213,10 +233,20 @@ def _about(reading: Reading) -> Calls:
     return calls
 
 
+def _decisions(reading: Reading) -> Calls:
+    """What was decided of each name; of one day where a day is named."""
+    since = reading.since or (reading.at and reading.at[:10])
+    return [
+        ("decisions", _with(playbook_id=book, symbol=symbol, since=since, at=reading.at))
+        for book, symbol in product(reading.playbooks or (None,), reading.symbols or (None,))
+    ]
+
+
 def _filters(reading: Reading) -> list[dict[str, Any]]:
     names = product(reading.playbooks or (None,), reading.symbols or (None,), reading.regimes or (None,))
-    limit = 1 if reading.is_one else reading.limit
-    rest = _with(outcome=reading.outcome, at=reading.at, limit=limit)
+    rows, limit = reading.rows, reading.limit or (1 if reading.is_one else None)
+    rest = _with(outcome=reading.outcome, direction=rows.direction, since=reading.since, at=reading.at)
+    rest |= _with(by=rows.by) if rows.asks_of_trades and rows.by else _with(order=rows.order, limit=limit)
     return [
         {**_with(playbook_id=book, symbol=symbol, regime=regime), **rest} for book, symbol, regime in names
     ]

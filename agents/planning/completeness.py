@@ -20,9 +20,9 @@ def missing(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> tuple[
     """
     parts, made = parts_of(question), {call.method for call in calls}
     found = [f"{call.id} {call.client}.{call.method} failed" for call in _failed(calls)]
-    if "market_snapshot" not in made and any(map(_asks_market, parts)):
+    if not made & {"market_snapshot", "decisions"} and any(map(_asks_market, parts)):
         found.append("no look at the market")
-    if not made & {"episodes", "gate_status"} and any(map(_asks_playbook, parts)):
+    if not made & {"episodes", "gate_status", "decisions"} and any(map(_asks_playbook, parts)):
         found.append("no episodes and no gate of the playbook")
     found += [f"{name} {value} not followed" for name, value in to_follow(parts, calls)]
     return tuple(found)
@@ -54,7 +54,7 @@ def to_follow(parts: Iterable[Reading], calls: Sequence[EvidenceCall]) -> list[t
     followed = {(name, str(value)) for call in calls for name, value in call.params.items()}
     found: list[tuple[str, str]] = []
     for part in parts:
-        if part.asks_why_of_fill and not _have(followed, "fill_id"):
+        if part.asks_why_of_fill and not part.rows.not_traded and not _have(followed, "fill_id"):
             found += _brought(calls, "episodes", "fill_id", 1 if part.is_one else MOST_FOLLOWED)
         if "report" in part.topics and part.is_whole and not part.ids and not _have(followed, "report_id"):
             found += _brought(calls, "reports", "report_id", 1 if part.is_one else MOST_FOLLOWED)

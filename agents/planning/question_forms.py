@@ -16,22 +16,27 @@ HALF_REGIME = re.compile(
 )
 HOUR = re.compile(r"[T ,]+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(?:Z|UTC)?", re.IGNORECASE)
 BEFORE = re.compile(r"\b(?:before|prior to)\s*$", re.IGNORECASE)
+SINCE = re.compile(r"\b(?:since|after)\s*$", re.IGNORECASE)
 AFTER = re.compile(r"\b(?:after|since|from|between)\s*$", re.IGNORECASE)
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 INNER_POINT = re.compile(r"(?<=\w)\.(?=\w)")  # as in BRK.B: it ends no sentence
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_'/.-]*")
+SUPERLATIVES = "best|worst|biggest|largest|greatest|costliest|smallest|longest|shortest|most|least"
 LIMITS = (
     re.compile(r"\b(?:last|latest|newest|recent|past|previous|top)\s+(\w+)\b"),
     re.compile(r"\b(\w+)\s+(?:most\s+)?(?:recent|latest|newest|last)\b"),
+    re.compile(rf"\b(\w+)\s+(?:{SUPERLATIVES})\b"),
+    re.compile(rf"\b(?:{SUPERLATIVES})\s+(\w+)\b"),
 )
 ONE = re.compile(
     r"\b(?:last|latest|newest|most recent|previous)\s+(?:\S+\s+){0,3}?"
-    r"(?:trade|fill|exit|entry|episode|order|report|verdict|review|reflection|loss|loser|win|winner|stop|position)\b"
+    r"(?:trade|fill|exit|entry|episode|order|report|verdict|review|reflection|loss|loser|win|winner|stop|position|long|short)\b"
+)
+# "the worst trade" is one, "the worst trades" are some.
+SOME = re.compile(
+    r"\b(?:trades|fills|exits|entries|episodes|losses|losers|wins|winners|gains|positions|ones|longs|shorts)\b"
 )
 DIRECTION = re.compile(r"(?<!how )\b(long|short)\b")
-DIRECTED = re.compile(
-    r"\b(?:long|short)\s+(?:trades?|episodes?|positions?|side|entries|exits|ones)\b|\b(?:longs|shorts)\b"
-)
 EARLIER = re.compile(
     r"\b(?:that|this|the same)\s+(symbol|ticker|stock|instrument|playbook|strategy|fill|trade|exit|loss)\b"
 )
@@ -55,8 +60,8 @@ SHOULD = re.compile(r"\bshould (?:i|we)\b")
 BOOKS = re.compile(r"\b(?:playbooks?|strategy|strategies)\b")
 RANKED = re.compile(r"\b(?:best|worst|most|least|better|compare)\b")
 OPENS = (
-    r"what|how|why|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do|explain|would|should"
-    r"|has|have|can"
+    r"what|how(?! come\b)|why(?!\W*$)|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do"
+    r"|explain|would|should|has|have|can"
 )
 PART = re.compile(
     rf"(?:,\s*(?:and|also|then)?|\b(?:and|then|also|plus)\b)\s+(?=(?:(?:also|then)\s+)?(?:{OPENS})\b)",

@@ -4,6 +4,7 @@ By rules over their words, whatever the case and with the commoner misspellings.
 not have is said to be unknown, never replaced. A part that gives an order is no question.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +15,6 @@ from agents.planning.question_forms import (
     BEFORE,
     BOOKS,
     BY_EXIT,
-    DIRECTED,
     DIRECTION,
     EARLIER,
     EARLIER_KINDS,
@@ -31,6 +31,8 @@ from agents.planning.question_forms import (
     RATE,
     REGIME,
     SHOULD,
+    SINCE,
+    SOME,
     WORD,
     YEAR,
 )
@@ -49,6 +51,7 @@ from agents.planning.question_words import (
     WON,
     topic_word,
 )
+from agents.planning.row_questions import RowQuestion, row_question
 from schemas.canonical import ns_to_datetime
 from services.evidence.tool_arguments import MOST_ITEMS
 from services.ports import EvidenceQuestion
@@ -59,6 +62,8 @@ from services.text.dates import places_of_days
 SECOND_NS = 1_000_000_000
 # Words of a market that are as much words of a trade, and of what a playbook is that are also a market's.
 OF_A_TRADE = TOPICS["market"] & words_of("hold holding trading position positions")
+WHETHER = re.compile(r"^(?:and )?(?:was|were|is|did|has)\b")  # the outcome is what is asked
+NOT_SOME = re.compile(rf"^(?!.*{SOME.pattern})")
 OF_BOTH = TOPICS["definition"] & words_of("state states history change changes changed work works active")
 
 
@@ -68,6 +73,8 @@ class Reading:
 
     Attributes:
         at: moment, ISO; a day stands for its end, since what happened on it is meant.
+        since: the first moment that is meant, ISO, where it names one.
+        rows: what it wants of the rows that are found.
         is_span: whether it names a stretch of time.
         is_one: whether it speaks of the last one of something.
         earlier: kinds of things that an earlier turn is to name.
@@ -82,6 +89,8 @@ class Reading:
     has_half_regime: bool = False
     ids: tuple[str, ...] = ()
     at: str | None = None
+    since: str | None = None
+    rows: RowQuestion = RowQuestion()
     is_span: bool = False
     outcome: Literal["won", "lost"] | None = None
     limit: int | None = None
@@ -90,7 +99,6 @@ class Reading:
     is_vague: bool = False
     is_guessed: bool = False
     is_order: bool = False
-    is_directed: bool = False
     asks_advice: bool = False
     is_by_exit: bool = False
     direction: str | None = None
@@ -153,9 +161,16 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
     found: list[Reading] = []
     for text in texts or [question.text]:
         reading = read_part(text, question.context)
-        found.append(_named_by(found[-1], reading) if found else reading)
+        if not (found and _is_of_the_same(found[-1], reading)):
+            found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
     return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
+
+
+def _is_of_the_same(before: Reading, reading: Reading) -> bool:
+    """Whether it asks no more of the one thing that the part before it names."""
+    said = reading.outcome or reading.rows.order or reading.names.strange
+    return before.is_one and "it" in reading.earlier and reading.topics <= {"trades"} and not said
 
 
 def _named_by(before: Reading, reading: Reading) -> Reading:
@@ -169,7 +184,7 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     """What a text names among the symbols and playbooks of `context`."""
     plain = text.replace("\u2019", "'")
     ids = tuple(dict.fromkeys(found.lower() for found in ID.findall(plain)))
-    at, is_span, rest = _moment(ID.sub(" ", plain))
+    at, since, is_span, rest = _moment(ID.sub(" ", plain))
     regimes = tuple(dict.fromkeys("/".join(found).lower() for found in REGIME.findall(rest)))
     rest = _without_phrases(REGIME.sub(" ", rest))
     words = [word.strip("'./-") for word in WORD.findall(rest)]
@@ -179,8 +194,12 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     cues = {word: cue for word in lower if word in left and (cue := topic_word(word.removesuffix("'s")))}
     found, flat = frozenset(cues.values()), " ".join(lower)
     topics = frozenset(topic for topic, some in TOPICS.items() if found & some)
-    one = ONE.search(" ".join(cues.get(word, word) for word in lower)) is not None
+    spelled = " ".join(cues.get(word, word) for word in lower)
+    rows = row_question(flat, spelled, has_playbook=bool(names.playbooks or IT & set(lower)))
+    one = (ONE if rows.order is None else NOT_SOME).search(spelled) is not None
     topics = _meant(topics, found, names, one=one) | _implied(flat, topics, names)
+    topics = _of_rows(topics, rows, one=one)
+    is_asked = one and WHETHER.search(flat) is not None
     return Reading(
         text=text,
         names=names,
@@ -190,15 +209,16 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         has_half_regime=HALF_REGIME.search(rest) is not None,
         ids=ids,
         at=at,
-        is_span=is_span or bool(SPANS & set(lower)) or _is_relative(lower),
-        outcome=None if RATE.search(rest.casefold()) else _outcome(found),
-        limit=_limit(flat),
+        since=since,
+        rows=rows,
+        is_span=is_span or (since is None and bool(SPANS & set(lower))) or _is_relative(lower),
+        outcome=None if RATE.search(rest.casefold()) or rows.by or is_asked else _outcome(found),
+        limit=_limit(spelled),
         is_one=one,
         is_whole=bool(WANTED_WHOLE & set(lower)),
         is_vague=bool(VAGUE & set(lower)),
         is_guessed=names.is_guessed or any(word.removesuffix("'s") != cue for word, cue in cues.items()),
         is_order=_is_order(lower),
-        is_directed=DIRECTED.search(flat) is not None,
         asks_advice=SHOULD.search(flat) is not None,
         direction=next(iter(DIRECTION.findall(flat)), None),
         is_by_exit=BY_EXIT.search(flat) is not None,
@@ -223,6 +243,17 @@ def _meant(
     return topics
 
 
+def _of_rows(topics: frozenset[str], rows: RowQuestion, *, one: bool) -> frozenset[str]:
+    """The topics with those that a ranking, a count, a side or a state of a playbook means."""
+    if rows.asks_of_a_playbook and not rows.not_traded:
+        return topics - {"trades", "market", "against", "fill", "gate"} | {"definition"}
+    if "why" in topics and rows.direction and not rows.by:
+        return topics - {"market", "books"} | {"fill"}
+    if rows.asks_of_trades or (one and rows.direction):
+        return topics - {"market", "books"} | {"trades"}
+    return topics
+
+
 def _implied(text: str, topics: frozenset[str], names: QuestionNames) -> frozenset[str]:
     """Topics that no single word names."""
     found = set()
@@ -244,22 +275,28 @@ def _without_phrases(text: str) -> str:
     return text
 
 
-def _moment(text: str) -> tuple[str | None, bool, str]:
-    """The moment that a text names, whether it names a span, and the text without it."""
+def _moment(text: str) -> tuple[str | None, str | None, bool, str]:
+    """The last and the first moment that a text names, whether it names another span, and the rest."""
     places = sorted(places_of_days(text))
     if not places:
-        return None, bool(YEAR.search(text)), text
+        return None, None, bool(YEAR.search(text)), text
     (start, end), first, following = places[0]
     hour = HOUR.match(text, end)
     rest = text[:start] + " " + text[hour.end() if hour else end :]
     if len(places) > 1 or AFTER.search(text[:start]):
-        return None, True, rest
+        if len(places) == 1 and hour is None and SINCE.search(text[:start]):
+            return None, _text_of(first)[:10], False, f"{SINCE.sub(' ', text[:start])} {text[end:]}"
+        return None, None, True, rest
     if hour is not None:
         hours, minutes, seconds = (int(part or 0) for part in hour.groups())
         at = first + ((hours * 60 + minutes) * 60 + seconds) * SECOND_NS
     else:
         at = (first if BEFORE.search(text[:start]) else following) - SECOND_NS
-    return ns_to_datetime(at).strftime("%Y-%m-%dT%H:%M:%SZ"), False, rest
+    return _text_of(at), None, False, rest
+
+
+def _text_of(at: int) -> str:
+    return ns_to_datetime(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_relative(words: Sequence[str]) -> bool:

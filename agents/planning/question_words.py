@@ -24,6 +24,7 @@ NUMBERS = {
         ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1
     )
 }
+ENDING = re.compile(r"\w+'(?:ve|re|ll|d|s|m)")
 FUZZY_FROM = 5
 FUZZY = 0.56
 _SPEAKING = frozenset().union(*TOPICS.values(), WON, LOST)
@@ -44,4 +45,5 @@ def topic_word(word: str) -> str | None:
 
 def is_plain(word: str) -> bool:
     """Whether a word names nothing that could be looked up."""
-    return word in _NAMING_NOTHING or word.removesuffix("s") in SPAN_NOUNS
+    whole = word.removesuffix("s") in SPAN_NOUNS or word in _NAMING_NOTHING
+    return whole or ("'" in word and ENDING.fullmatch(word) is not None and is_plain(word.split("'")[0]))

@@ -31,6 +31,7 @@ RunName = Annotated[Name, Field(description="run id, a unique prefix of one, or 
 At = Annotated[
     Moment | None, Field(description="as of this time, ISO, UTC; left out: as of what the server knows")
 ]
+Since = Annotated[Moment | None, Field(description="nothing that was known before this time, ISO, UTC")]
 Playbook = Annotated[Name | None, Field(description="id of a playbook")]
 Symbol = Annotated[Name | None, Field(description="symbol")]
 Regime = Annotated[Name | None, Field(description="trend/volatility, such as up/low")]
@@ -75,9 +76,24 @@ class EpisodeArguments(PlaybookArguments):
 
     symbol: Symbol = None
     regime: Regime = None
+    direction: Direction | None = None
+    since: Since = None
     outcome: Literal["won", "lost"] | None = Field(
         default=None, description="by what they earned after costs"
     )
+    order: Literal["best", "worst", "longest", "shortest"] | None = Field(
+        default=None, description="by R or by bars held; left out: newest first"
+    )
+    by: Literal["playbook", "symbol", "regime", "direction", "outcome", "exit_reason"] | None = Field(
+        default=None, description="figures of each of these, too, the one with the most R first"
+    )
+
+
+class DecisionArguments(PlaybookArguments):
+    """What a run decided, of one symbol or playbook, or of all."""
+
+    symbol: Symbol = None
+    since: Since = None
 
 
 class ReportArguments(RunArguments):

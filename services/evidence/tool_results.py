@@ -38,6 +38,7 @@ class RunSeen(Contract):
 class RunListResult(ToolResult):
     """Newest first."""
 
+    total: int = Field(description="runs that may be asked about, not of the page alone")
     runs: tuple[RunSeen, ...]
 
 
@@ -96,12 +97,42 @@ class EpisodeSeen(Contract):
     row: FactRow
 
 
+class GroupSeen(Contract):
+    """The trades that have one thing in common; `row` is of the newest."""
+
+    name: str
+    figures: dict[str, float]
+    row: FactRow
+
+
 class EpisodeResult(ToolResult):
-    """Newest first; `figures` and `failure_modes` are of all that match, not of the page alone."""
+    """In the order that was asked for; figures, modes and groups are of all that match, not of the page."""
 
     figures: dict[str, float] = Field(description="answers of the fact catalogue on all that match")
     failure_modes: dict[str, int]
+    groups: tuple[GroupSeen, ...] = ()
     episodes: tuple[EpisodeSeen, ...]
+
+
+class ReasonSeen(Contract):
+    """Why something that might have become a trade did not; `row` is of the newest time."""
+
+    what: str
+    reason: str
+    count: int
+    newest: str
+    row: FactRow
+
+
+class DecisionResult(ToolResult):
+    """How far decisions came, and what stopped the others, the commonest reason first."""
+
+    evaluations: int = Field(description="bars at which a policy was thought of")
+    policies_frozen: int
+    theses_armed: int
+    entries: int
+    newest_entry: FactRow | None
+    reasons: tuple[ReasonSeen, ...]
 
 
 class ReportSeen(Contract):
@@ -121,6 +152,7 @@ class ReportSeen(Contract):
 class ReportResult(ToolResult):
     """Newest first."""
 
+    total: int = Field(description="reports of the run, not of the page alone")
     reports: tuple[ReportSeen, ...]
 
 

@@ -72,6 +72,12 @@ TOOLS = {
             told.EpisodeResult,
         ),
         EvidenceTool(
+            "decisions",
+            "Why no trade was taken: policies, entries, and what stopped others, counted by reason.",
+            asked.DecisionArguments,
+            told.DecisionResult,
+        ),
+        EvidenceTool(
             "reports",
             "Reports of the slow reflection with the judge's verdicts; one of them in full.",
             asked.ReportArguments,

@@ -71,6 +71,7 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
         known_at=view.moment,
         rows=tuple(rows),
         next_cursor=cursor,
+        total=len(found),
         reports=tuple(_report(event, view.past_runs[_id(event)], full=full) for event in page),
     )
 

@@ -1,17 +1,18 @@
 """What the market and the trades of a run were: snapshots of symbols, resolved trades, reasons of a fill."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from schemas.episode import Episode
 from schemas.regime import RegimeLabels
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
-from services.evidence.catalogue import CATALOGUE
+from services.evidence.catalogue import CATALOGUE, lost, won
 from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
-from services.evidence.selection import chosen_of
+from services.evidence.selection import ORDERS, chosen_of
 from services.evidence.tools import demand_known, page_of, the_one
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
@@ -33,7 +34,12 @@ FIGURES = (
     "pnl",
     "fees",
     "profit_factor",
+    "hold_mean",
 )
+COMMON: dict[str, Callable[[Episode], str]] = {
+    "playbook": lambda trade: trade.playbook_id,
+    "outcome": lambda trade: "won" if won(trade) else "lost" if lost(trade) else "even",
+}
 
 
 def market_snapshot(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotResult:
@@ -82,9 +88,12 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
         symbol=arguments.symbol,
         regime=arguments.regime,
         outcome=arguments.outcome,
+        direction=arguments.direction,
+        period=None if arguments.since is None else (arguments.since, view.known_at + 1),
+        basis="exit",
     )
     matching = chosen_of(view.episodes, subject)
-    page, cursor = page_of(matching, arguments, _place, newest_first=True)
+    page, cursor = _page(matching, arguments)
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     trades = [known.episode for known in matching]
     modes = Counter(str(trade.failure_mode) for trade in trades if trade.failure_mode is not None)
@@ -95,8 +104,36 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
         next_cursor=cursor,
         figures=_figures(trades),
         failure_modes=dict(sorted(modes.items())),
+        groups=_groups(matching, arguments.by),
         episodes=seen,
     )
+
+
+def _page(
+    matching: list[KnownEpisode], arguments: asked.EpisodeArguments
+) -> tuple[list[KnownEpisode], str | None]:
+    """A page by time, or of the trades that have most of what the order names; of equal ones the newest."""
+    if arguments.order is None:
+        return page_of(matching, arguments, _place, newest_first=True)
+    rank = ORDERS[arguments.order]
+    ranked = sorted(matching, key=lambda known: (-rank(known.episode), -_place(known)))
+    page, cursor = page_of(list(enumerate(ranked)), arguments, lambda item: item[0])
+    return [known for _, known in page], cursor
+
+
+def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSeen, ...]:
+    """Figures of the trades by what they have in common, the most R first."""
+    if by is None:
+        return ()
+    common = COMMON.get(by) or attrgetter(by)
+    found: dict[str, list[KnownEpisode]] = {}
+    for known in matching:
+        found.setdefault(str(common(known.episode)), []).append(known)
+    groups = [
+        told.GroupSeen(name=name, figures=_figures([one.episode for one in some]), row=some[-1].row)
+        for name, some in found.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: (-group.figures["total_r"], group.name)))
 
 
 def _place(known: KnownEpisode) -> int:

@@ -119,6 +119,8 @@ class PlaybookHistory:
             "since": one.latest.since,
             "expires_at": one.expires_at,
             "trial": one.trial,
+            "banned": sorted(_banned(one.definition)),
+            "ever_banned": any(_banned(version.definition) for _, version in one.transitions),
             "parent": None if parent is None else parent.definition.version,
             "changes": [change.payload() for change in differs],
             "report_id": one.first.report_id,
@@ -187,6 +189,11 @@ def _damage_of(row: JournalRow) -> Iterator[None]:
             f"row {row.seq} of the journal is damaged, it holds no {row.kind}: `thinktwice verify` says what "
             "was changed, `thinktwice db restore` gets a backup back"
         ) from error
+
+
+def _banned(definition: PlaybookDefinition) -> set[str]:
+    """Regimes in which a side may not be traded any more."""
+    return {cell for rules in definition.eligibility.values() for cell in rules.banned}
 
 
 def _transition(at: int, version: PlaybookVersion) -> dict[str, Any]:

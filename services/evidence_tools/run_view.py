@@ -1,7 +1,7 @@
 """A run as of one moment: its rows up to there, and what several tools make of them, each made once."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class RunView:
             self.episodes.extend(_known(event) for event in new if event.row.kind == "episode")
         if "history" in made:
             self.history.take(new)
-        for name in ("playbook_ids", "_exits", "newest_snapshots", "past_runs"):
+        for name in ("playbook_ids", "_exits", "newest_snapshots", "past_runs", "_proposed"):
             made.pop(name, None)
 
     @cached_property
@@ -94,6 +94,22 @@ class RunView:
     def newest_snapshots(self) -> dict[str | None, Event]:
         """The newest evaluation of each symbol."""
         return {event.row.symbol: event for event in self.index.of_kind("policy_snapshot")}
+
+    @cached_property
+    def _proposed(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for event in self.index.of_kind("policy_proposal"):
+            plan = event.payload["proposal"]
+            if plan is not None:
+                found.setdefault(event.payload["snapshot_hash"], set()).add(plan["playbook_id"])
+        return found
+
+    def playbooks_of(self, event: Event) -> Collection[str]:
+        """Those that a row names, or that were proposed at its snapshot."""
+        told = event.payload.get("policy", event.payload)
+        if "playbook_id" in told:
+            return (told["playbook_id"],)
+        return self._proposed.get(told.get("snapshot_hash", ""), ())
 
     @cached_property
     def past_runs(self) -> dict[str, PastRun]:

@@ -5,7 +5,7 @@ a risk are the action contract's, which says its refusal once, with its code.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -18,12 +18,14 @@ from schemas.vocabulary import Trend, VolatilityBand
 from services.model_calls.quoting import visible
 from services.model_calls.reply_text import shown
 from services.plans.drafting import Proposed
+from services.playbooks.measures import eligible_cells
 from services.slow_loop.action_contract import lowers_exposure
 
 FORMS = (
     "ban|allow PLAYBOOK in TREND/VOLATILITY [long|short]",
     "set PARAMETER of PLAYBOOK to VALUE",
     "set the risk of PLAYBOOK to X %",
+    "retire PLAYBOOK",
     "roll back PLAYBOOK",
     "replan",
 )
@@ -98,7 +100,7 @@ def read_text(
             actions[-1] = Proposed(actions[-1].action, checkpoint=True)
             continue
         because = visible(" ".join((reason or said).split()))[:LONGEST_REASON]
-        actions.append(Proposed(_action(_Statement(said, because, definitions, judge))))
+        actions += map(Proposed, _actions(_Statement(said, because, definitions, judge)))
     if actions and actions[-1].checkpoint:
         raise ConfigError("nothing stands behind the last checkpoint: put it between two actions")
     if len(actions) > MOST_ACTIONS:
@@ -112,7 +114,9 @@ def has_form(text: str) -> bool:
         said = [piece for piece in _statements(text) if piece.casefold() not in CHECKPOINTS]
     except ConfigError:
         return False
-    return bool(said) and all(any(form.fullmatch(piece) for form, _ in READERS) for piece in said)
+    return bool(said) and all(
+        any(form.fullmatch(piece) for form in (RETIRE, *(form for form, _ in READERS))) for piece in said
+    )
 
 
 def check_characters(text: str) -> str:
@@ -141,11 +145,14 @@ def _statements(text: str) -> list[str]:
     return said
 
 
-def _action(statement: _Statement) -> JudgeAction | RollbackAction:
+def _actions(statement: _Statement) -> Sequence[JudgeAction | RollbackAction]:
+    found = RETIRE.fullmatch(statement.said)
+    if found is not None:
+        return _retirement(found, statement)
     for form, build in READERS:
         found = form.fullmatch(statement.said)
         if found is not None:
-            return build(found, statement)
+            return (build(found, statement),)
     raise UnreadableText(f"{shown(statement.said, SHOWN)} has no form: give {_forms()}")
 
 
@@ -178,6 +185,29 @@ def _eligibility(found: re.Match[str], statement: _Statement) -> JudgeAction:
         eligible=is_allowed,
         life_blocks=statement.judge.shadow_life_blocks if is_allowed else statement.judge.action_life_blocks,
     )
+
+
+def _retirement(found: re.Match[str], statement: _Statement) -> Sequence[JudgeAction]:
+    """A ban in every regime where the playbook may trade still: no more of it is ever proposed.
+
+    Raises:
+        ConfigError: it is banned everywhere already.
+    """
+    playbook = statement.playbook(found)
+    cells = eligible_cells(playbook)
+    if not cells:
+        raise statement.fault(f"{playbook.id!r} is banned in every regime already")
+    return [
+        _judged(
+            statement,
+            kind="set_eligibility",
+            playbook_id=playbook.id,
+            regime=cell,
+            eligible=False,
+            life_blocks=statement.judge.action_life_blocks,
+        )
+        for cell in cells
+    ]
 
 
 def _risk(found: re.Match[str], statement: _Statement) -> JudgeAction:
@@ -217,10 +247,14 @@ def _form(expression: str) -> re.Pattern[str]:
     return re.compile(expression.replace(" ", r"\s+"), re.IGNORECASE)
 
 
+STOP = r"(?:disable|suspend|pause|deactivate|(?:stop|quit) (?:trading|using)|(?:switch|turn) off)"
+RETIRE = _form(
+    rf"(?:retire|{STOP}) (?:the )?(?:playbook |strategy )?{PLAYBOOK}(?: (?:everywhere|altogether))?"
+)
 READERS: tuple[
     tuple[re.Pattern[str], Callable[[re.Match[str], _Statement], JudgeAction | RollbackAction]], ...
 ] = (
-    (_form(rf"(?P<verb>ban|allow) {PLAYBOOK} in {CELL}(?: (?P<direction>long|short))?"), _eligibility),
+    (_form(rf"(?P<verb>ban|{STOP}|allow) {PLAYBOOK} in {CELL}(?: (?P<direction>long|short))?"), _eligibility),
     (_form(rf"set (?:the )?risk of {PLAYBOOK} to (?P<value>.+)"), _risk),
     (_form(rf"set (?:the )?{NAME.format('parameter')} of {PLAYBOOK} to {VALUE}"), _parameter),
     (_form(rf"roll(?: |-|)back {PLAYBOOK}"), _rollback),

@@ -109,7 +109,7 @@ async def ask(
         if found.status != "gathered":
             return Answer(document_of(told, found, usage=asking.usage))
         facts = facts_of(view, asked.run, ended=asked.at is None)
-        said = rule_answer(found.calls, row_of(view.index.events[-1]))
+        said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
         statements, false = believed(said, facts)
         lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)

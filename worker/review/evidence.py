@@ -7,7 +7,7 @@ from agents.tool_hosts.in_process import Handler, InProcessTools
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import page_of
-from services.evidence_tools import lesson_answers, market_answers
+from services.evidence_tools import decision_answers, lesson_answers, market_answers
 from services.evidence_tools.run_view import RunView, iso
 from services.ports import ToolProgress
 from worker.review.rule_trial import NoteTrial, RuleTrials
@@ -20,6 +20,7 @@ Answer = Callable[[RunView, Any], told.ToolResult]
 OF_A_RUN: Mapping[str, Answer] = {
     "market_snapshot": market_answers.market_snapshot,
     "episodes": market_answers.episodes,
+    "decisions": decision_answers.decisions,
     "explain_fill": market_answers.explain_fill,
     "playbooks": lesson_answers.playbooks,
     "reports": lesson_answers.reports,
@@ -71,6 +72,7 @@ def _runs(
     return told.RunListResult(
         known_at=None if clock is None else iso(clock),
         next_cursor=cursor,
+        total=len(records),
         runs=tuple(_run(record, whole=clock is None) for record in page),
     )
 

@@ -16,12 +16,13 @@ Called = tuple[str, tuple[tuple[str, Any], ...]]
 
 @dataclass(frozen=True)
 class LabelledQuestion:
-    """A question of a kind, what earlier turns were about, and the calls that it expects."""
+    """A question of a kind, what earlier turns were about, and the calls that it expects, or a plan."""
 
     kind: str
     text: str
     recent: Mapping[str, str]
     calls: tuple[Called, ...]
+    is_change: bool = False
 
 
 def labelled(name: str, ids: Mapping[str, str]) -> Iterator[LabelledQuestion]:
@@ -36,7 +37,7 @@ def labelled(name: str, ids: Mapping[str, str]) -> Iterator[LabelledQuestion]:
         elif line and not line.startswith("#"):
             text, _, calls = line.partition(" => ")
             expected = tuple(_called(*found) for found in CALL.findall(calls))
-            yield LabelledQuestion(kind, text, recent, expected)
+            yield LabelledQuestion(kind, text, recent, expected, calls == "plan")
 
 
 def _called(method: str, listed: str) -> Called:

@@ -44,7 +44,6 @@ def calls(plan):
         ("trades from 2004-01-01 to 2004-06-30", "not of a span"),
         ("price of IBM on 2030-01-01", "Nothing is known after 2006-12-29"),
         ("how did mean_reversion do in high volatility?", "both halves"),
-        ("How did our short trades do?", "not chosen by direction"),
         ("show trades that exited by time stop", "not chosen by how they ended"),
         ("should we buy IBM?", "not what to do"),
         ("Buy 100 IBM now", "change nothing"),
@@ -179,7 +178,7 @@ BOTH = {"symbol": "MSFT", "playbook_id": "trend_pullback"}
         ("trend_pullback on MSFT", [("market_snapshot", {"symbol": "MSFT"}), ("episodes", BOTH)]),
         ("What happened to the last MSFT position?", [("episodes", {"symbol": "MSFT", "limit": 1})]),
         ("What is the state of the market?", [("market_snapshot", {})]),
-        ("Which setups made the most money?", [("playbooks", {}), ("gate_status", {})]),
+        ("Which setups made the most money?", [("episodes", {"by": "playbook"})]),
         ("list the playbooks", [("playbooks", {})]),
         ("Which runs are there?", [("list_runs", {})]),
         (
