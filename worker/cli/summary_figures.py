@@ -15,11 +15,9 @@ MORE_GROUPS = GROUPS | {"by_regime": "By regime"}
 COLUMNS = ("trades", "won\n%", "mean\nR", "total\nR", "profit\nfactor", "hold\nbars")
 
 
-def table_of(title: str, rows: Rows) -> Table:
+def table_of(rows: Rows) -> Table:
     """Names and what is said of each, without a frame."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
-    )
+    table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
@@ -45,18 +43,16 @@ def performance_parts(document: Document, *, full: bool = False) -> Iterable[tup
     yield "Whole run, contaminated: never a headline", rows
 
 
-def group_tables(document: Document, *, full: bool = False) -> Iterable[Table]:
-    """A table for each way in which the trades are told apart; none without trades."""
+def group_tables(document: Document, *, full: bool = False) -> Iterable[tuple[str, Table]]:
+    """Titles with a table for each way in which the trades are told apart; none without trades."""
     whole = document["contamination"]["label"] in ("clean", "anonymised")
     for key, title in (MORE_GROUPS if full else GROUPS).items():
         if groups := document["performance"][key]:
-            yield _group_table(title if whole else f"{title}, whole run, contaminated", groups)
+            yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
 
 
-def _group_table(title: str, groups: Sequence[Document]) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-    )
+def _group_table(groups: Sequence[Document]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", overflow="fold", min_width=12)
     for name in COLUMNS:
         table.add_column(name, justify="right", no_wrap=True)
