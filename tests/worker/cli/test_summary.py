@@ -13,8 +13,8 @@ from worker.cli.summary_figures import GROUPS
 
 # Words of the summary that are no nouns of the field.
 OTHER = frozenset({
-    "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "in", "jsonl", "largest",
-    "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
+    "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "in", "jsonl",
+    "largest", "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
     "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
     "what", "with", "won", "yet",
 })  # fmt: skip
