@@ -1,6 +1,7 @@
 """What a run gives back: the JSON document of the contract, the trades and the equity curve."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
+from services.statistics.blocks import Floats
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
 from trading_core.kernel.records import REFUSALS
@@ -28,10 +30,11 @@ class RunResult:
         self.session = session
         self._timing = timing
 
-    @property
+    @cached_property
     def bars(self) -> BarSeries:
-        """The bars that were traded: without those left out."""
-        return self.session.bars
+        """The bars that were traded: without those left out, and those that a run did not come to."""
+        bars, done = self.session.bars, self.session.engine.t
+        return bars if done >= bars.shape[0] else bars.select(end_ns=int(bars.times[done - 1]))
 
     @property
     def trades(self) -> list[Episode]:
@@ -46,13 +49,16 @@ class RunResult:
     @property
     def equity(self) -> tuple[list[int], list[float]]:
         """Close times (ns) and equity at them."""
-        return self.session.bars.close_times.tolist(), self.session.engine.equity.tolist()
+        return self.bars.close_times.tolist(), self._so_far(self.session.engine.equity).tolist()
 
     @property
     def gross(self) -> list[float]:
         """Gross exposure in quote currency at every close."""
-        values: list[float] = self.session.engine.gross.tolist()
+        values: list[float] = self._so_far(self.session.engine.gross).tolist()
         return values
+
+    def _so_far(self, values: Floats) -> Floats:
+        return values[: self.bars.shape[0]]
 
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document: fractions, not percent; drawdown positive; undefined is None."""
@@ -120,31 +126,33 @@ class RunResult:
         )
 
     def _data(self) -> dict[str, Any]:
-        bars = self.session.bars
+        bars = self.bars
         return {
             "symbols": list(bars.symbols),
             "timeframe": bars.timeframe,
             "bars": bars.bar_count,
             "start": ns_to_datetime(int(bars.times[0])).isoformat(),
             "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
-            "sha256": bars.sha256,
+            "sha256": self.session.bars.sha256,
             "left_out": left_out(self.session),
         }
 
     @property
     def course(self) -> Course:
         """Trades, and the equity curve with the cash one bar before the first close."""
-        bars = self.session.bars
+        bars = self.bars
         spacing = (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
         times = np.concatenate([[bars.close_times[0] - spacing], bars.close_times])
-        curve = np.concatenate([[self.session.settings.account.cash], self.session.engine.equity])
+        curve = np.concatenate(
+            [[self.session.settings.account.cash], self._so_far(self.session.engine.equity)]
+        )
         return Course(bars, self.trades, curve, times)
 
     def _performance(self) -> dict[str, Any]:
         session = self.session
         return performance(
             self.course,
-            session.engine.gross,
+            self._so_far(session.engine.gross),
             session.settings.execution,
             fees=float(session.engine.portfolio["fees"][0]),
             model_cost=session.model_account.cost,
