@@ -139,6 +139,7 @@ def _run(document: Document, *, full: bool) -> Rows:
         yield "store", journal["url"]
     yield "next", f"thinktwice verify {run_id}"
     yield "", f"thinktwice journal {run_id} --jsonl"
+    yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
 def show_run(document: Document, failures: Sequence[str], *, json: bool, full: bool = False) -> None:

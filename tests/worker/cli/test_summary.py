@@ -13,7 +13,7 @@ from worker.cli.summary_figures import GROUPS
 
 # Words of the summary that are no nouns of the field.
 OTHER = frozenset({
-    "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "in", "jsonl",
+    "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "html", "in", "jsonl",
     "largest", "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
     "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
     "what", "with", "won", "yet",
@@ -104,6 +104,8 @@ def test_summary_ends_with_the_run_its_head_and_the_next_commands(document):
     head = document["journal"]["head_hash"][:16]
     assert row(text, "run") == f"{document['run_id']}   head {head}"
     assert row(text, "next") == f"thinktwice verify {document['run_id']}"
+    assert f"thinktwice journal {document['run_id']} --jsonl\n" in re.sub(r" +\n", "\n", text)
+    assert f"thinktwice page {document['run_id']} --html run.html --open\n" in re.sub(r" +\n", "\n", text)
     assert text.rstrip().endswith("errors: 0")
 
 
