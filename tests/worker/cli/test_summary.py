@@ -149,3 +149,5 @@ def test_full_is_an_option_of_backtest(shell):
     assert "hold_lock 2" in full.stdout
     assert "hold_lock 2" not in short.stdout
     assert "What the agent thought" in short.stdout
+    assert re.search(r"^ +trades .*R +R +factor +bars", short.stdout, re.M), "headings fold between words"
+    assert "\\n" not in short.stdout
