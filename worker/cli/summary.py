@@ -50,13 +50,14 @@ def render(
     if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
         console.print(told, style="yellow", soft_wrap=True)
     parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
-    for table in (
-        *(table_of(*part) for part in performance_parts(document, full=full)),
+    for title, table in (
+        *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
         *group_tables(document, full=full),
-        *(table_of(*part) for part in parts),
-        table_of("Run", _run(document, full=full)),
+        *((title, table_of(rows)) for title, rows in parts),
+        ("Run", table_of(_run(document, full=full))),
     ):
         console.print()
+        console.print(title, style="bold", soft_wrap=True)
         console.print(table)
     console.print()
     style = "bold red" if document["errors"] else "green"
@@ -138,6 +139,7 @@ def _run(document: Document, *, full: bool) -> Rows:
         yield "store", journal["url"]
     yield "next", f"thinktwice verify {run_id}"
     yield "", f"thinktwice journal {run_id} --jsonl"
+    yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
 def show_run(document: Document, failures: Sequence[str], *, json: bool, full: bool = False) -> None:

@@ -12,14 +12,12 @@ Document = dict[str, Any]
 Rows = Iterable[tuple[str, str]]
 GROUPS = {"by_playbook": "By playbook", "by_symbol": "By symbol", "by_exit": "By reason of exit"}
 MORE_GROUPS = GROUPS | {"by_regime": "By regime"}
-COLUMNS = ("trades", "won\n%", "mean\nR", "total\nR", "profit\nfactor", "hold\nbars")
+COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
 
 
-def table_of(title: str, rows: Rows) -> Table:
+def table_of(rows: Rows) -> Table:
     """Names and what is said of each, without a frame."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
-    )
+    table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
@@ -45,32 +43,36 @@ def performance_parts(document: Document, *, full: bool = False) -> Iterable[tup
     yield "Whole run, contaminated: never a headline", rows
 
 
-def group_tables(document: Document, *, full: bool = False) -> Iterable[Table]:
-    """A table for each way in which the trades are told apart; none without trades."""
+def group_tables(document: Document, *, full: bool = False) -> Iterable[tuple[str, Table]]:
+    """Titles with a table for each way in which the trades are told apart; none without trades."""
     whole = document["contamination"]["label"] in ("clean", "anonymised")
     for key, title in (MORE_GROUPS if full else GROUPS).items():
         if groups := document["performance"][key]:
-            yield _group_table(title if whole else f"{title}, whole run, contaminated", groups)
+            yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
 
 
-def _group_table(title: str, groups: Sequence[Document]) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-    )
+def _group_table(groups: Sequence[Document]) -> Table:
+    """Numbers to the right, in columns as narrow as they allow; a heading is folded between its words."""
+    cells = [_cells(group) for group in groups]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", overflow="fold", min_width=12)
-    for name in COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for group in groups:
-        table.add_row(
-            group["name"],
-            number(group["trades"]),
-            number(100 * group["win_rate"], 1),
-            _signed(group["expectancy_r"]),
-            _signed(group["total_r"], 1),
-            number(group["profit_factor"]),
-            number(group["average_hold_bars"], 1),
-        )
+    for number_of, name in enumerate(COLUMNS):
+        widest = max(*(len(row[number_of]) for row in cells), *map(len, name.split()))
+        table.add_column(name, justify="right", width=widest)
+    for group, row in zip(groups, cells, strict=True):
+        table.add_row(group["name"], *row)
     return table
+
+
+def _cells(group: Document) -> tuple[str, ...]:
+    return (
+        number(group["trades"]),
+        number(100 * group["win_rate"], 1),
+        _signed(group["expectancy_r"]),
+        _signed(group["total_r"], 1),
+        number(group["profit_factor"]),
+        number(group["average_hold_bars"], 1),
+    )
 
 
 def _signed(value: float | None, digits: int = 2) -> str:
