@@ -44,7 +44,7 @@ FAINT = """() => {
     for (let node = texts.nextNode(); node; node = texts.nextNode()) {
       if (node.shadowRoot) walk(node.shadowRoot);
       const parent = node.parentElement;
-      if (node.nodeType !== Node.TEXT_NODE || !node.data.trim() || !parent) continue;
+      if (node.nodeType !== Node.TEXT_NODE || !parent || !/[\\p{L}\\p{N}]/u.test(node.data)) continue;
       if (!parent.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true })) continue;
       const style = getComputedStyle(parent);
       const color = parent.closest('svg') ? style.fill : style.color;
@@ -63,7 +63,7 @@ needs_browser = pytest.mark.skipif(PROGRAM is None, reason=MISSING)
 
 
 class Window:
-    """One tab: opens files, and notes each request for anything else, each error and each word of warning."""
+    """One tab: opens files, and notes each request for anything else, and each error."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -93,7 +93,7 @@ class Window:
         route.abort()
 
     def _heard(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type == "error":
             self.faults.append(f"console: {message.text}")
 
 

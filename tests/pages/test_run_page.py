@@ -1,0 +1,148 @@
+"""The page of a run in a real browser without a network: drawn, answering a pointer, sorted, filtered."""
+
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.pages.browser import SCHEMES, WIDTHS, Window, needs_browser, window
+from tests.worker.pages.test_run_page import page as page_text
+from tools.docs_pages import DOCS, ROOT
+from tools.draw_page import DRAWN, HEIGHT, WIDTH
+
+pytestmark = needs_browser
+SOURCE = """(name) => Bokeh.documents.map((one) => one.get_model_by_name(name)).find((one) => one).data"""
+# Where the last mark of a source lies in the window, in pixels.
+PLACE = """([name, nth]) => {
+  const made = Bokeh.documents.find((one) => one.get_model_by_name('candle_plot'));
+  const plot = made.get_model_by_name('candle_plot'), data = made.get_model_by_name(name).data;
+  const view = Bokeh.index.find_one(plot), edge = view.canvas.el.getBoundingClientRect();
+  const k = nth < 0 ? data.x.length + nth : nth;
+  const {x_scale, y_scale} = view.frame;
+  return [edge.x + x_scale.compute(data.x[k]), edge.y + y_scale.compute(data.y[k])];
+}"""
+INKED = """() => {
+  const plot = Bokeh.documents.map((one) => one.get_model_by_name('candle_plot')).find((one) => one);
+  const canvas = Bokeh.index.find_one(plot).canvas.primary.canvas;
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let green = 0;
+  for (let k = 0; k < pixels.length; k += 4) {
+    green += pixels[k] === 0 && pixels[k + 1] === 158 && pixels[k + 2] === 115;
+  }
+  return green;
+}"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("page") / "run.html"
+    file.write_text(page_text(), "utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def tab(file: Path) -> Iterator[Window]:
+    with window() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_wrong(tab: Window) -> Iterator[None]:
+    tab.faults.clear()
+    yield
+    assert tab.faults == []
+
+
+@pytest.fixture
+def opened(tab, file):
+    def open_page(width=1280, scheme="light"):
+        page = tab.open(file, width, scheme)
+        page.wait_for_selector(DRAWN)
+        return page
+
+    return open_page
+
+
+def test_run_page_fits_the_window_and_can_be_read(tab, opened):
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            page = opened(width, scheme)
+            assert tab.overflow() <= 0, (width, scheme)
+            assert tab.faint() == [], (width, scheme)
+            shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert shade == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(22, 25, 29)")
+            assert page.evaluate(INKED) > 100
+
+
+def test_run_page_button_turns_the_page_dark(opened):
+    page = opened()
+    for shade in ("rgb(22, 25, 29)", "rgb(255, 255, 255)"):
+        page.locator("#theme").click()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == shade
+
+
+def test_run_page_pointer_tells_the_verdict_and_a_click_what_led_to_it(opened):
+    page = opened()
+    page.locator("#candles").scroll_into_view_if_needed()
+    verdict = page.evaluate(SOURCE, "reflections")["decision"][-1]
+    x, y = page.evaluate(PLACE, ["reflections", -1])
+    page.mouse.move(x - 40, y)
+    page.mouse.move(x, y)
+    told = page.locator(".bk-Tooltip", has_text="judge").first
+    expect(told).to_contain_text(verdict)
+    page.mouse.click(x, y)
+    expect(page.locator("#why li").first).to_be_visible()
+    assert page.locator("#why summary").count() > 1
+
+
+def test_run_page_shows_the_candles_of_the_chosen_symbol(opened):
+    page = opened()
+    highs = {}
+    for option in page.locator("#symbol option").all():
+        page.locator("#symbol").select_option(option.get_attribute("value"))
+        page.wait_for_timeout(100)
+        highs[option.inner_text()] = max(page.evaluate(SOURCE, "candles")["high"])
+    assert len(set(highs.values())) == len(highs) == 2
+
+
+def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opened):
+    page = opened()
+    rows, heads = page.locator("#trades tbody tr"), page.locator("#trades th")
+    names = heads.all_inner_texts()
+    of = {name: k for k, name in enumerate(names)}
+
+    def column(name: str) -> list[str]:
+        return [row.split("\t")[of[name]] for row in rows.all_inner_texts()]
+
+    page.get_by_role("button", name="R", exact=True).click()
+    assert heads.nth(of["R"]).get_attribute("aria-sort") == "ascending"
+    rising = [float(one.removesuffix(" R")) for one in column("R")]
+    assert rising == sorted(rising)
+    page.get_by_role("button", name="R", exact=True).click()
+    falling = [float(one.removesuffix(" R")) for one in column("R")]
+    assert falling == sorted(falling, reverse=True)
+    every = rows.count()
+    page.locator("#filter").fill("ibm short")
+    assert 0 < rows.count() < every
+    assert set(column("symbol")) == {"IBM"}
+    assert set(column("direction")) == {"short"}
+    page.locator("#filter").fill("no such trade")
+    expect(page.locator("#found")).to_have_text("none")
+    page.locator("#filter").fill("")
+    rows.first.click()
+    expect(page.locator("#why li").first).to_be_visible()
+
+
+def test_picture_of_a_page_is_a_png_of_modest_size_like_the_one_of_the_readme(file, tmp_path):
+    # A process of its own: the tab of this file's tests is open in this one.
+    made = tmp_path / "images" / "run-page.png"
+    subprocess.run([sys.executable, "-m", "tools.draw_page", file, made], cwd=ROOT, check=True)
+    for picture in (made, DOCS / "images" / "run-page.png"):
+        data = picture.read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert struct.unpack(">II", data[16:24]) == (WIDTH, HEIGHT)
+        assert 30_000 < len(data) < 250_000
