@@ -33,13 +33,13 @@ FEWER_BARS = {"THINKTWICE_RUNTIME__START": "2004-01-01", "THINKTWICE_RUNTIME__EN
 WITH_EXAMPLES = [page for page in pages() if any("skip" not in fence.options for fence in consoles(page))]
 EXCLUDED = {"skip", "long"}
 SUMMARY = "thinktwice backtest"
+GROUP = re.compile(r"\w+ +[\d,]+ +[\d.]+ +[-+]")  # trades of one name: other bars, other names
 
 
 def labels(text: str) -> set[str]:
     """The first column of a summary: what is reported, without the figures."""
-    first = (
-        re.split(r"\s{2,}", line.strip())[0] for line in text.splitlines() if not line.startswith(" " * 10)
-    )
+    lines = [line for line in text.splitlines() if not line.startswith(" " * 10) and not GROUP.match(line)]
+    first = (re.split(r"\s{2,}", line.strip())[0] for line in lines)
     return {label for label in first if re.fullmatch(r"[A-Za-z][A-Za-z -]*", label)}
 
 

@@ -26,7 +26,7 @@ from tests.golden.tables import digests
 from tests.golden.world import BACKTEST, PAPER, backtest_bars
 from worker.live.replay import PaperScript
 from worker.runs.backtest import run_backtest
-from worker.runs.replay import stored_settings
+from worker.runs.replay import compared_document, stored_settings
 
 LARGEST = 300_000
 ALL = pytest.mark.parametrize("golden", released(), ids=lambda one: one.name)
@@ -134,6 +134,24 @@ def test_newest_golden_run_comes_out_as_it_was(run_id, again, tmp_path) -> None:
     head = next(one["head_hash"] for one in golden.facts["runs"] if one["run_id"] == run_id)
     if here == there:
         assert played[-1].hash == head, f"equal but for last bits on the machine that made it; {HOW}"
+
+
+def test_golden_document_lacks_later_figures_and_is_no_other_than_it_was(tmp_path) -> None:
+    """A run that was stored before a figure was added: what both documents have is compared."""
+    golden = newest()
+
+    async def play() -> tuple[RunRecord, tuple[str, ...] | None]:
+        async with await opened(golden.unpacked(tmp_path)) as store:
+            record = await store.runs.find(PAPER)
+            journal = JournalWriter(MemorySink())
+            outcome = await PaperScript(stored_settings(record), store, record).play(journal, None, None)
+            return record, compared_document(record, outcome, store.url)
+
+    record, told = asyncio.run(play())
+    assert "cagr" not in (record.document or {})["performance"]
+    assert [line for line in told or () if "is missing" in line or "does not come out" in line] == []
+    if fingerprint() == golden.facts["made_on"]:
+        assert told == ()
 
 
 def test_golden_store_holds_what_a_run_can_hold(tmp_path) -> None:

@@ -27,7 +27,7 @@ from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, as
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
 from worker.bootstrap import assemble
-from worker.cli.summary import _performance_parts
+from worker.cli.summary_figures import performance_parts
 from worker.models import Models
 from worker.studies.ablation.worth import _unfit
 
@@ -194,7 +194,7 @@ def test_anonymised_run_has_its_headline_and_says_why() -> None:
     assert "llm.anonymise" in document["contamination"]["reason"]
     assert document["headline"]["window"] == "whole"
     assert document["headline"]["trades"] == document["performance"]["trades"]
-    ((title, rows),) = _performance_parts(document)
+    ((title, rows),) = performance_parts(document)
     assert (title, ("questions", document["contamination"]["reason"]) in rows) == ("Performance", True)
     plain = agreeing_run()[0].document
     assert (plain["contamination"]["label"], plain["headline"]) == ("unknown", None)

@@ -100,7 +100,7 @@ def test_memory_of_a_run_says_how_many_episodes_it_did_not_take() -> None:
 def printed(**memory: Any) -> str:
     document = slice_run().document
     console = Console(file=StringIO(), width=200, color_system=None)
-    render(document | {"memory": document["memory"] | memory}, console)
+    render(document | {"memory": document["memory"] | memory}, console, full=True)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 

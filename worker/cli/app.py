@@ -39,6 +39,7 @@ GROUPS = {
         "journal": "journal:journal",
         "verify": "verify:verify",
         "why": "why:why",
+        "page": "page:page",
         "report": "reports:report",
         "reports": "reports:reports",
         "playbooks": "playbooks:app",

@@ -19,6 +19,7 @@ from worker.cli.run_options import (
     ConfigArgument,
     FreshLedgerOption,
     FromOption,
+    FullOption,
     LabelOption,
     LogFormatOption,
     ReflectionOption,
@@ -72,6 +73,7 @@ def paper(
     log_format: LogFormatOption = None,
     new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
+    full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
     """Trade on paper, bar by bar: durable after every bar, and the same run again after a crash.
@@ -91,7 +93,7 @@ def paper(
         outcome = run_async(
             traded(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
         )
-    show(outcome, json=json)
+    show(outcome, json=json, full=full)
 
 
 # Of an orderly end that a person asked for; a supervisor asks by SIGTERM, and gets 0.
@@ -179,7 +181,7 @@ def _tell(left: "AbandonedRun", settings: Settings) -> None:
         complain(str(left))
 
 
-def show(outcome: "PaperOutcome", *, json: bool) -> None:
+def show(outcome: "PaperOutcome", *, json: bool, full: bool = False) -> None:
     """Print the document of a run whose feed ended, or say how it goes on; exit with its code."""
     document, run_id = outcome.document, outcome.record.run_id
     if document is None:
@@ -189,4 +191,4 @@ def show(outcome: "PaperOutcome", *, json: bool) -> None:
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
     from worker.cli.summary import show_run
 
-    show_run(document, [], json=json)
+    show_run(document, [], json=json, full=full)

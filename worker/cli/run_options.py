@@ -29,6 +29,7 @@ FreshLedgerOption = Annotated[
     typer.Option("--fresh-ledger", help="Do not count what was tried on these bars before; reports say so."),
 ]
 SeedOption = Annotated[int | None, option(help="Seed of every draw. [0]")]
+FullOption = Annotated[bool, typer.Option("--full", help="Print every counter of the run.")]
 LogFormatOption = Annotated[
     str | None, option("--log-format", help="Logs on stderr: console or json. [console]")
 ]

@@ -1,34 +1,36 @@
 """The summary a trader reads, from the JSON document of a run and nothing else."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
-from worker.pages.figures import counts, milliseconds, number, percent, r_multiple
+from worker.cli.full_summary import asks_models, full_parts
+from worker.cli.summary_figures import Document, Rows, group_tables, performance_parts, table_of
+from worker.pages.figures import counts, number, percent
 from worker.runs.why_no_trade import headline, sent_back_headline
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Document = dict[str, Any]
-Rows = Iterable[tuple[str, str]]
-MOST_CAUSES = 8
+MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"
 NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
-def render(document: Document, console: "Console", failures: Sequence[str] = ()) -> None:
+def render(
+    document: Document, console: "Console", failures: Sequence[str] = (), *, full: bool = False
+) -> None:
     """Print the summary; with reflection off, the first line says so.
 
     Args:
         document: the JSON document of the run.
         console: where to.
         failures: what the journalled errors said, one line each.
+        full: with every counter.
     """
     if document["reflection"] == "off":
         console.print(OFF, style="bold yellow", soft_wrap=True)
@@ -47,17 +49,16 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
         console.print(told, style="yellow", soft_wrap=True)
-    for title, rows in (
-        *_performance_parts(document),
-        ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
-        ("Policy loop", _policy(document)),
-        *((("Model", _model(document)),) if _asks_models(document) else ()),
-        ("High-level reflection", _slow(document)),
-        ("Judge", _judge(document)),
-        ("Journal", _journal(document)),
+    parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
+    for title, table in (
+        *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
+        *group_tables(document, full=full),
+        *((title, table_of(rows)) for title, rows in parts),
+        ("Run", table_of(_run(document, full=full))),
     ):
         console.print()
-        console.print(_table(title, rows))
+        console.print(title, style="bold", soft_wrap=True)
+        console.print(table)
     console.print()
     style = "bold red" if document["errors"] else "green"
     console.print(f"errors: {document['errors']}", style=style)
@@ -85,154 +86,68 @@ def _no_trade(document: Document, console: "Console") -> None:
     console.print()
 
 
-def _table(title: str, rows: Rows) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
-    )
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
+def thoughts(document: Document) -> Rows:
+    """What the loops came to, from the counters of the document; `full_parts` has every one."""
+    policy, slow = document["policy_loop"], document["high_level"]
+    bars, met = document["tick_validation"]["bars_validated"], policy["reflections"]
+    share = percent(policy["evaluations"] / bars if bars else None)
+    yield "evaluations", f"{policy['evaluations']:,}   {share} of bars"
+    sent_back = met["revise"] + met["block"]
+    yield "fast reflection", f"sent back {sent_back:,} of {sent_back + met['pass']:,} proposals"
+    if policy["sent_back_for"]:
+        yield "most often for", _most(policy["sent_back_for"])
+    yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
+    reports = counted(len(slow["reports"]), "report")
+    yield "slow reflection", f"{reports} on {counted(document['episodes'], 'episode')}"
+    yield "proven", _proven(slow["findings"])
+    yield "recommended", _most(slow["recommendations"])
+    yield "judge", _most(document["judge"]["boundary"])
+    yield "judge on reports", _most(document["judge"]["replans"])
+    if asks_models(document):
+        model, net = document["model"], percent(document["performance"]["net_return"])
+        cost = number(document["performance"]["model_cost"])
+        yield "model", f"{counted(model['calls'], 'call')}   cost {cost}   return after it {net}"
+    if policy["degraded_share"]:
+        yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
+    if document["memory"]["degraded"]:
+        yield "memory degraded", f"{counted(document['memory']['degraded'], 'read')} without cases"
 
 
-def _performance_parts(document: Document) -> Iterable[tuple[str, Rows]]:
-    """The headline first; what models may have read about stands below it and says so."""
-    found, whole = document["contamination"], document["performance"]
-    if found["label"] in ("clean", "anonymised"):
-        told = [] if found["reason"] is None else [("questions", found["reason"])]
-        yield "Performance", [*_performance(whole, document["open_positions"]), *told]
-        return
-    if document["headline"] is None:
-        yield "Performance: no headline", [("why", found["reason"])]
-    else:
-        cutoff = found["cutoff"]
-        yield f"Performance after {cutoff}", _part(found["after"], found["bars_after"])
-        told = [("why apart", found["reason"]), *_part(found["before"], found["bars_before"])]
-        yield f"To {cutoff}, contaminated: never a headline", told
-    yield "Whole run, contaminated: never a headline", _performance(whole, document["open_positions"])
+def _proven(findings: dict[str, int]) -> str:
+    """What the reports have shown, and what they had too few trades for."""
+    shown, hinted = findings.get("significant", 0), findings.get("suggestive", 0)
+    few, counted_only = findings.get("insufficient_sample", 0), findings.get("count_only", 0)
+    parts = [counted(shown, "significant finding") if shown else "nothing yet"]
+    parts += [f"{hinted:,} suggestive"] if hinted else []
+    parts += [f"{few:,} with too few trades"] if few else []
+    parts += [f"{counted_only:,} counted only"] if counted_only else []
+    return "   ".join(parts)
 
 
-def _part(figures: Document, bars: int) -> Rows:
-    yield "return", f"{percent(figures['total_return'])}   over {counted(bars, 'bar')}"
-    fall = percent(figures["max_drawdown"])
-    yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
-    yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"
-    yield "trades", f"{figures['trades']:,}   won {percent(figures['win_rate'])}"
+def _most(by_name: dict[str, int]) -> str:
+    """The most frequent names in words."""
+    most = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMED]
+    others = sum(by_name.values()) - sum(count for _, count in most)
+    told = [f"{name.replace('_', ' ')} {count:,}" for name, count in most if count]
+    return ", ".join([*told, *([f"others {others:,}"] if others else [])]) or "none"
 
 
-def _performance(performance: Document, open_positions: Sequence[Document]) -> Rows:
-    total, hold = percent(performance["total_return"]), percent(performance["buy_and_hold_return"])
-    yield "return", f"{total}   buy and hold {hold}"
-    yield (
-        "Sharpe",
-        f"{number(performance['sharpe'])}   largest drawdown {percent(performance['max_drawdown'])}",
-    )
-    yield "expectancy", f"{r_multiple(performance['expectancy_r'])} a trade after costs"
-    won = percent(performance["win_rate"])
-    yield "trades", f"{performance['trades']:,}   won {won}   still open {len(open_positions)}"
-    exposure = percent(performance["exposure"])
-    yield "costs", f"{number(float(performance['fees']))} in fees   in the market {exposure} of bars"
+def _run(document: Document, *, full: bool) -> Rows:
+    run_id, journal = document["run_id"], document["journal"]
+    yield "run", f"{run_id}   head {journal['head_hash'][:16]}"
+    if not full:
+        yield "store", journal["url"]
+    yield "next", f"thinktwice verify {run_id}"
+    yield "", f"thinktwice journal {run_id} --jsonl"
+    yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
-def _ticks(ticks: Document, timing: Document) -> Rows:
-    speed = "" if timing["bars_per_s"] is None else f"   {timing['bars_per_s']:,.0f} bars/s"
-    yield "bars validated", f"{ticks['bars_validated']:,}{speed}"
-    yield "events", counts(ticks["events"])
-    forbidden = (ticks["llm_calls"], ticks["memory_reads"], ticks["policy_writes"])
-    yield "inside the tick path", "model calls {}, memory reads {}, policy writes {}".format(*forbidden)
-
-
-def _asks_models(document: Document) -> bool:
-    return bool(document["reflection"] == "full" or document["strategist"]["name"] != "rules")
-
-
-def _policy(document: Document) -> Rows:
-    policy, bars = document["policy_loop"], document["tick_validation"]["bars_validated"]
-    share = percent(policy["evaluations"] / bars) if bars else "-"
-    strategist = document["strategist"]
-    if strategist["name"] != "rules":
-        yield "strategist", f"{strategist['name']}   answers by {counts(strategist['answers'])}"
-        yield "rules instead of it", counts(strategist["fallbacks"])
-    yield "events", counts(policy["events"])
-    yield "skips", counts(policy["skips"])
-    yield "overrides", counts(policy["overrides"])
-    yield "evaluations", f"{policy['evaluations']:,} ({share} of bars)"
-    yield (
-        "frozen",
-        f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
-    )
-    yield "reflections", _verdicts(policy["reflections"])
-    yield "amendments", _verdicts(policy["amendments"])
-    degraded = percent(policy["degraded_share"])
-    yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"
-    yield "findings", counts(policy["finding_codes"])
-    yield "evaluation took", _latency(policy["latency_ms"])
-    held = percent(policy["budget_held_share"])
-    yield "reflection took", f"{_latency(policy['reflection_latency_ms'])}   within its budget {held}"
-
-
-def _model(document: Document) -> Rows:
-    model, performance = document["model"], document["performance"]
-    tokens = sum(model["tokens"].values())
-    yield "calls", f"{model['calls']:,}   requests {model['requests']:,}   tokens {tokens:,}"
-    yield "ended", counts(model["outcomes"])
-    yield "not asked", counts(model["cut_overs"])
-    net = percent(performance["net_return"])
-    yield "cost", f"{number(performance['model_cost'])}   return after it {net}"
-    yield "call took", _latency(model["latency_ms"])
-
-
-def _verdicts(reflections: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in reflections.items()) or "none"
-
-
-def _latency(latency: Document) -> str:
-    return "   ".join(f"{name} {milliseconds(latency[name])}" for name in ("p50", "p95", "p99"))
-
-
-def _slow(document: Document) -> Rows:
-    slow, memory = document["high_level"], document["memory"]
-    reads = f"memory reads {memory['reads']:,}   reused {memory['reused']:,}"
-    yield "episodes", f"{document['episodes']:,}   {reads}"
-    yield "memory took", _latency(memory["latency_ms"])
-    if memory["over_budget"] or memory["degraded"]:
-        late = f"{memory['over_budget']:,} reads over budget   {memory['degraded']:,} without cases"
-        yield "memory degraded", late
-    yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
-    yield "skips", counts(slow["skips"])
-    yield "findings by grade", counts(slow["findings"])
-    yield "recommendations", counts(slow["recommendations"])
-    yield "run took", _latency(slow["latency_ms"])
-    yield "playbook versions", counts(document["playbooks"]["versions"])
-
-
-def _judge(document: Document) -> Rows:
-    yield "at the boundary", counts(document["judge"]["boundary"])
-    yield "replans", counts(document["judge"]["replans"])
-    plans = document.get("plans", {"made": 0})
-    if plans["made"]:
-        yield "change plans", f"{plans['made']:,}   waiting {plans['waiting']:,}   {counts(plans['ended'])}"
-
-
-def _journal(document: Document) -> Rows:
-    journal, timing = document["journal"], document["timing"]
-    yield "store", journal["url"]
-    yield "events", f"{journal['events']:,}   head {journal['head_hash'][:16]}"
-    seconds = ((name, timing[f"{name}_s"]) for name in ("compile", "engine", "policy", "slow", "total"))
-    yield (
-        "time",
-        "   ".join(f"{name} {number(float(value))} s" for name, value in seconds if value is not None),
-    )
-    yield "next", f"thinktwice verify {document['run_id']}   thinktwice journal {document['run_id']} --jsonl"
-
-
-def show_run(document: Document, failures: Sequence[str], *, json: bool) -> None:
+def show_run(document: Document, failures: Sequence[str], *, json: bool, full: bool = False) -> None:
     """Print the document of a run, and leave with exit 1 where it has errors or no model answered."""
     if json:
         print_json(document)
     else:
-        render(document, stdout_console(), failures)
+        render(document, stdout_console(), failures, full=full)
     if document["errors"]:
         run_id = document["run_id"]
         complain(

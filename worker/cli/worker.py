@@ -87,6 +87,9 @@ def worker(
     ] = 30.0,
     db: DbOption = None,
     log_format: LogFormatOption = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --feed: print every counter of the run at its end.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per event, times in ns.")
     ] = False,
@@ -100,6 +103,8 @@ def worker(
         raise ConfigError("--at names a past moment: it goes with --once")
     if feed is not None and (once or run != "latest"):
         raise ConfigError("--feed trades its own run: it goes without --once and --run")
+    if full and feed is None:
+        raise ConfigError("--full is of the summary at the end of a feed: it goes with --feed")
     if fresh_ledger and feed is None:
         raise ConfigError("--fresh-ledger is of a run that begins: it goes with --feed")
     moment = None if at is None else time_option(at, "--at")
@@ -119,7 +124,7 @@ def worker(
                 resolved.settings, prepared, feed, speed, name,
                 new=new, slow_period_s=period, fresh_ledger=fresh_ledger,
             )  # fmt: skip
-            show(run_async(trading), json=json)
+            show(run_async(trading), json=json, full=full)
             return
         made = _work(resolved, run, moment, logs, prepared, once=once, period_s=period, json=json)
         if code := run_async(made):

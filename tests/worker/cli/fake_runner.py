@@ -65,6 +65,15 @@ FIGURES = {
     "expectancy_r": 0.97,
 }
 VERDICT = {"decision": "hold", "reason": "monitoring only", "actions": [], "refused": []}
+GROUP = {
+    "trades": 1,
+    "win_rate": 1.0,
+    "expectancy_r": 0.97,
+    "total_r": 0.97,
+    "pnl": 97.0,
+    "profit_factor": None,
+    "average_hold_bars": 5.0,
+}
 EPISODE = Episode(
     episode_id="e" * 16,
     symbol="AAPL",
@@ -232,6 +241,26 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "expectancy_r": 0.97,
             "fees": 12.5,
             "exposure": 0.5,
+            "cagr": 0.3,
+            "volatility": 0.1,
+            "sharpe_interval": None,
+            "sortino": None,
+            "calmar": 15.0,
+            "drawdown_days": 4.0,
+            "profit_factor": None,
+            "payoff": None,
+            "average_hold_bars": 5.0,
+            "best_r": 0.97,
+            "worst_r": 0.97,
+            "beta": None,
+            "alpha": None,
+            "alpha_t": None,
+            "turnover": 2.0,
+            "break_even_cost_bps": 35.0,
+            "by_playbook": [GROUP | {"name": "trend_pullback"}],
+            "by_symbol": [GROUP | {"name": "AAPL"}],
+            "by_regime": [GROUP | {"name": "up/low"}],
+            "by_exit": [GROUP | {"name": "target"}],
         },
         "tick_validation": {
             "bars_validated": bars.bar_count,

@@ -8,7 +8,7 @@ from tests.worker.cli.fake_runner import REPORT_ID, FakeRunner
 
 
 def test_backtest_prints_a_summary_and_keeps_the_run(shell):
-    result = shell.backtest()
+    result = shell.backtest("--full")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0].startswith("run r0001   AAPL   1d")

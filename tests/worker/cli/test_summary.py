@@ -1,0 +1,151 @@
+"""The summary of a run: a trader's figures first, what the agent thought, and every counter with --full."""
+
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from tests.test_glossary import singular, terms
+from tests.worker.shared_runs import embedded_run
+from worker.cli.summary import render
+from worker.cli.summary_figures import GROUPS
+
+# Words of the summary that are no nouns of the field.
+OTHER = frozenset({
+    "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "html", "in", "jsonl",
+    "largest", "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
+    "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
+    "what", "with", "won", "yet",
+})  # fmt: skip
+COUNTERS = (
+    "bars validated", "inside the tick path", "skips", "overrides", "reflections", "amendments",
+    "invocations", "findings", "evaluation took", "reflection took", "memory took", "findings by grade",
+    "playbook versions", "at the boundary", "replans", "time", "volatility", "turnover", "By regime",
+)  # fmt: skip
+
+
+def shown(document, *, full=False, width=200):
+    console = Console(width=width, markup=False, highlight=False, color_system=None)
+    with console.capture() as capture:
+        render(document, console, full=full)
+    return capture.get()
+
+
+def row(text, label):
+    """What stands beside a label, folded lines joined."""
+    found = re.search(rf"^ *{re.escape(label)} {{2,}}(.*)$", text, re.M)
+    assert found is not None, label
+    return re.sub(r" {2,}", "   ", found[1].strip())
+
+
+@pytest.fixture(scope="module")
+def document():
+    return embedded_run().document
+
+
+def test_summary_says_the_figures_of_the_document(document):
+    text, told = shown(document), document["performance"]
+    low, high = told["sharpe_interval"]
+    assert row(text, "return").endswith(f"CAGR {100 * told['cagr']:.1f} %")
+    assert row(text, "Sharpe") == (
+        f"{told['sharpe']:.2f} (95 %: {low:.2f} to {high:.2f})   Sortino {told['sortino']:.2f}"
+    )
+    assert row(text, "drawdown").endswith(f"longest {told['drawdown_days']:,.0f} days")
+    assert f"profit factor {told['profit_factor']:.2f}" in row(text, "expectancy")
+    assert row(text, "trades").startswith(f"{told['trades']:,}   won {100 * told['win_rate']:.1f} %")
+    assert f"in the market {100 * told['exposure']:.1f} % of bars" in row(text, "exposure")
+    assert row(text, "to buy and hold") == (
+        f"beta {told['beta']:.2f}   alpha {100 * told['alpha']:.1f} % a year (t {told['alpha_t']:.2f})"
+    )
+    assert f"break-even at {told['break_even_cost_bps']:.1f} bps a side" in row(text, "costs")
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_summary_has_a_row_for_every_playbook_symbol_and_reason_of_exit(document, width):
+    text = shown(document, width=width)
+    assert max(map(len, text.splitlines()[1:])) <= width
+    ends = set()
+    for key in ("by_playbook", "by_symbol", "by_exit"):
+        assert document["performance"][key]
+        for group in document["performance"][key]:
+            (line,) = re.findall(rf"^{group['name']} +{group['trades']:,} .*$", text, re.M)
+            assert f"{group['total_r']:+,.1f} " in line
+            assert line.rstrip().endswith(f"{group['average_hold_bars']:,.1f}")
+            ends.add((key, len(line.rstrip())))
+    assert len(ends) == 3, "the numbers of a table end in one column"
+
+
+def test_summary_says_what_the_agent_thought(document):
+    text, policy = shown(document), document["policy_loop"]
+    assert row(text, "evaluations").startswith(f"{policy['evaluations']:,} ")
+    most = max(policy["sent_back_for"].items(), key=lambda item: item[1])
+    assert row(text, "most often for").startswith(f"{most[0].replace('_', ' ')} {most[1]:,}")
+    assert f"sent back {policy['reflections']['revise'] + policy['reflections']['block']:,} of" in text
+    assert row(text, "policies").startswith(f"{policy['frozen']:,} frozen")
+    assert row(text, "slow reflection").startswith(f"{len(document['high_level']['reports'])} report")
+    assert row(text, "proven").startswith("nothing yet")
+    assert f"approve {document['judge']['boundary']['approve']:,}" in row(text, "judge")
+    assert "degraded" not in text
+
+
+def test_summary_says_what_was_proven_and_degraded(document):
+    slow = document["high_level"] | {"findings": {"significant": 2, "suggestive": 1}}
+    policy = document["policy_loop"] | {"degraded_share": 0.25}
+    memory = document["memory"] | {"degraded": 3}
+    text = shown(document | {"high_level": slow, "policy_loop": policy, "memory": memory})
+    assert row(text, "proven") == "2 significant findings   1 suggestive"
+    assert row(text, "degraded") == "25.0 % of reflections"
+    assert row(text, "memory degraded") == "3 reads without cases"
+
+
+def test_summary_ends_with_the_run_its_head_and_the_next_commands(document):
+    text = shown(document)
+    head = document["journal"]["head_hash"][:16]
+    assert row(text, "run") == f"{document['run_id']}   head {head}"
+    assert row(text, "next") == f"thinktwice verify {document['run_id']}"
+    assert f"thinktwice journal {document['run_id']} --jsonl\n" in re.sub(r" +\n", "\n", text)
+    assert f"thinktwice page {document['run_id']} --html run.html --open\n" in re.sub(r" +\n", "\n", text)
+    assert text.rstrip().endswith("errors: 0")
+
+
+def test_full_summary_has_every_counter_and_the_default_has_not(document):
+    short, full = shown(document), shown(document, full=True)
+    for label in COUNTERS:
+        assert re.search(rf"^ *{label}\b", full, re.M), label
+        assert not re.search(rf"^ *{label}  ", short, re.M), label
+    assert len(full.splitlines()) > len(short.splitlines()) + 20
+
+
+def test_summary_of_a_contaminated_run_has_no_headline_and_says_so_of_its_tables(document):
+    found = document["contamination"] | {"label": "contaminated", "reason": "m may know"}
+    text = shown(document | {"contamination": found, "headline": None})
+    assert text.index("Performance: no headline") < text.index("Whole run, contaminated: never a headline")
+    assert text.count("whole run, contaminated") == 3
+    assert "CAGR" not in text[: text.index("Whole run, contaminated")]
+
+
+def test_summary_has_no_word_that_the_glossary_lacks(document):
+    given = [
+        *(document[name] for name in ("run_id", "data", "journal")),
+        *(group["name"] for key in GROUPS for group in document["performance"][key]),
+        document["policy_loop"]["sent_back_for"],
+        document["high_level"]["recommendations"],
+        document["judge"],
+    ]
+    named = set(re.findall(r"[a-z]+", json.dumps(given).lower()))
+    text = shown(document | {"policy_loop": document["policy_loop"] | {"degraded_share": 0.5}})
+    said = set(re.findall(r"[a-z]{2,}", text.lower()))
+    known, unknown = terms(), set()
+    for word in said - named - OTHER:
+        if not {word, singular(word)} & known:
+            unknown.add(word)
+    assert unknown == set(), "say in the glossary what the word means, or take another"
+
+
+def test_full_is_an_option_of_backtest(shell):
+    short, full = shell.backtest(), shell.backtest("--full")
+    assert (short.exit_code, full.exit_code) == (0, 0)
+    assert "hold_lock 2" in full.stdout
+    assert "hold_lock 2" not in short.stdout
+    assert "What the agent thought" in short.stdout
