@@ -1,4 +1,4 @@
-"""The page of a run: its sections read the run, foreign text stays text, the same run gives the same bytes."""
+"""The page of a run: sections read the run, foreign text stays text, the same run gives the same bytes."""
 
 import json
 import re
