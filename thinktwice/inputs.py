@@ -54,7 +54,7 @@ def Playbook(
     long: Rules | None = None,
     short: Rules | None = None,
     parameters: Mapping[str, Parameter] | None = None,
-    expectation: Expectation = NO_EDGE,
+    expectation: Expectation | None = None,
     horizon_bars: int = 20,
     title: str | None = None,
     **fields: Any,
@@ -66,7 +66,8 @@ def Playbook(
         long: `setup`, `stop`, `target`, `invalidation` and what else a direction may have, as text.
         short: the same of the other direction.
         parameters: numbers that rules name in braces, each with its grid.
-        expectation: what its trades are expected to look like.
+        expectation: what its trades are expected to look like; None: those of a bracket without an edge, held
+            as long as the horizon lets them.
         horizon_bars: bars after the entry at which a trade ends.
         title: for people; the id without underscores when left out.
         fields: every other field of a playbook file.
@@ -86,7 +87,7 @@ def Playbook(
         "rationale_terms": {side: (side,) for side in rules},
         "rules": rules,
         "parameters": parameters or {},
-        "expectation": expectation,
+        "expectation": _without_edge(horizon_bars) if expectation is None else expectation,
         "horizon_bars": horizon_bars,
     }
     told |= fields
@@ -97,6 +98,13 @@ def Playbook(
         raise ConfigError(f"playbook {id!r}, {field}: {reason}") from error
     check_definition(definition, Path(id))
     return definition
+
+
+def _without_edge(horizon_bars: int) -> Expectation:
+    """A holding time that fits the horizon: the usual one lies within it, the longest one reaches it."""
+    usual = max(1, min(NO_EDGE.hold_p50_bars, horizon_bars))
+    longest = max(NO_EDGE.hold_p90_bars, horizon_bars)
+    return NO_EDGE.model_copy(update={"hold_p50_bars": usual, "hold_p90_bars": longest})
 
 
 def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
@@ -139,7 +147,8 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
 
 def in_arguments(error: Error) -> Error:
     """An error of a command with its options named as the arguments of a function."""
-    return type(error)(OPTION.sub(_argument, str(error)), **error.context)
+    told = OPTION.sub(_argument, str(error)).replace("sort the file by time", "sort it, df.sort_index()")
+    return type(error)(told, **error.context)
 
 
 def _argument(option: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ from services.model_calls.record import REPLY
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
 from worker.runs.run_result import RunResult
+from worker.runs.why_no_trade import sent_back_headline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,9 +215,10 @@ class BacktestResult:
         return self._figures().to_frame("value").to_html() + told
 
     def _silence(self) -> list[str]:
-        """Why nothing was traded, the most frequent reason first."""
+        """Why nothing was traded, or little, the most frequent reason first."""
         reasons = self.document["why_no_trade"]
-        return [f"no trade: {one['reason']} {one['count']:,}: {one['remedy']}" for one in reasons]
+        told = [f"no trade: {one['reason']} {one['count']:,}: {one['remedy']}" for one in reasons]
+        return told or [line for line in [sent_back_headline(self.document)] if line is not None]
 
     def __repr__(self) -> str:
         return "\n".join([self.__class__.__name__, self._figures().to_string(), *self._silence()])

@@ -20,6 +20,7 @@ _ROLES = {
     "volume": ("volume", "vol", "v"),
 }
 _ROLE_OF = {alias: role for role, aliases in _ROLES.items() for alias in aliases}
+TIME_NAMES = frozenset(_ROLES["time"])
 _INDEX_COLUMN = "__index_level_0__"  # how pandas writes an unnamed index to Parquet
 _WORD = "open|high|low|close|volume|vol"
 _WIDE_NAMES = (

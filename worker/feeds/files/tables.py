@@ -20,6 +20,7 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
+from worker.feeds.files.columns import TIME_NAMES
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -51,9 +52,11 @@ class BarTable:
 
     @classmethod
     def of_frame(cls, frame: object) -> "BarTable":
-        """A DataFrame as a table: its index is a column of times where no column has that role.
+        """A DataFrame as a table: its index is a column of times, and a second level of it one of names.
 
-        Columns of two levels, as downloads of several symbols have them, become one name each.
+        An index that only numbers the rows is left out, and so is one whose times a column has. Columns of two
+        levels, as downloads of several symbols have them, become one name each; of a period its start is
+        taken.
 
         Raises:
             DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold.
@@ -66,8 +69,7 @@ class BarTable:
         plain = frame.copy(deep=False)
         if isinstance(frame.columns, pd.MultiIndex):
             plain.columns = ["_".join(str(part) for part in name if str(part)) for name in frame.columns]
-        if isinstance(frame.index, pd.DatetimeIndex):
-            plain.insert(0, "time", frame.index)
+        plain = _with_index(plain, frame.index)
         try:
             table = pa.Table.from_pandas(plain, preserve_index=False)
         except (pa.ArrowException, ValueError, TypeError) as error:
@@ -243,3 +245,20 @@ def _parses(texts: Any) -> bool:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _with_index(frame: Any, index: Any) -> Any:
+    """The frame with what its index says as columns in front; a level of names is the column `symbol`."""
+    import pandas as pd
+
+    if isinstance(index, pd.RangeIndex):
+        return frame
+    for place, level in enumerate(range(index.nlevels)):
+        values = index.get_level_values(level)
+        if isinstance(values, pd.PeriodIndex):
+            values = values.to_timestamp()
+        is_time = index.nlevels == 1 or isinstance(values, pd.DatetimeIndex)
+        name, alike = ("time", TIME_NAMES) if is_time else ("symbol", {"symbol"})
+        if not any(str(column).casefold() in alike for column in frame.columns[place:]):
+            frame.insert(place, name, values.to_numpy() if values.dtype == object else values)
+    return frame

@@ -1,0 +1,188 @@
+"""Bars, threads and interruptions as a notebook has them: what is taken, refused and left behind."""
+
+import asyncio
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import thinktwice as tt
+from tests.test_library import frame_of
+from tests.worker.shared_runs import embedded_bars
+
+START, END = "2003-01-01", "2003-12-31"
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return frame_of(embedded_bars(START, END), "AAPL")
+
+
+@pytest.fixture(scope="module")
+def several():
+    bars = embedded_bars(START, END)
+    return {name: frame_of(bars, name) for name in ("AAPL", "IBM", "MSFT")}
+
+
+def text_index(frame):
+    return frame.set_axis(frame.index.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+SHAPES = {
+    "periods": (
+        lambda one: one.tz_localize(None).set_axis(one.index.tz_localize(None).to_period("D")),
+        {"tz": "UTC"},
+    ),
+    "times as text": (text_index, {}),
+    "epoch seconds": (lambda one: one.set_axis(one.index.astype("datetime64[s, UTC]").astype("int64")), {}),
+    "index that a column repeats": (lambda one: one.assign(time=one.index), {}),
+    "numbers as objects": (lambda one: one.astype(object), {}),
+    "numbers as text": (lambda one: one.astype(str), {}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_index_and_numbers_of_any_kind_are_the_same_bars(shape, frame):
+    made, more = SHAPES[shape]
+    assert (
+        tt.backtest(made(frame), symbols="AAPL", **more).head_hash
+        == tt.backtest(frame, symbols="AAPL").head_hash
+    )
+
+
+def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same_bars(several):
+    long = pd.concat([one.assign(symbol=name) for name, one in several.items()])
+    levels = long.set_index("symbol", append=True)
+    download = pd.concat(several, axis=1).swaplevel(axis=1).rename(columns=str.capitalize, level=0)
+    download = download.sort_index(axis=1).rename_axis(columns=["Price", "Ticker"], index="Date")
+    hashes = {tt.backtest(given).head_hash for given in (long, levels, levels.swaplevel(), download)}
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (
+            lambda one: one[::-1],
+            r"row 1: .* comes before that of DataFrame row 0: sort it, df.sort_index\(\)",
+        ),
+        (
+            lambda one: pd.concat([one, one.iloc[[-1]]]),
+            r"row \d+: .* repeats that of .*: remove one of the two rows",
+        ),
+        (lambda one: one.reset_index(drop=True), "no time column among .* name it time"),
+        (
+            lambda one: one.assign(close=one["close"].where(one.index != one.index[3])),
+            "row 3: 'close' is empty or NaN",
+        ),
+    ],
+)
+def test_frame_that_cannot_be_used_says_what_to_do(spoil, said, frame):
+    with pytest.raises(tt.DataError, match=said):
+        tt.backtest(spoil(frame), symbols="AAPL")
+
+
+def test_textbook_playbooks_trade_or_say_what_sent_them_back():
+    rsi = tt.Playbook(
+        "rsi2",
+        long={
+            "setup": "rsi_2 < 10 and close > sma_200",
+            "stop": "close - 2 * atr_14",
+            "target": "close + 2 * atr_14",
+            "invalidation": "rsi_2 > 70",
+        },
+        horizon_bars=5,
+    )
+    donchian = tt.Playbook(
+        "donchian",
+        long={
+            "setup": "close > highest_20",
+            "stop": "close - 2 * atr_20",
+            "target": "close + 6 * atr_20",
+            "invalidation": "close < lowest_10",
+        },
+        horizon_bars=60,
+    )
+    for playbook in (rsi, donchian):
+        result = tt.backtest(playbooks=playbook)
+        assert result.summary["trades"] > 0, playbook.id
+        assert not {"horizon_too_short", "horizon_too_long"} & set(result.findings["code"])
+    assert "proposals were sent back: target_beyond_mfe" in repr(result)
+
+
+def test_two_runs_at_once_in_threads_are_each_its_own(several):
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(tt.backtest, several[name], symbols=name) for name in ("AAPL", "IBM", "AAPL")]
+        first, second, third = (run.result().head_hash for run in runs)
+    assert first == third == tt.backtest(several["AAPL"], symbols="AAPL").head_hash
+    assert second == tt.backtest(several["IBM"], symbols="IBM").head_hash
+
+
+def interrupted_at(bar):
+    """Progress that sends Ctrl-C at a bar, and the bars that were seen."""
+    seen: list[int] = []
+
+    def progress(done, total):
+        seen.append(done)
+        if done == bar:
+            signal.raise_signal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else (
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            )
+
+    return progress, seen
+
+
+def test_ctrl_c_in_a_script_ends_the_run_at_the_next_bar(frame):
+    progress, seen = interrupted_at(20)
+    with pytest.raises(KeyboardInterrupt):
+        tt.backtest(frame, symbols="AAPL", progress=progress)
+    assert seen[-1] == 20
+    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+
+
+def test_ctrl_c_in_a_notebook_ends_the_run_and_its_thread():
+    progress, seen = interrupted_at(20)
+
+    async def cell():
+        # As a kernel has it: the handler raises in the main thread.
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                tt.backtest(progress=progress)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+
+    asyncio.run(cell())
+    assert 20 <= seen[-1] < 2_000
+    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+
+
+def test_strategist_that_hangs_is_ended_by_ctrl_c(frame):
+    class Hangs:
+        async def answer(self, snapshot, revision):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(3_600)
+
+    with pytest.raises(KeyboardInterrupt):
+        tt.backtest(frame, symbols="AAPL", strategist=Hangs())  # type: ignore[arg-type]  # it never answers
+
+
+def test_two_hundred_thousand_rows_are_taken():
+    rng, rows = np.random.default_rng(7), 200_000
+    close = 100 * np.exp(np.cumsum(rng.normal(0, 0.0005, rows)))
+    opened = np.r_[100.0, close[:-1]]
+    bars = pd.DataFrame(
+        {
+            "open": opened,
+            "high": np.maximum(opened, close) * 1.0005,
+            "low": np.minimum(opened, close) * 0.9995,
+            "close": close,
+            "volume": 1_000.0,
+        },
+        index=pd.date_range("2020-01-01", periods=rows, freq="min", tz="UTC"),
+    )
+    result = tt.simulate(bars, "close > highest_20", symbols="X")
+    assert len(result.equity) == rows
