@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from trading_core.bars import BarSeries
 
-YEAR_NS = 365.25 * 86_400 * 1e9
+DAY_NS = 86_400 * 1e9
+YEAR_NS = 365.25 * DAY_NS
 LARGEST_LOG = 700.0  # exp() of more overflows a float
 
 
@@ -24,7 +25,7 @@ def sharpe(equity: FloatArray, times: IntArray) -> float | None:
         equity: (T,) at the bar closes.
         times: (T,) ns.
     """
-    returns = _returns(equity, times)
+    returns = bar_returns(equity, times)
     if returns is None:
         return None
     return _annual_ratio(returns, float(np.std(returns, ddof=1)), times)
@@ -40,7 +41,7 @@ def sortino(equity: FloatArray, times: IntArray) -> float | None:
         equity: (T,) at the bar closes.
         times: (T,) ns.
     """
-    returns = _returns(equity, times)
+    returns = bar_returns(equity, times)
     if returns is None:
         return None
     return _annual_ratio(returns, float(np.sqrt(np.mean(np.minimum(returns, 0.0) ** 2))), times)
@@ -53,10 +54,10 @@ def volatility(equity: FloatArray, times: IntArray) -> float | None:
         equity: (T,) at the bar closes.
         times: (T,) ns.
     """
-    returns = _returns(equity, times)
+    returns = bar_returns(equity, times)
     if returns is None:
         return None
-    return float(np.std(returns, ddof=1)) * float(np.sqrt(_bars_per_year(times)))
+    return float(np.std(returns, ddof=1)) * float(np.sqrt(bars_per_year(times)))
 
 
 def cagr(equity: FloatArray, times: IntArray) -> float | None:
@@ -92,19 +93,82 @@ def max_drawdown(equity: FloatArray) -> float:
     return float(np.max((peaks - equity) / peaks)) if equity.size else 0.0
 
 
+def drawdown_days(equity: FloatArray, times: IntArray) -> float:
+    """Longest time from a peak to the bar that reaches it again, or to the end, in days of 24 hours.
+
+    Args:
+        equity: (T,) at the bar closes.
+        times: (T,) ns.
+    """
+    if equity.size == 0:
+        return 0.0
+    high = np.flatnonzero(equity >= np.maximum.accumulate(equity))
+    ends = np.append(high[1:], equity.size)  # of the stretch below each peak; the last one goes on
+    below = ends > high + 1
+    waited = times[np.minimum(ends, equity.size - 1)] - times[high]
+    return float(waited[below].max()) / DAY_NS if below.any() else 0.0
+
+
+def monthly_returns(equity: FloatArray, times: IntArray) -> list[tuple[int, int, float]]:
+    """Year, month and return of every calendar month in UTC in which a bar closed.
+
+    A close at midnight belongs to the day before it.
+
+    Args:
+        equity: (T,) at the bar closes, the first before any trade.
+        times: (T,) ns.
+    """
+    return [(1970 + int(m) // 12, int(m) % 12 + 1, gain) for m, gain in _by_unit(equity, times, "M")]
+
+
+def yearly_returns(equity: FloatArray, times: IntArray) -> list[tuple[int, float]]:
+    """Year and return of every calendar year, as `monthly_returns`."""
+    return [(1970 + int(year), gain) for year, gain in _by_unit(equity, times, "Y")]
+
+
+def rolling_sharpe(equity: FloatArray, times: IntArray, window: int) -> FloatArray:
+    """`sharpe` of the last `window` returns at every close (T,); NaN where there are fewer, or no variation.
+
+    Args:
+        equity: (T,) at the bar closes.
+        times: (T,) ns.
+        window: returns, at least 2.
+    """
+    found = np.full(equity.size, np.nan)
+    returns = bar_returns(equity, times)
+    if returns is None or not 2 <= window <= returns.size:
+        return found
+    views = np.lib.stride_tricks.sliding_window_view(returns, window)
+    spread = views.std(axis=1, ddof=1)
+    years = (times[window:] - times[:-window]) / YEAR_NS
+    moving = (spread > 0.0) & (years > 0.0)
+    found[window:][moving] = views.mean(axis=1)[moving] / spread[moving] * np.sqrt(window / years[moving])
+    return found
+
+
+def hold_curve(bars: BarSeries, cash: float, cost: float) -> FloatArray:
+    """Equity (T + 1,) of equal money in each symbol at its first bar's open, as if sold at every close.
+
+    The first point is the cash, one bar before the first close. A symbol's money waits for its first bar, and
+    its last close stands from there on.
+
+    Args:
+        bars: the bars; a symbol without any bar takes no part.
+        cash: to begin with.
+        cost: fee and slippage per side, as a fraction.
+    """
+    growth = [_growth(bars, int(s), cost) for s in np.flatnonzero(bars.present.any(axis=0))]
+    return cash * np.concatenate([[1.0], np.mean(growth, axis=0)])
+
+
 def buy_and_hold_return(bars: BarSeries, cost: float) -> float:
-    """Equal money in each symbol at its first bar's open, sold at its last close.
+    """Where `hold_curve` ends, less one.
 
     Args:
         bars: the bars; a symbol without any bar takes no part.
         cost: fee and slippage per side, as a fraction.
     """
-    growth = []
-    for s in np.flatnonzero(bars.present.any(axis=0)):
-        rows = np.flatnonzero(bars.present[:, s])
-        bought = float(bars.open[rows[0], s]) * (1.0 + cost)
-        sold = float(bars.close[rows[-1], s]) * (1.0 - cost)
-        growth.append(sold / bought)
+    growth = [_growth(bars, int(s), cost)[-1] for s in np.flatnonzero(bars.present.any(axis=0))]
     return float(np.mean(growth)) - 1.0
 
 
@@ -113,7 +177,26 @@ def exposure_share(gross: FloatArray) -> float | None:
     return float(np.mean(gross > 0.0)) if gross.size else None
 
 
-def _returns(equity: FloatArray, times: IntArray) -> FloatArray | None:
+def _by_unit(equity: FloatArray, times: IntArray, unit: str) -> list[tuple[int, float]]:
+    """Calendar units since 1970 with the return of each, in order."""
+    if equity.size < 2:
+        return []
+    units = (times[1:] - 1).astype("datetime64[ns]").astype(f"datetime64[{unit}]").astype(np.int64)
+    lasts = np.append(np.flatnonzero(np.diff(units)), units.size - 1)
+    ends = np.concatenate([equity[:1], equity[1:][lasts]])
+    return list(zip(units[lasts].tolist(), (ends[1:] / ends[:-1] - 1.0).tolist(), strict=True))
+
+
+def _growth(bars: BarSeries, s: int, cost: float) -> FloatArray:
+    """What one unit of money is worth at each close (T,) when it buys symbol s at its first open."""
+    rows = np.flatnonzero(bars.present[:, s])
+    bought = float(bars.open[rows[0], s]) * (1.0 + cost)
+    last = np.searchsorted(rows, np.arange(bars.shape[0]), side="right") - 1
+    worth = bars.close[rows[np.maximum(last, 0)], s] * (1.0 - cost) / bought
+    return np.where(last < 0, 1.0, worth)
+
+
+def bar_returns(equity: FloatArray, times: IntArray) -> FloatArray | None:
     """Per-bar returns; None with fewer than two of them or without time between them."""
     if equity.size < 3 or times[-1] <= times[0]:
         return None
@@ -124,11 +207,12 @@ def _years(times: IntArray) -> float:
     return (int(times[-1]) - int(times[0])) / YEAR_NS
 
 
-def _bars_per_year(times: IntArray) -> float:
+def bars_per_year(times: IntArray) -> float:
+    """As observed; the times (T,) in ns must not all be equal."""
     return (times.size - 1) / _years(times)
 
 
 def _annual_ratio(returns: FloatArray, deviation: float, times: IntArray) -> float | None:
     if deviation == 0.0:
         return None
-    return float(np.mean(returns)) / deviation * float(np.sqrt(_bars_per_year(times)))
+    return float(np.mean(returns)) / deviation * float(np.sqrt(bars_per_year(times)))

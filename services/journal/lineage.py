@@ -5,7 +5,8 @@ not found. Read-only; called by `why` and, for dangling ids, by `verify`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from services.journal.index import ID_FIELDS, Event, JournalIndex
@@ -63,6 +64,36 @@ def trace_move(index: JournalIndex, move: Event) -> LineageNode:
     return _node(f"{move.row.kind} {key}", move, key, _plain(payload), children)
 
 
+def trace_reflection(index: JournalIndex, reflection: Event) -> LineageNode:
+    """The tree around one reflection: what was seen, what was planned, what was found, what was decided."""
+    payload = reflection.payload
+    key, snapshot = payload["reflection_hash"], index.get("policy_snapshot", payload["snapshot_hash"])
+    found = _reflection(index, key)
+    children = [_policy_event(index, snapshot), _snapshot(snapshot, payload["snapshot_hash"])]
+    amendment = payload.get("amendment")
+    if amendment is None:
+        children.append(_artifact(index, "proposal", "policy_proposal", payload["proposal_hash"], "proposal"))
+    else:
+        facts = {"amendment": amendment}
+        children.append(_node("amendment of the policy", reflection, payload["proposal_hash"], facts))
+    verdict = _verdict_on(index, reflection)
+    if verdict is not None:
+        told = verdict.payload["verdict"]
+        children.append(_node("judge at the boundary", verdict, verdict.payload["verdict_hash"], told))
+    return replace(found, children=(*found.children, *children))
+
+
+def _verdict_on(index: JournalIndex, reflection: Event) -> Event | None:
+    """The judge's verdict on one reflection; it follows before the next policy event."""
+    for event in islice(index.events, reflection.row.seq + 1, None):
+        if event.row.kind == "boundary_verdict":
+            if event.payload["reflection_hash"] == reflection.payload["reflection_hash"]:
+                return event
+        elif event.row.kind == "policy_event":
+            return None
+    return None
+
+
 def _bar(fill: Event, title: str = "bar of the fill") -> LineageNode:
     label = fill.payload.get("bar_label")
     facts = {"label": label, "ts_event": fill.row.ts_event, "known_at": fill.row.known_at}
@@ -80,12 +111,20 @@ def _order(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
 
 def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """The entry of the position that this exit closed."""
+    entry = _entry_of(index, fill)
+    if entry is None:
+        yield _missing("entry of the position", "entry_filled", fill.payload.get("entry_order_id"))
+    else:
+        yield _opened(index, entry)
+
+
+def _entry_of(index: JournalIndex, fill: Event) -> Event | None:
     order_id = fill.payload.get("entry_order_id")
-    for event in index.of_kind("entry_filled"):
-        if event.row.seq < fill.row.seq and event.payload["order_id"] == order_id:
-            yield _opened(index, event)
-            return
-    yield _missing("entry of the position", "entry_filled", order_id)
+    for seq in range(fill.row.seq - 1, -1, -1):
+        event = index.events[seq]
+        if event.row.kind == "entry_filled" and event.payload["order_id"] == order_id:
+            return event
+    return None
 
 
 def _opened(index: JournalIndex, entry: Event) -> LineageNode:
@@ -95,15 +134,10 @@ def _opened(index: JournalIndex, entry: Event) -> LineageNode:
 
 def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """Scale-outs and stop moves between the entry of the position and this fill."""
-    entered = False
-    kinds = ("entry_filled", *MANAGED)
-    events = (event for kind in kinds for event in index.of_kind(kind) if event.row.symbol == fill.row.symbol)
-    for event in sorted(events, key=lambda event: event.row.seq):
-        if event.row.seq >= fill.row.seq:
-            return
-        if event.row.kind == "entry_filled":
-            entered = event.payload["order_id"] == fill.payload.get("entry_order_id")
-        elif entered and event.row.kind in MANAGED:
+    entry = _entry_of(index, fill)
+    between = () if entry is None else index.events[entry.row.seq + 1 : fill.row.seq]
+    for event in between:
+        if event.row.kind in MANAGED and event.row.symbol == fill.row.symbol:
             behind = _amendment(index, event.payload.get("amendment_id"))
             yield _node(
                 MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload), behind

@@ -40,6 +40,7 @@ GROUPS = {
         "journal": "journal:journal",
         "verify": "verify:verify",
         "why": "why:why",
+        "page": "page:page",
         "report": "reports:report",
         "reports": "reports:reports",
         "playbooks": "playbooks:app",

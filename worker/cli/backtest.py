@@ -2,7 +2,7 @@
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,6 +11,8 @@ from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain
 from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
+from worker.cli.page import HtmlOption, page_of
+from worker.cli.page_file import demand_page_file
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
     CassetteOption,
@@ -36,6 +38,7 @@ from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:
     from services.store import Store
+    from worker.runs.run_result import RunResult
 
 SHOWN_FAILURES = 5
 
@@ -62,6 +65,7 @@ def backtest(
     seed: SeedOption = None,
     db: DbOption = None,
     out: OutOption = None,
+    html: HtmlOption = None,
     fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -69,16 +73,17 @@ def backtest(
     resolved = run_settings(context)
     for line in resolved.older_names():
         complain(line)
-    document, failures = _run(
-        resolved, "embedded" if config is None else config.stem, fresh_ledger=fresh_ledger
-    )
+    if html is not None:
+        demand_page_file(html)
+    name = "embedded" if config is None else config.stem
+    document, failures = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run
 
     show_run(document, failures, json=json)
 
 
 def _run(
-    resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False
+    resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False, html: Path | None = None
 ) -> tuple[dict[str, Any], list[str]]:
 
     settings = resolved.settings
@@ -112,6 +117,9 @@ def _run(
             if folder is not None:
                 with step(f"writing {settings.runtime.out}"):
                     folder.write(result, await stored_reports(store, result.record.run_id))
+            if html is not None:
+                done = cast("RunResult", result.outcome)
+                complain(await page_of(store, result.record.run_id, "finished", done, html))
             return result.document, await _failures(store, result.record.run_id)
 
     return run_async(recorded())

@@ -14,7 +14,8 @@ from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
-from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
+from services.slow_loop.evidence_rows import told_evidence
+from worker.review.report_entries import ENTRY_KINDS, report_entries
 from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -26,21 +27,9 @@ TRADE_TIMES = ("entry_label", "exit_label", "known_at")
 
 
 async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
-    """Every high-level report of a run.
-
-    `verdict` is the judge's on it, null while there is none, `evidence` what was read for it.
-    """
-    reports: dict[str, dict[str, Any]] = {}
-    read: list[tuple[str, dict[str, Any]]] = []
-    async for row in store.journal.rows(run_id, kinds={"high_level_report", "replan_verdict", PLAN, CALL}):
-        payload = json.loads(row.payload)
-        read.append((row.kind, payload))
-        if row.kind == "high_level_report":
-            reports[payload["report_id"]] = payload | {"verdict": None}
-        elif row.kind == "replan_verdict" and payload["report_id"] in reports:
-            reports[payload["report_id"]]["verdict"] = payload["verdict"]
-    evidence = told_evidence(read)
-    return [entry | {"evidence": evidence.get(name, [])} for name, entry in reports.items()]
+    """Every high-level report of a run, as `report_entries` gives them."""
+    rows = store.journal.rows(run_id, kinds=ENTRY_KINDS)
+    return report_entries([(row.kind, json.loads(row.payload)) async for row in rows])
 
 
 def entry_on_demand(one: "OnDemandReport") -> dict[str, Any]:
@@ -86,7 +75,7 @@ class OutFolder:
             "trades.csv": trades_csv(run.outcome.trades),
             "equity.csv": equity_csv(*run.outcome.equity),
         }
-        files |= report_files(list(reports))
+        files |= report_files(list(reports), run.document)
         try:
             (self._path / "reports").mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
@@ -103,8 +92,10 @@ class OutFolder:
         )
 
 
-def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
+def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None = None) -> dict[str, str]:
     """Name and text of every file below `reports/`: each report three times, and a page that lists them.
+
+    The document of the run, where there is one, heads that page.
 
     Raises:
         InvariantViolation: a report's id is none, and would name a file elsewhere.
@@ -116,7 +107,7 @@ def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
     odd = [name for name in names if not REPORT_FILE.fullmatch(f"{name}.json")]
     if odd:
         raise InvariantViolation(f"{odd[0]!r} is no report id: the journal was changed, see `verify`")
-    files = {"reports/index.html": index_html(entries)}
+    files = {"reports/index.html": index_html(entries, run)}
     for k, (name, entry) in enumerate(zip(names, entries, strict=True)):
         links = Links(before=names[k - 1] if k else None, after=names[k + 1] if k + 1 < len(names) else None)
         files[f"reports/{name}.json"] = _json(entry)

@@ -10,7 +10,8 @@ from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, print_page, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option, store_address
-from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
+from worker.cli.out_folder import entry_on_demand, stored_reports
+from worker.cli.page_file import write_page
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 
@@ -177,7 +178,7 @@ def report(
     if html is not None:
         from worker.pages.report_html import report_html
 
-        _write(html, report_html(entry, entries[:position]))
+        write_page(html, report_html(entry, entries[:position]))
     if json:
         print_json(entry)
     elif html is None:
@@ -233,12 +234,3 @@ def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:
         raise ConfigError(f"no report {wanted!r} in run {run}: {listing}")
     some = ", ".join(entries[k]["report_id"] for k in found[:SHOWN])
     raise ConfigError(f"report {wanted!r} is not unique in run {run} ({some}): {listing}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        replace_file(path, text)
-    except OSError as error:
-        raise ConfigError(
-            f"--html {str(path)!r} cannot be written ({error.strerror}): name another file"
-        ) from error

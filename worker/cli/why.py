@@ -7,11 +7,11 @@ import typer
 
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
-from services.journal.lineage import TIME_FACTS, LineageNode, trace, trace_move
+from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
-from worker.pages.figures import shown_time
+from worker.pages.figures import fact_text, shown_time
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -89,15 +89,5 @@ def _label(node: LineageNode) -> Any:
     for name, value in node.facts.items():
         if value not in (None, [], {}, ""):
             label.append(f"\n  {visible(name)} ", style="dim")
-            label.append(visible(_fact(name, value), lines=name == "narrative"), style="default")
+            label.append(visible(fact_text(name, value), lines=name == "narrative"), style="default")
     return label
-
-
-def _fact(name: str, value: Any) -> str:
-    if name in TIME_FACTS and isinstance(value, int):
-        return shown_time(value)
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_fact(key, inner)}" for key, inner in value.items() if inner is not None)
-    if isinstance(value, list):
-        return "; ".join(_fact("", item) for item in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -12,6 +12,7 @@ from worker.pages.markup import Child, tag
 from worker.pages.shapes import Scale, figure, line, marker, picture, spanning, text
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 34.0, 62.0, 30.0
+APART = 24.0  # marks nearer than this have their labels on their outer sides
 PANELS = ((210.0, 430.0), (500.0, 680.0), (750.0, 930.0))
 Check = dict[str, Any]
 
@@ -86,11 +87,12 @@ def _row(check: Check, y: float, scales: tuple[Scale, Scale, Scale]) -> Element:
 def _hold(check: Check, y: float, scale: Scale, missed: bool) -> list[Child]:
     low, high = scale(check["expected_hold_p50_bars"]), scale(check["expected_hold_p90_bars"])
     first, last = check["hold_p50_bars"], check["hold_p90_bars"]
+    close = 0 < scale(last) - scale(first) < APART
     return [
         tag("rect", x=low, y=y - 8, width=max(high - low, 2.0), height=16, class_="band"),
         line(scale(first), y, scale(last), y, "span missed" if missed else "span fine"),
-        *_mark(first, y, scale, missed),
-        *_mark(last, y, scale, missed),
+        *_mark(first, y, scale, missed, "end" if close else "middle"),
+        *(() if first == last else _mark(last, y, scale, missed, "start" if close else "middle")),
     ]
 
 
@@ -103,9 +105,9 @@ def _excursion(value: float | None, expected: float, y: float, scale: Scale, mis
     return [*shapes, *_mark(value, y, scale, missed)]
 
 
-def _mark(value: float, y: float, scale: Scale, missed: bool) -> list[Child]:
+def _mark(value: float, y: float, scale: Scale, missed: bool, anchor: str = "middle") -> list[Child]:
     shape, name = ("diamond", "missed") if missed else ("circle", "fine")
     return [
         marker(shape, scale(value), y, f"mark {name}"),
-        figure(scale(value), y - 9, value, f"{value:g}" if value == int(value) else f"{value:.2f}", "middle"),
+        figure(scale(value), y - 9, value, f"{value:g}" if value == int(value) else f"{value:.2f}", anchor),
     ]

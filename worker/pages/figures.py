@@ -1,6 +1,9 @@
 """How figures and times are shown: percent, R with a sign, a dash for undefined; rounded nowhere else."""
 
+from typing import Any
+
 from schemas.canonical import ns_to_datetime
+from services.journal.lineage import TIME_FACTS
 
 DASH = "-"
 WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digits are too many to count
@@ -42,3 +45,14 @@ def shown_time(ns: int) -> str:
     """`2012-01-31 16:00:00Z`; the time of day is left out at midnight."""
     moment = ns_to_datetime(ns)
     return moment.strftime("%Y-%m-%d" if ns % 86_400_000_000_000 == 0 else "%Y-%m-%d %H:%M:%SZ")
+
+
+def fact_text(name: str, value: Any) -> str:
+    """A fact of a why-chain in words; times are told by the fact's name."""
+    if name in TIME_FACTS and isinstance(value, int):
+        return shown_time(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {fact_text(key, one)}" for key, one in value.items() if one is not None)
+    if isinstance(value, list):
+        return "; ".join(fact_text("", item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

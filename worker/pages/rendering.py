@@ -1,29 +1,54 @@
 """Pages rendered from the templates beside this module: every text is escaped, what cannot be seen is shown.
 
-A page loads and runs nothing: its policy allows one style, which it names by its hash.
+A page loads nothing, and runs nothing but the scripts that its policy names by their hashes.
 """
 
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from services.model_calls.quoting import visible
+from worker.pages.change_words import change_words
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_e
 
 
-def render(template: str, title: str, **given: Any) -> str:
-    """A whole page; the same values give the same bytes."""
+def render(template: str, title: str, scripts: Sequence[str] = (), **given: Any) -> str:
+    """A whole page; the same values give the same bytes.
+
+    Args:
+        template: beside this module.
+        title: of the page.
+        scripts: what it runs, in order; they may draw, which needs styles of their own.
+        given: what the template shows.
+    """
     style = _environment().get_template("style.css").render()
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
+    sources = " ".join(map(_source, scripts))
+    drawn = f"img-src data: blob:; script-src {sources}; style-src 'unsafe-inline'"
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; " + (
+        drawn if scripts else f"style-src {_source(style)}"
     )
-    return _environment().get_template(template).render(given, title=title, style=style, policy=policy)
+    return (
+        _environment()
+        .get_template(template)
+        .render(given, title=title, style=style, policy=policy, scripts=scripts)
+    )
+
+
+def template_text(name: str) -> str:
+    """A file beside the templates that is none."""
+    return (resources.files(str(__package__)) / "templates" / name).read_text("utf-8")
+
+
+def _source(text: str) -> str:
+    """A script or a style, as a policy names it."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 @cache
@@ -36,7 +61,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    filters = (number, percent, r_multiple, repr, shown_e, shown_time)
+    filters = (change_words, number, percent, r_multiple, repr, shown_e, shown_time)
     made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
 

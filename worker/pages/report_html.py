@@ -63,6 +63,12 @@ def _family(report: Entry) -> str:
     return ", ".join(f"{name} of {size}" for name, size in sorted(sizes))
 
 
-def index_html(entries: Sequence[dict[str, Any]]) -> str:
-    """The page, oldest report first."""
-    return render("index.html", "Reports", entries=entries, grades=GRADES)
+def index_html(entries: Sequence[Entry], run: Entry | None = None) -> str:
+    """The page, oldest report first, headed by the document of the run where there is one."""
+    return render(
+        "index.html",
+        "Reports" if run is None else f"Reports of run {run['run_id']}",
+        entries=entries,
+        grades=GRADES,
+        run=run,
+    )

@@ -12,6 +12,7 @@ from typing import Any
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted, visible
 from services.slow_loop.evidence_rows import evidence_line
+from worker.pages.change_words import change_words
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
 
@@ -159,12 +160,11 @@ def _action(row: dict[str, Any]) -> list[str]:
 
 
 def _change(change: dict[str, Any]) -> list[str]:
-    what = ", ".join(f"{key} {value}" for key, value in sorted(change["change"].items()))
     return [
         change["action"],
         change["playbook_id"] or "",
         change["regime"] or "",
-        what,
+        change_words(change["change"]),
         change["grade"],
         change["reason"],
     ]

@@ -29,7 +29,7 @@ from schemas.settings import DeliberationSettings, Settings
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
-from worker.operations.environment import STORE_REVISION, environment
+from worker.operations.environment import DOCUMENT_REVISION, STORE_REVISION, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
 from worker.runs.trials import NoTrial, ledger_of_run
 
@@ -316,8 +316,9 @@ def compared_document(
     if outcome is None or record.status != "finished":
         return None
     present = environment()
-    # Runs without a revision of the store are older than its note, whatever version they name.
-    same = all(record.environment.get(name) == present[name] for name in ("thinktwice", STORE_REVISION))
+    # Runs without a revision of store or document are older than its note, whatever version they name.
+    noted = ("thinktwice", STORE_REVISION, DOCUMENT_REVISION)
+    same = all(record.environment.get(name) == present[name] for name in noted)
     return differences(record.document, outcome.document(record.run_id, journal_url), same_version=same)
 
 

@@ -1,7 +1,7 @@
 """What a run gives back: the JSON document of the contract, the trades and the equity curve."""
 
-from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
-from services.policy_loop.invariant_context import cost_bps
-from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
+from services.statistics.blocks import Floats
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
 from trading_core.kernel.records import REFUSALS
 from trading_core.regime import FEATURES_READ
 from worker.runs.contamination import Course, contamination, headline
+from worker.runs.performance import performance
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
 
@@ -30,10 +30,11 @@ class RunResult:
         self.session = session
         self._timing = timing
 
-    @property
+    @cached_property
     def bars(self) -> BarSeries:
-        """The bars that were traded: without those left out."""
-        return self.session.bars
+        """The bars that were traded: without those left out, and those that a run did not come to."""
+        bars, done = self.session.bars, self.session.engine.t
+        return bars if done >= bars.shape[0] else bars.select(end_ns=int(bars.times[done - 1]))
 
     @property
     def trades(self) -> list[Episode]:
@@ -48,13 +49,16 @@ class RunResult:
     @property
     def equity(self) -> tuple[list[int], list[float]]:
         """Close times (ns) and equity at them."""
-        return self.session.bars.close_times.tolist(), self.session.engine.equity.tolist()
+        return self.bars.close_times.tolist(), self._so_far(self.session.engine.equity).tolist()
 
     @property
     def gross(self) -> list[float]:
         """Gross exposure in quote currency at every close."""
-        values: list[float] = self.session.engine.gross.tolist()
+        values: list[float] = self._so_far(self.session.engine.gross).tolist()
         return values
+
+    def _so_far(self, values: Floats) -> Floats:
+        return values[: self.bars.shape[0]]
 
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document: fractions, not percent; drawdown positive; undefined is None."""
@@ -64,7 +68,7 @@ class RunResult:
     def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         session = self.session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
-        seen = contamination(session.settings, self._course(), session.model_account.answered)
+        seen = contamination(session.settings, self.course, session.model_account.answered)
         return {
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
@@ -122,47 +126,37 @@ class RunResult:
         )
 
     def _data(self) -> dict[str, Any]:
-        bars = self.session.bars
+        bars = self.bars
         return {
             "symbols": list(bars.symbols),
             "timeframe": bars.timeframe,
             "bars": bars.bar_count,
             "start": ns_to_datetime(int(bars.times[0])).isoformat(),
             "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
-            "sha256": bars.sha256,
+            "sha256": self.session.bars.sha256,
             "left_out": left_out(self.session),
         }
 
-    def _course(self) -> Course:
+    @property
+    def course(self) -> Course:
         """Trades, and the equity curve with the cash one bar before the first close."""
-        bars = self.session.bars
+        bars = self.bars
         spacing = (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
         times = np.concatenate([[bars.close_times[0] - spacing], bars.close_times])
-        curve = np.concatenate([[self.session.settings.account.cash], self.session.engine.equity])
+        curve = np.concatenate(
+            [[self.session.settings.account.cash], self._so_far(self.session.engine.equity)]
+        )
         return Course(bars, self.trades, curve, times)
 
     def _performance(self) -> dict[str, Any]:
         session = self.session
-        bars, engine = session.bars, session.engine
-        cash = session.settings.account.cash
-        course = self._course()
-        curve, times = course.curve, course.times
-        r = np.array([episode.r for episode in self.trades])
-        cost = cost_bps(session.settings.execution) * 1e-4
-        return {
-            "total_return": float(curve[-1]) / cash - 1.0,
-            "model_cost": session.model_account.cost,
-            "net_return": (float(curve[-1]) - session.model_account.cost) / cash - 1.0,
-            "buy_and_hold_return": buy_and_hold_return(bars, cost),
-            "sharpe": sharpe(curve, times),
-            "max_drawdown": max_drawdown(curve),
-            "trades": len(self.trades),
-            "win_rate": float(np.mean(r > 0.0)) if r.size else None,
-            "expectancy_r": float(np.mean(r)) if r.size else None,
-            "fees": float(engine.portfolio["fees"][0]),
-            "exposure": exposure_share(engine.gross),
-            "exit_reasons": dict(sorted(Counter(str(trade.exit_reason) for trade in self.trades).items())),
-        }
+        return performance(
+            self.course,
+            self._so_far(session.engine.gross),
+            session.settings.execution,
+            fees=float(session.engine.portfolio["fees"][0]),
+            model_cost=session.model_account.cost,
+        )
 
     def _timings(self) -> dict[str, float | None]:
         timing = self._timing

@@ -12,6 +12,7 @@ import pytest
 
 from tests.worker.pages.reading import Node, entries, numbers, read
 from worker.pages import rendering
+from worker.pages.expectation_plot import expectation_plot
 from worker.pages.report_html import Links, index_html, report_html
 from worker.pages.report_markdown import report_markdown
 
@@ -274,6 +275,46 @@ def test_index_page_leads_to_every_report_and_back():
     ]
     assert read(report_html(entries()[1])).all("a") == []
     assert "No report" in read(index_html([])).text
+
+
+def test_index_page_names_the_run_its_symbols_its_period_and_its_return():
+    data = {"symbols": ["<b>", "BBB"], "timeframe": "1d", "start": "2024-01-02T00", "end": "2025-03-04T00"}
+    performance = {"total_return": 0.125, "buy_and_hold_return": None}
+    tree = read(index_html(entries(), {"run_id": "r0007", "data": data, "performance": performance}))
+    assert tree.all("title")[0].text == "Reports of run r0007"
+    assert tree.all("h1")[0].text == "High-level reflections of run r0007"
+    told = " ".join(tree.all("p", "soft")[0].text.split())
+    assert told == "<b>, BBB, 1d bars from 2024-01-02 to 2025-03-04: return 12.5 %, buy and hold -."
+
+
+def test_index_page_tells_a_verdict_that_is_the_recommendation_once():
+    entry = copy.deepcopy(entries()[-1])
+    entry["report"]["recommended_action"] = entry["verdict"]["decision"] = "replan"
+    row = read(index_html([entry])).all("tr")[1]
+    assert [cell.text for cell in row.all("td")][3:5] == ["replan", "as recommended"]
+    entry["verdict"]["decision"] = "hold"
+    assert read(index_html([entry])).all("td")[4].text == "hold"
+
+
+def test_report_pages_say_a_change_in_words():
+    changed = copy.deepcopy(entries()[-1]["report"]["recommendations"])
+    changed[0]["change"] = {"kind": "open_experiment", "parameter": "stop_atr", "value": 1.5}
+    entry = {**entries()[-1], "report": {**entries()[-1]["report"], "recommendations": changed}}
+    assert "try stop_atr 1.5 on paper" in [cell.text for cell in read(report_html(entry)).all("td")]
+    assert "| try stop_atr 1.5 on paper |" in report_markdown(entry)
+
+
+def test_expectation_picture_draws_equal_holds_once_and_near_ones_side_by_side():
+    def labels(p50: float, p90: float) -> list[tuple[str, str | None]]:
+        rows = copy.deepcopy(entries()[-1]["report"]["expectations"][:1])
+        rows[0] |= {"hold_p50_bars": p50, "hold_p90_bars": p90}
+        texts = expectation_plot(rows).iter("text")
+        return [(str(one.text), one.get("text-anchor")) for one in texts if one.get("class") == "figure"][:2]
+
+    assert labels(8.0, 8.0)[0] == ("8", "middle")
+    assert labels(8.0, 8.0)[1][0] != "8"
+    assert labels(8.0, 8.5) == [("8", "end"), ("8.50", "start")]
+    assert labels(8.0, 30.0) == [("8", "middle"), ("30", "middle")]
 
 
 def test_markdown_page_tells_the_same_analyses():

@@ -1,0 +1,98 @@
+"""What is read off a curve over time: time under water, months, rolling Sharpe, and buy and hold by bar."""
+
+import math
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+from schemas.canonical import datetime_to_ns
+from tests.trading_core.market import random_series
+from trading_core.accounting import (
+    FloatArray,
+    buy_and_hold_return,
+    drawdown_days,
+    hold_curve,
+    monthly_returns,
+    rolling_sharpe,
+    sharpe,
+    yearly_returns,
+)
+
+DAY = 86_400 * 10**9
+
+
+def _days(count):
+    return np.arange(count, dtype=np.int64) * DAY
+
+
+def _wandering(seed: int, count: int) -> FloatArray:
+    return np.asarray(np.cumprod(1.0 + 0.01 * np.random.default_rng(seed).normal(size=count)), np.float64)
+
+
+def _at(*dates):
+    return np.array(
+        [datetime_to_ns(datetime.fromisoformat(f"{date}+00:00")) for date in dates], dtype=np.int64
+    )
+
+
+@pytest.mark.parametrize(
+    ("equity", "days"),
+    [
+        ([100, 101, 102], 0.0),
+        ([100, 90, 100, 110], 2.0),
+        ([100, 90, 95, 99, 101, 100, 102], 4.0),
+        ([100, 120, 110, 119, 118], 3.0),
+        ([100, 99, 100, 99, 100], 2.0),
+        ([100], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_drawdown_days_are_from_a_peak_until_it_is_reached_again_or_the_end(equity, days):
+    assert drawdown_days(np.array(equity, dtype=float), _days(len(equity))) == days
+
+
+def test_months_and_years_of_a_curve_are_those_reckoned_by_hand():
+    times = _at(
+        "2011-12-30T00:00", "2011-12-31T12:00", "2012-01-01T00:00", "2012-01-20T00:00", "2012-03-05T00:00"
+    )  # fmt: skip
+    equity = np.array([100.0, 105.0, 110.0, 121.0, 60.5])
+    months, years = monthly_returns(equity, times), yearly_returns(equity, times)
+    assert [month[:2] for month in months] == [(2011, 12), (2012, 1), (2012, 3)]
+    assert [gain for _, _, gain in months] == pytest.approx([0.10, 0.10, -0.5])
+    assert [year for year, _ in years] == [2011, 2012]
+    assert [gain for _, gain in years] == pytest.approx([0.10, -0.45])
+    assert monthly_returns(equity[:1], times[:1]) == []
+
+
+def test_months_multiply_to_the_whole_return():
+    curve = _wandering(2, 900)
+    grown = math.prod(1 + gain for _, _, gain in monthly_returns(curve, _days(900)))
+    assert grown == pytest.approx(curve[-1] / curve[0])
+
+
+def test_rolling_sharpe_is_the_sharpe_of_each_window():
+    curve, times = _wandering(4, 60), _days(60)
+    found = rolling_sharpe(curve, times, 20)
+    assert np.isnan(found[:20]).all()
+    assert found[20:] == pytest.approx(
+        [sharpe(curve[row - 20 : row + 1], times[row - 20 : row + 1]) for row in range(20, 60)]
+    )
+    assert np.isnan(rolling_sharpe(curve, times, 60)).all()
+    assert np.isnan(rolling_sharpe(np.full(60, 5.0), times, 20)).all()
+
+
+def test_hold_curve_begins_with_the_cash_and_ends_where_buy_and_hold_does():
+    bars = random_series(3, 90, 3, missing=0.1)
+    curve = hold_curve(bars, 1_000.0, 0.002)
+    assert curve.shape == (bars.shape[0] + 1,)
+    assert curve[0] == 1_000.0
+    assert curve[-1] == pytest.approx(1_000.0 * (1 + buy_and_hold_return(bars, 0.002)))
+    row = bars.shape[0] // 2
+    worth = []
+    for s in range(bars.shape[1]):
+        rows = np.flatnonzero(bars.present[:, s])
+        until = rows[rows <= row]
+        price = bars.close[until[-1], s] / bars.open[rows[0], s] if until.size else None
+        worth.append(1.0 if price is None else price * 0.998 / 1.002)
+    assert curve[row + 1] == pytest.approx(1_000.0 * np.mean(worth))

@@ -1,0 +1,77 @@
+"""`thinktwice page`: a stored run as one page, played again for what is not stored of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from schemas.errors import ConfigError
+from services.model_calls.quoting import counted
+from worker.cli.console import print_line
+from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
+from worker.cli.page_file import demand_page_file, open_page, write_page
+from worker.cli.progress import step
+from worker.cli.rebuilt import rebuilt_run
+from worker.runs.interrupts import run_async
+
+if TYPE_CHECKING:
+    from services.store import Store
+    from worker.review.run_picture import RunPicture
+    from worker.runs.run_result import RunResult
+
+HtmlOption = Annotated[Path | None, option("--html", metavar="FILE", help="Write the page of the run there.")]
+
+
+def page(
+    run: Annotated[
+        str, argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'. [latest]")
+    ] = "latest",
+    html: HtmlOption = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
+    data: DataOption = None,
+    db: DbOption = None,
+) -> None:
+    """Write the page of a run: figures, charts, trades, and what led to each fill.
+
+    Example: thinktwice page latest --html run.html --open
+    """
+    if html is None:
+        raise ConfigError("--html FILE says where the page is written, such as --html run.html")
+    demand_page_file(html)
+    told = run_async(_written(run, html, data, db))
+    print_line(told)
+    if open_it:
+        open_page(html)
+
+
+async def _written(run: str, html: Path, data: Path | None, db: str | None) -> str:
+    store, record = await open_for_run(db, run)
+    async with store:
+        if record.status == "running":
+            raise ConfigError(
+                f"run {record.run_id} is under way, or was killed: its page is made when it is over"
+            )
+        built = await rebuilt_run(store, record, data)
+        from worker.runs.run_result import RunResult
+        from worker.session import Timing
+
+        done = RunResult(built.session, Timing())
+        return await page_of(store, record.run_id, record.status, done, html)
+
+
+async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", html: Path) -> str:
+    """Write the page of a run whose journal lies in the store; say where it lies."""
+    from worker.pages.run_page import run_html
+
+    with step(f"drawing {html}"):
+        text = run_html(await stored_picture(store, run_id, status, done))
+        write_page(html, text)
+    return f"page of run {run_id}: {html} ({counted(len(text.encode()) // 1000, 'kB', 'kB')})"
+
+
+async def stored_picture(store: "Store", run_id: str, status: str, done: "RunResult") -> "RunPicture":
+    """The picture of a run with its journal as the store has it."""
+    from services.journal.index import JournalIndex
+    from worker.review.run_picture import RunPicture
+
+    return RunPicture.of_result(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))

@@ -1,0 +1,134 @@
+"""What the script of a run's page draws: curves, bars, marks, trades and why-chains, as plain packed data."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from services.journal.lineage import trace, trace_reflection
+from services.model_calls.quoting import visible
+from worker.pages.packed import milliseconds_of, packed_numbers, packed_records, packed_times
+from worker.pages.why_chains import WhyChains
+from worker.review.run_marks import CLOSING, FillMark, ReflectionMark, SymbolMarks
+from worker.review.run_picture import RunPicture
+
+MOST_CHAINS = 5_000  # of reflections; what was found wrong comes first, then the newest
+TRADE_FIELDS = (
+    "symbol",
+    "playbook_id",
+    "playbook_version",
+    "direction",
+    "regime",
+    "entry_label",
+    "exit_label",
+    "entry_price",
+    "exit_price",
+    "quantity",
+    "r",
+    "pnl",
+    "fees",
+    "mae_r",
+    "mfe_r",
+    "hold_bars",
+    "exit_reason",
+    "failure_mode",
+)
+TIMES = ("entry_label", "exit_label")
+
+
+class RunData:
+    """The data of one page; `chains` grows while marks are written."""
+
+    def __init__(self, picture: RunPicture) -> None:
+        self._picture, self._chains = picture, WhyChains()
+        self._chained = {mark.event.row.seq for mark in _most_telling(picture)}
+
+    def document(self) -> dict[str, Any]:
+        """Plain data for `script_json`."""
+        picture = self._picture
+        symbols = [self._symbol(s) for s in range(len(picture.bars.symbols))]
+        trades = packed_records(self._trades())
+        return {
+            "times": packed_times(picture.bars.times),
+            "bar_ms": milliseconds_of(picture.bars.bar_ns),
+            "closes": packed_times(picture.bars.close_times),
+            "curves": {name: packed_numbers(values) for name, values in picture.curves.items()},
+            "symbols": symbols,
+            "first": picture.most_traded,
+            "trade_fields": list(TRADE_FIELDS),
+            "trades": trades,
+            "outcomes": picture.outcomes,
+            "chains": packed_records(self._chains.nodes),
+        }
+
+    def _symbol(self, s: int) -> dict[str, Any]:
+        bars = self._picture.bars
+        rows = np.flatnonzero(bars.present[:, s])
+        prices = np.concatenate([getattr(bars, name)[rows, s] for name in ("open", "high", "low", "close")])
+        marks = self._picture.marks.get(bars.symbols[s], SymbolMarks((), (), ()))
+        return {
+            "name": visible(bars.symbols[s]),
+            "rows": packed_numbers(rows),
+            "prices": packed_numbers(prices),
+            "marks": packed_records(self._marks(marks)),
+            "fills": len(marks.fills),
+        }
+
+    def _marks(self, marks: SymbolMarks) -> dict[str, Any]:
+        return {
+            "fills": [self._fill(mark) for mark in marks.fills],
+            "levels": [
+                [line.kind, milliseconds_of(line.start), milliseconds_of(line.end), line.price]
+                for line in marks.levels
+            ],
+            "reflections": [self._reflection(mark) for mark in marks.reflections],
+        }
+
+    def _fill(self, mark: FillMark) -> list[Any]:
+        chain = self._chains.add(trace(self._picture.index, mark.event))
+        what = mark.kind.removesuffix("_filled").replace("_", " ")
+        told = f"{what} {mark.direction}, {mark.playbook_id}" + (f", {mark.reason}" if mark.reason else "")
+        return [milliseconds_of(mark.label), mark.price, what, mark.direction, mark.r, visible(told), chain]
+
+    def _reflection(self, mark: ReflectionMark) -> list[Any]:
+        """Bar, status, verdict, findings and chain; no chain where there are too many."""
+        bars, chain = self._picture.bars, None
+        if mark.event.row.seq in self._chained:
+            chain = self._chains.add(trace_reflection(self._picture.index, mark.event))
+        row = int(np.searchsorted(bars.close_times, mark.known_at, side="right")) - 1
+        codes = ", ".join(dict.fromkeys(str(one["code"]) for one in mark.findings)) or "nothing found"
+        about = "amendment" if mark.amends else "plan"
+        return [
+            row,
+            visible(mark.status),
+            visible(mark.decision or "not asked"),
+            visible(f"{about}: {codes}"),
+            int(mark.matters),
+            chain,
+        ]
+
+    def _trades(self) -> list[list[Any]]:
+        exits = {
+            (symbol, mark.event.payload["policy_id"], mark.label): mark
+            for symbol, marks in self._picture.marks.items()
+            for mark in marks.fills
+            if mark.kind == CLOSING
+        }
+        return [list(self._trade(episode, exits)) for episode in self._picture.episodes]
+
+    def _trade(self, episode: Any, exits: dict[tuple[str, str, int], FillMark]) -> Iterator[Any]:
+        for name in TRADE_FIELDS:
+            value = getattr(episode, name)
+            if name in TIMES:
+                yield milliseconds_of(value)
+            elif value is None or isinstance(value, int | float):
+                yield value
+            else:
+                yield visible(str(value))
+        mark = exits.get((episode.symbol, episode.policy_id, episode.exit_label))
+        yield None if mark is None else self._chains.add(trace(self._picture.index, mark.event))
+
+
+def _most_telling(picture: RunPicture) -> list[ReflectionMark]:
+    marks = [mark for found in picture.marks.values() for mark in found.reflections]
+    return sorted(marks, key=lambda mark: (not mark.matters, -mark.event.row.seq))[:MOST_CHAINS]

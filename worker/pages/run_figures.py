@@ -1,0 +1,271 @@
+"""Bokeh figures of a run, for a notebook with their data and for the page of the run without.
+
+The page's script fills the sources by what is in view. No text of others stands in a title or on an axis:
+there it could be read as a formula.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, NumeralTickFormatter, Range1d, TapTool
+from bokeh.plotting import figure
+
+from services.model_calls.quoting import visible
+from worker.pages.figures import r_multiple, shown_time
+from worker.pages.packed import milliseconds_of
+from worker.review.run_marks import SymbolMarks
+from worker.review.run_picture import RunPicture
+
+UP, DOWN, NEUTRAL, STOP, TARGET = "#009e73", "#d55e00", "#0072b2", "#d55e00", "#0072b2"
+STATUS_COLORS = {"pass": "#009e73", "revise": "#c79200", "block": "#d55e00", "error": "#b4568a"}
+OTHER_COLOR = "#8a929c"
+MOST_CANDLES, MOST_POINTS = 1_500, 3_000
+TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
+Columns = Mapping[str, Any]
+
+CURVE = ("x", "time", "equity", "hold", "drawdown", "rolling")
+CANDLE = ("x", "time", "open", "high", "low", "close", "width", "color")
+FILL = ("x", "y", "time", "told", "r", "marker", "color", "chain")
+LEVEL = ("x0", "x1", "y", "color")
+REFLECTION = ("x", "y", "time", "status", "decision", "told", "color", "size", "chain")
+EXCURSION = ("x", "y", "told", "r", "color", "chain")
+
+
+def source(name: str, columns: Sequence[str], data: Columns | None = None) -> ColumnDataSource:
+    """A source of these columns, empty where the page's script fills it."""
+    return ColumnDataSource(data={key: [] if data is None else data[key] for key in columns}, name=name)
+
+
+def curve_figures(data: Columns | None = None) -> list[figure]:
+    """Equity beside buy and hold, drawdown, rolling Sharpe ratio, over one time axis."""
+    shared = source("curve", CURVE, data)
+    across = _range([] if data is None else data["x"], "curve_x")
+    equity = _figure("equity", 300, across, "equity")
+    lines = [
+        equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run"),
+        equity.line(
+            "x", "hold", source=shared, color=OTHER_COLOR, line_width=1.5, legend_label="buy and hold"
+        ),
+    ]
+    equity.legend.location, equity.legend.click_policy = "top_left", "hide"
+    equity.add_tools(
+        _hover(lines[:1], time="@time", run="@equity{0,0.00}", **{"buy and hold": "@hold{0,0.00}"})
+    )
+    down = _figure("drawdown", 150, across, "drawdown")
+    down.varea("x", 0, "drawdown", source=shared, color=DOWN, fill_alpha=0.25)
+    fallen = down.line("x", "drawdown", source=shared, color=DOWN)
+    down.yaxis.formatter = NumeralTickFormatter(format="0.0 %")
+    down.add_tools(_hover([fallen], time="@time", drawdown="@drawdown{0.0 %}"))
+    rolling = _figure("rolling Sharpe", 150, across, "rolling")
+    rolled = [rolling.line("x", "rolling", source=shared, color=NEUTRAL)]
+    rolling.add_tools(_hover(rolled, time="@time", Sharpe="@rolling{0.00}"))
+    return [equity, down, rolling]
+
+
+def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
+    """Candles with fills, lines of stop and target, and a dot for each reflection."""
+    bars = source("candles", CANDLE, None if data is None else data["candles"])
+    levels = source("levels", LEVEL, None if data is None else data["levels"])
+    fills = source("fills", FILL, None if data is None else data["fills"])
+    seen = source("reflections", REFLECTION, None if data is None else data["reflections"])
+    edges = [] if data is None else data["candles"]["x"]
+    made = _figure("price", 460, _range(edges, "candle_x"), "candle_plot")
+    lows, highs = ([] if data is None else data["candles"][name] for name in ("low", "high"))
+    made.y_range = Range1d(
+        start=float(np.min(lows)) if len(lows) else 0,
+        end=float(np.max(highs)) if len(highs) else 1,
+        name="candle_y",
+    )
+    made.segment("x", "high", "x", "low", source=bars, color="color")
+    bodies = made.vbar("x", "width", "close", "open", source=bars, color="color", line_color="color")
+    made.segment("x0", "y", "x1", "y", source=levels, color="color", line_width=1.5, line_dash="dashed")
+    dots = made.scatter("x", "y", size="size", source=seen, color="color", line_color=None, fill_alpha=0.75)
+    marks = made.scatter(
+        "x", "y", size=11, marker="marker", source=fills, color="color", line_color="#ffffff"
+    )
+    made.add_tools(
+        _hover([bodies], time="@time", open="@open", high="@high", low="@low", close="@close"),
+        _hover([marks], time="@time", fill="@told", R="@r"),
+        _hover([dots], time="@time", reflection="@status", judge="@decision", findings="@told"),
+        TapTool(renderers=[marks, dots]),
+    )
+    return made
+
+
+def excursion_figure(data: Columns | None = None) -> figure:
+    """The worst point of each trade against its best, both in R."""
+    shared = source("excursions", EXCURSION, data)
+    made = figure(height=340, sizing_mode="stretch_width", tools=f"pan,{TOOLS}", name="excursion_plot")
+    _dress(made, "MFE in R")
+    made.xaxis.axis_label = "MAE in R"
+    dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)
+    made.add_tools(
+        _hover([dots], trade="@told", R="@r", MAE="@x{0.00} R", MFE="@y{0.00} R"), TapTool(renderers=[dots])
+    )
+    return made
+
+
+def outcome_figure(outcomes: Mapping[str, Any]) -> figure:
+    """Reflections of each period by how they ended, stacked."""
+    periods: list[str] = outcomes["periods"]
+    names = list(outcomes["counts"])
+    shared = ColumnDataSource(data={"period": periods, **outcomes["counts"]})
+    made = figure(
+        x_range=FactorRange(factors=periods),
+        height=260,
+        sizing_mode="stretch_width",
+        tools="save",
+        name="outcomes",
+    )
+    _dress(made, "reflections")
+    colors = [STATUS_COLORS.get(name, OTHER_COLOR) for name in names]
+    stacks = made.vbar_stack(names, x="period", width=0.85, color=colors, source=shared, legend_label=names)
+    made.xaxis.major_label_orientation = 0.9
+    made.add_tools(_hover(stacks, period="@period", **{name: f"@{{{name}}}" for name in names}))
+    return made
+
+
+def run_figures(picture: RunPicture, symbol: str | None = None) -> list[figure]:
+    """The figures of a run with their data; candles of one symbol, of the most traded one by default.
+
+    Raises:
+        KeyError: the run has no such symbol.
+    """
+    names = list(picture.bars.symbols)
+    s = picture.most_traded if symbol is None else {name: k for k, name in enumerate(names)}[symbol]
+    return [
+        *curve_figures(_curves(picture)),
+        candle_figure(_candles(picture, s)),
+        excursion_figure(_excursions(picture)),
+        outcome_figure(picture.outcomes),
+    ]
+
+
+def _curves(picture: RunPicture) -> Columns:
+    times = picture.bars.close_times
+    rows = _thinned(len(times), MOST_POINTS)
+    curves = {name: values[rows] for name, values in picture.curves.items()}
+    undefined = np.full(len(rows), np.nan)
+    found = {name: curves.get(name, undefined) for name in CURVE[2:]}
+    return {"x": times[rows] / 1e6, "time": [shown_time(int(times[row])) for row in rows], **found}
+
+
+def _thinned(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Rows at even steps, the last among them."""
+    step = -(-count // most) if count else 1
+    return np.unique(np.append(np.arange(0, count, step), max(0, count - 1)))
+
+
+def _candles(picture: RunPicture, s: int) -> dict[str, Columns]:
+    bars = picture.bars
+    rows = np.flatnonzero(bars.present[:, s])
+    step = -(-len(rows) // MOST_CANDLES) if len(rows) else 1
+    starts = np.arange(0, len(rows), step)
+    ends = np.minimum(starts + step, len(rows)) - 1
+    first, last = bars.open[rows[starts], s], bars.close[rows[ends], s]
+    labels = bars.times[rows[starts]]
+    candles = {
+        "x": labels / 1e6,
+        "time": [shown_time(int(label)) for label in labels],
+        "open": first,
+        "high": np.maximum.reduceat(bars.high[rows, s], starts) if len(rows) else first,
+        "low": np.minimum.reduceat(bars.low[rows, s], starts) if len(rows) else first,
+        "close": last,
+        "width": np.full(len(starts), 0.7 * step * milliseconds_of(bars.bar_ns)),
+        "color": np.where(last >= first, UP, DOWN).tolist(),
+    }
+    marks = picture.marks.get(bars.symbols[s], SymbolMarks((), (), ()))
+    return {"candles": candles, **_marks(picture, s, marks)}
+
+
+def _marks(picture: RunPicture, s: int, marks: SymbolMarks) -> dict[str, Columns]:
+    fills, lines, seen = marks.fills, marks.levels, marks.reflections
+    bars = picture.bars
+    rows = [int(np.searchsorted(bars.close_times, mark.known_at, side="right")) - 1 for mark in seen]
+    return {
+        "fills": {
+            "x": [milliseconds_of(mark.label) for mark in fills],
+            "y": [mark.price for mark in fills],
+            "time": [shown_time(mark.label) for mark in fills],
+            "told": [visible(f"{mark.kind} {mark.direction}, {mark.playbook_id}") for mark in fills],
+            "r": [r_multiple(mark.r) for mark in fills],
+            "marker": [fill_marker(mark.kind, mark.direction) for mark in fills],
+            "color": [fill_color(mark.r) for mark in fills],
+            "chain": [0] * len(fills),
+        },
+        "levels": {
+            "x0": [milliseconds_of(line.start) for line in lines],
+            "x1": [milliseconds_of(line.end) for line in lines],
+            "y": [line.price for line in lines],
+            "color": [STOP if line.kind == "stop" else TARGET for line in lines],
+        },
+        "reflections": {
+            "x": [milliseconds_of(int(bars.times[row])) for row in rows],
+            "y": [float(bars.low[row, s]) for row in rows],
+            "time": [shown_time(mark.known_at) for mark in seen],
+            "status": [visible(mark.status) for mark in seen],
+            "decision": [visible(mark.decision or "not asked") for mark in seen],
+            "told": [visible(", ".join(str(one["code"]) for one in mark.findings)) for mark in seen],
+            "color": [STATUS_COLORS.get(mark.status, OTHER_COLOR) for mark in seen],
+            "size": [7 if mark.matters else 4 for mark in seen],
+            "chain": [0] * len(seen),
+        },
+    }
+
+
+def _excursions(picture: RunPicture) -> Columns:
+    trades = picture.episodes
+    return {
+        "x": [trade.mae_r for trade in trades],
+        "y": [trade.mfe_r for trade in trades],
+        "told": [visible(f"{trade.symbol} {trade.direction}, {trade.playbook_id}") for trade in trades],
+        "r": [r_multiple(trade.r) for trade in trades],
+        "color": [fill_color(trade.r) for trade in trades],
+        "chain": [0] * len(trades),
+    }
+
+
+def fill_marker(kind: str, direction: str) -> str:
+    """An entry points where it is meant to go; what reduces it is a cross."""
+    if kind != "entry_filled":
+        return "x" if kind == "exit_filled" else "diamond"
+    return "triangle" if direction == "long" else "inverted_triangle"
+
+
+def fill_color(r: float | None) -> str:
+    """By what it brought; an entry has brought nothing yet."""
+    return NEUTRAL if r is None else UP if r > 0.0 else DOWN
+
+
+def _range(values: Sequence[float] | npt.NDArray[np.float64], name: str) -> Range1d:
+    if not len(values):
+        return Range1d(start=0, end=1, name=name)
+    first, last = float(values[0]), float(values[-1])
+    return Range1d(start=first, end=max(last, first + 1.0), name=name)
+
+
+def _figure(title: str, height: int, across: Range1d, label: str) -> figure:
+    made = figure(
+        x_axis_type="datetime",
+        x_range=across,
+        height=height,
+        sizing_mode="stretch_width",
+        tools=TOOLS,
+        name=label,
+    )
+    _dress(made, title)
+    return made
+
+
+def _dress(made: figure, label: str) -> None:
+    made.yaxis.axis_label = label
+    made.toolbar.logo = None
+    made.background_fill_alpha = made.border_fill_alpha = 0.0
+    made.outline_line_alpha = 0.0
+    made.grid.grid_line_alpha = 0.35
+
+
+def _hover(renderers: Sequence[Any], **told: str) -> HoverTool:
+    return HoverTool(renderers=list(renderers), tooltips=list(told.items()), point_policy="follow_mouse")

@@ -1,0 +1,372 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const items = JSON.parse(document.getElementById("figures").textContent);
+  const UP = "#009e73", DOWN = "#d55e00", NEUTRAL = "#0072b2", OTHER = "#8a929c";
+  const STATUS = {pass: UP, revise: "#c79200", block: DOWN, error: "#b4568a"};
+  const MOST_CANDLES = 1500, MOST_POINTS = 3000, MOST_DOTS = 1500, PAGE = 50;
+  const TYPES = {u4: Uint32Array, f4: Float32Array, f8: Float64Array};
+
+  // Packed data: base64 of raw deflate.
+  async function inflated(text) {
+    const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return new Response(stream).arrayBuffer();
+  }
+  const numbers = async (packed) => new TYPES[packed.type](await inflated(packed.data));
+  const records = async (text) => JSON.parse(new TextDecoder().decode(await inflated(text)));
+
+  // Texts: everything foreign goes through textContent.
+  function element(name, text, kind) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  }
+  function time(ms) {
+    const moment = new Date(ms);
+    if (Number.isNaN(moment.getTime())) return "";
+    const text = moment.toISOString();
+    return text.endsWith("T00:00:00.000Z") ? text.slice(0, 10) : `${text.slice(0, 10)} ${text.slice(11, 19)}Z`;
+  }
+  const times_r = (r) => (r === null ? "-" : `${r >= 0 ? "+" : ""}${r.toFixed(2)} R`);
+  function amount(value) {
+    if (value === null) return "-";
+    const size = Math.abs(value);
+    if (size >= 1e15 || (size > 0 && size < 1e-4)) return value.toExponential(2);
+    if (Number.isInteger(value)) return value.toLocaleString("en");
+    const digits = size >= 1 ? 2 : 4;
+    return value.toLocaleString("en", {minimumFractionDigits: digits, maximumFractionDigits: digits});
+  }
+
+  // The first position whose value is not below.
+  function position(sorted, value) {
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle] < value) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+  const colorOf = (r) => (r === null ? NEUTRAL : r > 0 ? UP : DOWN);
+  function onRange(range, draw) {
+    let asked = false;
+    const ask = () => {
+      if (asked) return;
+      asked = true;
+      requestAnimationFrame(() => { asked = false; draw(); });
+    };
+    range.properties.start.change.connect(ask);
+    range.properties.end.change.connect(ask);
+    draw();
+  }
+  function fitted(range, low, high) {
+    if (!Number.isFinite(low) || !Number.isFinite(high)) return;
+    const room = (high - low) * 0.06 || Math.abs(high) * 0.06 || 1;
+    range.start = low - room;
+    range.end = high + room;
+  }
+
+  const shown = [];
+  const figuresIn = (root) => [root, ...(root.children || [])].filter((one) => one.renderers !== undefined);
+  async function embed(name) {
+    const place = document.getElementById(name);
+    if (place === null) return null;
+    await Bokeh.embed.embed_item({...items[name], target_id: name}, name);
+    const made = Bokeh.documents[Bokeh.documents.length - 1];
+    shown.push(made);
+    dress(made);
+    return made;
+  }
+  const coarse = matchMedia("(pointer: coarse)").matches;
+  function dress(made) {
+    const style = getComputedStyle(document.documentElement);
+    const ink = style.getPropertyValue("--ink").trim(), rule = style.getPropertyValue("--rule").trim();
+    for (const root of made.roots()) for (const plot of root.children === undefined ? [root] : figuresIn(root)) {
+      for (const axis of [...plot.below, ...plot.left].filter((one) => "axis_label" in one.attributes)) {
+        axis.setv({axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: rule,
+                   major_tick_line_color: rule, minor_tick_line_color: null});
+      }
+      for (const part of plot.center) {
+        if ("grid_line_color" in part.attributes) part.grid_line_color = rule;
+        if ("label_text_color" in part.attributes) {
+          part.setv({label_text_color: ink, background_fill_alpha: 0, border_line_alpha: 0});
+        }
+      }
+      if (coarse) for (const tool of plot.toolbar.tools) if (/Pan/.test(tool.type)) tool.active = false;
+    }
+  }
+
+  // Curves: the lowest and the highest point of each piece of what is in view.
+  async function curves() {
+    const closes = await numbers(data.closes);
+    const lines = {};
+    for (const [name, packed] of Object.entries(data.curves)) lines[name] = await numbers(packed);
+    const made = await embed("curves"), source = made.get_model_by_name("curve");
+    const range = made.get_model_by_name("curve_x");
+    const of = (name, row) => (lines[name] && row < lines[name].length ? lines[name][row] : NaN);
+    function draw() {
+      const first = Math.max(0, position(closes, range.start) - 1);
+      const end = Math.min(closes.length, position(closes, range.end) + 1);
+      const step = Math.max(1, Math.ceil((2 * (end - first)) / MOST_POINTS));
+      const rows = [];
+      for (let from = first; from < end; from += step) {
+        const to = Math.min(end, from + step);
+        let low = from, high = from;
+        for (let row = from; row < to; row++) {
+          if (lines.equity[row] < lines.equity[low]) low = row;
+          if (lines.equity[row] > lines.equity[high]) high = row;
+        }
+        for (const row of new Set([from, Math.min(low, high), Math.max(low, high), to - 1])) rows.push(row);
+      }
+      const column = (name) => rows.map((row) => of(name, row));
+      source.data = {x: rows.map((row) => closes[row]), time: rows.map((row) => time(closes[row])),
+                     equity: column("equity"), hold: column("hold"), drawdown: column("drawdown"),
+                     rolling: column("rolling")};
+    }
+    range.start = closes[0];
+    range.end = closes.length > 1 ? closes[closes.length - 1] : closes[0] + data.bar_ms;
+    range.reset_start = range.start; range.reset_end = range.end;
+    onRange(range, draw);
+  }
+
+  // Candles of one symbol; unpacked when it is chosen.
+  const unpacked = new Map();
+  let labels = null;
+  async function symbolAt(place) {
+    if (!unpacked.has(place)) {
+      const packed = data.symbols[place];
+      const [rows, prices, marks] = await Promise.all(
+        [numbers(packed.rows), numbers(packed.prices), records(packed.marks)]);
+      const count = rows.length, part = (k) => prices.subarray(k * count, (k + 1) * count);
+      const x = Float64Array.from(rows, (row) => labels[row]);
+      unpacked.set(place, {rows, x, open: part(0), high: part(1), low: part(2), close: part(3), marks});
+    }
+    return unpacked.get(place);
+  }
+  let candles = null, chosen = null;
+  const select = document.getElementById("symbol"), notes = document.getElementById("notes");
+  function drawCandles() {
+    if (chosen === null) return;
+    const range = candles.get_model_by_name("candle_x"), found = chosen;
+    const first = Math.max(0, position(found.x, range.start) - 1);
+    const end = Math.min(found.x.length, position(found.x, range.end) + 1);
+    const step = Math.max(1, Math.ceil((end - first) / MOST_CANDLES));
+    const columns = {x: [], time: [], open: [], high: [], low: [], close: [], width: [], color: []};
+    let lowest = Infinity, highest = -Infinity;
+    // Pieces begin at multiples of their length: they stay the same while the view moves.
+    for (let from = first - (first % step); from < end; from += step) {
+      const to = Math.min(found.x.length, from + step);
+      let low = Infinity, high = -Infinity;
+      for (let k = from; k < to; k++) {
+        if (found.low[k] < low) low = found.low[k];
+        if (found.high[k] > high) high = found.high[k];
+      }
+      const open = found.open[from], close = found.close[to - 1];
+      columns.x.push(found.x[from]);
+      columns.time.push(step > 1 ? `${time(found.x[from])} to ${time(found.x[to - 1])}` : time(found.x[from]));
+      columns.open.push(open); columns.high.push(high); columns.low.push(low); columns.close.push(close);
+      columns.width.push(0.7 * step * data.bar_ms);
+      columns.color.push(close >= open ? UP : DOWN);
+      if (low < lowest) lowest = low;
+      if (high > highest) highest = high;
+    }
+    const inside = (x) => x >= range.start - data.bar_ms && x <= range.end + data.bar_ms;
+    const levels = {x0: [], x1: [], y: [], color: []};
+    for (const [kind, from, to, price] of found.marks.levels) {
+      if (to < range.start || from > range.end) continue;
+      levels.x0.push(from); levels.x1.push(to); levels.y.push(price);
+      levels.color.push(kind === "stop" ? DOWN : NEUTRAL);
+    }
+    const fills = {x: [], y: [], time: [], told: [], r: [], marker: [], color: [], chain: []};
+    for (const [x, price, what, direction, r, told, chain] of found.marks.fills) {
+      if (!inside(x)) continue;
+      fills.x.push(x); fills.y.push(price); fills.time.push(time(x)); fills.told.push(told);
+      fills.r.push(times_r(r)); fills.color.push(colorOf(r)); fills.chain.push(chain);
+      fills.marker.push(what === "exit" ? "x" : what !== "entry" ? "diamond"
+        : direction === "long" ? "triangle" : "inverted_triangle");
+      if (price < lowest) lowest = price;
+      if (price > highest) highest = price;
+    }
+    const dots = {x: [], y: [], time: [], status: [], decision: [], told: [], color: [], size: [], chain: []};
+    const below = (highest - lowest) * 0.025;
+    let seen = found.marks.reflections.filter((mark) => (mark[4] || notes.checked) && inside(labels[mark[0]]));
+    if (seen.length > MOST_DOTS) {
+      const every = Math.ceil(seen.length / MOST_DOTS);
+      seen = seen.filter((mark, k) => k % every === 0);
+    }
+    for (const [row, status, decision, told, matters, chain] of seen) {
+      const k = position(found.rows, row);
+      dots.x.push(labels[row]); dots.y.push(k < found.low.length ? found.low[k] - below : lowest);
+      dots.time.push(time(labels[row])); dots.status.push(status); dots.decision.push(decision);
+      dots.told.push(told); dots.color.push(STATUS[status] || OTHER); dots.size.push(matters ? 7 : 4);
+      dots.chain.push(chain);
+    }
+    candles.get_model_by_name("candles").data = columns;
+    candles.get_model_by_name("levels").data = levels;
+    candles.get_model_by_name("fills").data = fills;
+    candles.get_model_by_name("reflections").data = dots;
+    fitted(candles.get_model_by_name("candle_y"), lowest - 2 * below, highest);
+  }
+  async function choose(place, from, to) {
+    chosen = await symbolAt(place);
+    select.value = String(place);
+    const range = candles.get_model_by_name("candle_x"), x = chosen.x;
+    if (!x.length) return;
+    const last = Math.max(x[x.length - 1] + data.bar_ms, x[0] + data.bar_ms);
+    range.reset_start = x[0] - data.bar_ms; range.reset_end = last;
+    range.setv({start: from === undefined ? range.reset_start : from, end: to === undefined ? last : to});
+    drawCandles();
+  }
+  async function chart() {
+    labels = await numbers(data.times);
+    for (const [place, symbol] of data.symbols.entries()) {
+      const option = element("option", symbol.fills ? `${symbol.name} (${symbol.fills} fills)` : symbol.name);
+      option.value = String(place);
+      select.append(option);
+    }
+    candles = await embed("candles");
+    tapped(candles, "fills");
+    tapped(candles, "reflections");
+    onRange(candles.get_model_by_name("candle_x"), drawCandles);
+    select.addEventListener("change", () => choose(Number(select.value)));
+    notes.addEventListener("change", drawCandles);
+    await choose(data.first);
+  }
+
+  // Why-chains.
+  let nodes = null;
+  function branch(number, depth) {
+    const [title, id, place, found, facts, children] = nodes[number];
+    const line = element("li"), box = element("details"), head = element("summary");
+    head.append(element("strong", title), " ", element("span", [id, place].filter(Boolean).join("  "), "soft"));
+    if (!found) head.append(" ", element("span", "not found in the journal", "lost"));
+    box.append(head);
+    box.open = depth < 2;
+    const told = element("dl");
+    for (let k = 0; k < facts.length; k += 2) told.append(element("dt", facts[k]), element("dd", facts[k + 1]));
+    if (facts.length) box.append(told);
+    if (children.length) {
+      const list = element("ul");
+      for (const child of children) list.append(branch(child, depth + 1));
+      box.append(list);
+    }
+    line.append(box);
+    return line;
+  }
+  async function explain(chain) {
+    const panel = document.getElementById("why");
+    if (chain === null || chain === undefined) {
+      panel.replaceChildren(element("p", "The page keeps no chain of this one: the journal has it.", "soft"));
+      return;
+    }
+    nodes = nodes || await records(data.chains);
+    const list = element("ul");
+    list.append(branch(chain, 0));
+    panel.replaceChildren(list);
+  }
+  function tapped(made, name) {
+    const source = made.get_model_by_name(name);
+    source.selected.properties.indices.change.connect(() => {
+      const [place] = source.selected.indices;
+      if (place !== undefined) explain(source.data.chain[place]);
+    });
+  }
+
+  // Trades.
+  async function trades() {
+    const rows = await records(data.trades), fields = data.trade_fields;
+    const column = Object.fromEntries(fields.map((name, k) => [name, k])), chain = fields.length;
+    const excursions = await embed("excursions");
+    if (excursions !== null) {
+      const told = (row) => `${row[column.symbol]} ${row[column.direction]}, ${row[column.playbook_id]}`;
+      const of = (name) => rows.map((row) => row[column[name]]);
+      excursions.get_model_by_name("excursions").data = {
+        x: of("mae_r"), y: of("mfe_r"), told: rows.map(told), r: of("r").map(times_r),
+        color: of("r").map(colorOf), chain: rows.map((row) => row[chain])};
+      tapped(excursions, "excursions");
+    }
+    const table = document.getElementById("trades");
+    if (table === null) return;
+    const SHOWN = {entry_label: time, exit_label: time, r: times_r, mae_r: times_r, mfe_r: times_r};
+    const text = (row, k) => {
+      const value = row[k];
+      if (SHOWN[fields[k]]) return SHOWN[fields[k]](value);
+      return typeof value === "number" ? amount(value) : value === null ? "" : value;
+    };
+    const searched = rows.map((row) => fields.map((name, k) => text(row, k)).join(" ").toLowerCase());
+    let order = rows.map((row, k) => k), by = null, falling = false, from = 0;
+    const head = element("tr");
+    fields.forEach((name, k) => {
+      const cell = element("th"), button = element("button", name.replaceAll("_", " "));
+      button.type = "button";
+      cell.scope = "col";
+      cell.append(button);
+      button.addEventListener("click", () => { falling = by === k && !falling; by = k; from = 0; draw(); });
+      head.append(cell);
+    });
+    table.tHead.append(head);
+    const filter = document.getElementById("filter");
+    function draw() {
+      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      order = rows.map((row, k) => k).filter((k) => words.every((word) => searched[k].includes(word)));
+      if (by !== null) {
+        const sign = falling ? -1 : 1;
+        order.sort((a, b) => {
+          const left = rows[a][by], right = rows[b][by];
+          if (left === right) return a - b;
+          if (left === null || right === null) return left === null ? 1 : -1;
+          return left < right ? -sign : sign;
+        });
+      }
+      [...head.cells].forEach((cell, k) => {
+        cell.setAttribute("aria-sort", k !== by ? "none" : falling ? "descending" : "ascending");
+      });
+      from = Math.max(0, Math.min(from, Math.floor((order.length - 1) / PAGE) * PAGE));
+      const lines = order.slice(from, from + PAGE).map((k) => {
+        const line = element("tr");
+        line.tabIndex = 0;
+        fields.forEach((name, at) => {
+          line.append(element("td", text(rows[k], at), typeof rows[k][at] === "number" ? "number" : ""));
+        });
+        const open = () => {
+          const start = rows[k][column.entry_label], end = rows[k][column.exit_label];
+          const room = Math.max(30 * data.bar_ms, end - start);
+          explain(rows[k][chain]);
+          choose(data.symbols.findIndex((one) => one.name === rows[k][column.symbol]), start - room, end + room);
+        };
+        line.addEventListener("click", open);
+        line.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });
+        return line;
+      });
+      table.tBodies[0].replaceChildren(...lines);
+      const last = Math.min(order.length, from + PAGE);
+      document.getElementById("found").textContent =
+        order.length ? `${from + 1} to ${last} of ${order.length}` : "none";
+    }
+    filter.addEventListener("input", () => { from = 0; draw(); });
+    document.getElementById("earlier").addEventListener("click", () => { from -= PAGE; draw(); });
+    document.getElementById("later").addEventListener("click", () => { from += PAGE; draw(); });
+    draw();
+  }
+
+  document.getElementById("theme").addEventListener("click", () => {
+    const root = document.documentElement, dark = getComputedStyle(root).colorScheme === "dark"
+      || (root.dataset.theme === undefined && matchMedia("(prefers-color-scheme: dark)").matches);
+    root.dataset.theme = dark ? "light" : "dark";
+    shown.forEach(dress);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown.forEach(dress));
+
+  async function all() {
+    await chart();
+    await curves();
+    await trades();
+    await embed("outcomes");
+    document.documentElement.dataset.drawn = "true";
+  }
+  all().catch((error) => {
+    document.body.prepend(element("p", `This page cannot be drawn: ${error.message}`, "warn"));
+    throw error;
+  });
+})();

@@ -1,0 +1,132 @@
+"""What a chart of a run shows at its bars: fills, stop and target lines, reflections with their verdicts.
+
+A fold over the journal alone; times are ns of the label of a bar, prices in quote currency.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from services.journal.index import FILL_KINDS, Event, JournalIndex
+
+CLOSING, OPENING = "exit_filled", "entry_filled"
+MOVES = "stop_tightened"
+
+
+@dataclass(frozen=True)
+class FillMark:
+    """One fill: `r` and `reason` of an exit, None of what is none."""
+
+    event: Event
+    kind: str
+    label: int
+    price: float
+    direction: str
+    quantity: float
+    playbook_id: str
+    r: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class LevelSpan:
+    """A stop or a target that stood at one price from one bar to another, labels in ns."""
+
+    kind: str
+    start: int
+    end: int
+    price: float
+
+
+@dataclass(frozen=True)
+class ReflectionMark:
+    """What the fast reflection said at a bar close, ns, and what the judge made of it."""
+
+    event: Event
+    known_at: int
+    status: str
+    decision: str | None
+    findings: tuple[dict[str, Any], ...]
+    amends: bool
+
+    @property
+    def matters(self) -> bool:
+        """Whether something was found that is more than a note."""
+        return self.status != "pass" or any(one["severity"] != "info" for one in self.findings)
+
+
+@dataclass(frozen=True)
+class SymbolMarks:
+    """All marks of one symbol, in order."""
+
+    fills: tuple[FillMark, ...]
+    levels: tuple[LevelSpan, ...]
+    reflections: tuple[ReflectionMark, ...]
+
+
+def marks_of(index: JournalIndex, end: int) -> dict[str, SymbolMarks]:
+    """Marks by symbol; a position that is open at the end has its lines up to `end`, a label in ns."""
+    events: dict[str, list[Event]] = {}
+    for kind in (*FILL_KINDS, MOVES):
+        for event in index.of_kind(kind):
+            events.setdefault(str(event.row.symbol), []).append(event)
+    decisions = {
+        event.payload["reflection_hash"]: str(event.payload["verdict"]["decision"])
+        for event in index.of_kind("boundary_verdict")
+    }
+    reflections: dict[str, list[ReflectionMark]] = {}
+    for event in index.of_kind("policy_reflection"):
+        reflections.setdefault(str(event.row.symbol), []).append(_reflection(event, decisions))
+    found = {}
+    for symbol in sorted(events.keys() | reflections.keys()):
+        own = sorted(events.get(symbol, ()), key=lambda event: event.row.seq)
+        found[symbol] = SymbolMarks(
+            tuple(_fill(event) for event in own if event.row.kind in FILL_KINDS),
+            tuple(_levels(own, end)),
+            tuple(reflections.get(symbol, ())),
+        )
+    return found
+
+
+def _fill(event: Event) -> FillMark:
+    told = event.payload
+    return FillMark(
+        event,
+        event.row.kind,
+        told["bar_label"],
+        told["price"],
+        told["direction"],
+        told["quantity"],
+        told["playbook_id"],
+        told.get("r"),
+        told.get("reason"),
+    )
+
+
+def _levels(events: list[Event], end: int) -> Iterator[LevelSpan]:
+    """Lines of each position; a stop that moves ends one line and begins the next."""
+    open_at: dict[str, tuple[int, float]] = {}
+    for event in events:
+        told, label = event.payload, event.payload["bar_label"]
+        if event.row.kind == OPENING:
+            open_at = {kind: (label, told[kind]) for kind in ("stop", "target") if told[kind] is not None}
+        elif event.row.kind == MOVES and "stop" in open_at:
+            start, price = open_at["stop"]
+            yield LevelSpan("stop", start, label, price)
+            open_at["stop"] = (label, told["stop"])
+        elif event.row.kind == CLOSING:
+            yield from (LevelSpan(kind, start, label, price) for kind, (start, price) in open_at.items())
+            open_at = {}
+    yield from (LevelSpan(kind, start, end, price) for kind, (start, price) in open_at.items())
+
+
+def _reflection(event: Event, decisions: dict[str, str]) -> ReflectionMark:
+    result = event.payload["result"]
+    return ReflectionMark(
+        event,
+        event.row.known_at,
+        str(result.get("status", result.get("outcome"))),
+        decisions.get(event.payload["reflection_hash"]),
+        tuple(result.get("findings", ())),
+        event.payload.get("amendment") is not None,
+    )

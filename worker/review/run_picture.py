@@ -1,0 +1,145 @@
+"""A run as its page shows it: figures, bars, curves, trades, marks and the journal that explains them.
+
+Of a run that has just been made, and of a stored one that was played again: the same run gives the same
+picture. What was measured and where it was stored are left out of it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.episode import Episode
+from schemas.playbook import PlaybookVersion
+from services.journal.index import JournalIndex
+from services.policy_loop.invariant_context import cost_bps
+from trading_core.accounting import hold_curve, monthly_returns, rolling_sharpe, yearly_returns
+from trading_core.bars import BarSeries
+from worker.review.report_entries import ENTRY_KINDS, report_entries
+from worker.review.run_marks import SymbolMarks, marks_of
+from worker.runs.contamination import Course
+from worker.runs.run_result import RunResult
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+NOWHERE = "memory"
+DAY_NS = 86_400_000_000_000
+MOST_PERIODS = 60
+HALF_YEAR_DAYS, LEAST_WINDOW = 182.6, 20
+
+
+@dataclass(frozen=True, eq=False)
+class RunPicture:
+    """One run.
+
+    Attributes:
+        run_id: as its store has it.
+        status: how it ended; `finished`, or why it did not.
+        document: as `backtest --json` prints it.
+        bars: those that were traded, T rows.
+        equity: (T,) at the bar closes.
+        episodes: closed positions in order of exit.
+        versions: every state that a playbook version took, in order.
+        index: its journal.
+        course: (T + 1,) equity with the cash in front, and the times of it, ns.
+        hold: (T + 1,) what buy and hold of the same symbols was worth.
+    """
+
+    run_id: str
+    status: str
+    document: dict[str, Any]
+    bars: BarSeries
+    equity: FloatArray
+    episodes: tuple[Episode, ...]
+    versions: tuple[PlaybookVersion, ...]
+    index: JournalIndex
+    course: Course
+    hold: FloatArray
+
+    @classmethod
+    def of_result(cls, run_id: str, status: str, done: RunResult, index: JournalIndex) -> "RunPicture":
+        """The picture of a run that was made now or played again, with its journal."""
+        return cls(
+            run_id,
+            status,
+            done.document(run_id, NOWHERE),
+            done.bars,
+            np.asarray(done.equity[1], dtype=np.float64),
+            tuple(done.trades),
+            done.versions,
+            index,
+            done.course,
+            _hold(done),
+        )
+
+    @cached_property
+    def marks(self) -> dict[str, SymbolMarks]:
+        """What the chart of each symbol shows at its bars."""
+        return marks_of(self.index, int(self.bars.times[-1]))
+
+    @cached_property
+    def reports(self) -> list[dict[str, Any]]:
+        """High-level reports, oldest first."""
+        return report_entries(
+            (event.row.kind, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS
+        )
+
+    @property
+    def most_traded(self) -> int:
+        """Column of the symbol with most fills, the first of several."""
+        fills = [len(self.marks[name].fills) if name in self.marks else 0 for name in self.bars.symbols]
+        return fills.index(max(fills))
+
+    @cached_property
+    def curves(self) -> dict[str, FloatArray]:
+        """Equity and what stands beside it, each (T,) at the bar closes, NaN where undefined."""
+        peaks = np.maximum.accumulate(self.equity)
+        rolling = rolling_sharpe(self.course.curve, self.course.times, self.window)
+        return {
+            "equity": self.equity,
+            "hold": self.hold[1:],
+            "drawdown": self.equity / peaks - 1.0,
+            "rolling": rolling[1:],
+        }
+
+    @property
+    def window(self) -> int:
+        """Bars of the rolling Sharpe ratio: half a year, or a quarter of a shorter run."""
+        days = max(1.0, float(self.course.times[-1] - self.course.times[0]) / DAY_NS)
+        return int(max(LEAST_WINDOW, len(self.equity) * min(0.25, HALF_YEAR_DAYS / days)))
+
+    @cached_property
+    def years(self) -> list[tuple[int, float, list[float | None]]]:
+        """Each calendar year with its return and that of its twelve months, None of one without a bar."""
+        curve, times = self.course.curve, self.course.times
+        months = {(year, month): gain for year, month, gain in monthly_returns(curve, times)}
+        return [
+            (year, gain, [months.get((year, month)) for month in range(1, 13)])
+            for year, gain in yearly_returns(curve, times)
+        ]
+
+    @cached_property
+    def outcomes(self) -> dict[str, Any]:
+        """How many reflections of each period ended how: `periods` and counts by status."""
+        marks = [mark for found in self.marks.values() for mark in found.reflections]
+        times = np.array(sorted({mark.known_at for mark in marks}), dtype=np.int64)
+        unit = _unit(times)
+        names = [str(np.datetime64(mark.known_at, "ns").astype(f"datetime64[{unit}]")) for mark in marks]
+        periods = sorted(set(names))
+        counts = {status: [0] * len(periods) for status in sorted({mark.status for mark in marks})}
+        for name, mark in zip(names, marks, strict=True):
+            counts[mark.status][periods.index(name)] += 1
+        return {"periods": periods, "counts": counts}
+
+
+def _hold(done: RunResult) -> FloatArray:
+    settings = done.session.settings
+    return hold_curve(done.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4)
+
+
+def _unit(times: IntArray) -> str:
+    """The longest of day, month and year that leaves enough periods to see a course."""
+    days = 0 if not times.size else int(times[-1] - times[0]) // DAY_NS
+    return "D" if days <= MOST_PERIODS else "M" if days <= 31 * MOST_PERIODS else "Y"
