@@ -49,6 +49,7 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
             "x", "hold", source=shared, color=OTHER_COLOR, line_width=1.5, legend_label="buy and hold"
         ),
     ]
+    equity.yaxis.formatter = NumeralTickFormatter(format="0,0")
     equity.legend.location, equity.legend.click_policy = "top_left", "hide"
     equity.add_tools(
         _hover(lines[:1], time="@time", run="@equity{0,0.00}", **{"buy and hold": "@hold{0,0.00}"})
@@ -82,9 +83,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
     bodies = made.vbar("x", "width", "close", "open", source=bars, color="color", line_color="color")
     made.segment("x0", "y", "x1", "y", source=levels, color="color", line_width=1.5, line_dash="dashed")
     dots = made.scatter("x", "y", size="size", source=seen, color="color", line_color=None, fill_alpha=0.75)
-    marks = made.scatter(
-        "x", "y", size=11, marker="marker", source=fills, color="color", line_color="#ffffff"
-    )
+    marks = made.scatter("x", "y", size=11, marker="marker", source=fills, color="color")
     made.add_tools(
         _hover([bodies], time="@time", open="@open", high="@high", low="@low", close="@close"),
         _hover([marks], time="@time", fill="@told", R="@r"),

@@ -17,7 +17,7 @@ from services.plans.drafting import PlanFacts, Proposed, draft
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
 
-HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic")
+HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "mcp", "scipy", "numpy", "llvmlite", "alembic", "bokeh")
 RUN = "import sys; from worker.cli import app\n"
 LOADED = (
     "try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
@@ -57,6 +57,8 @@ def stored_run(shell):
         ["why", "r0001", "zz"],
         ["report", "r0001"],
         ["report", "r0001", "latest", "--html", "page.html"],
+        ["page", "--help"],
+        ["backtest", "--help"],
         ["config", "show"],
         ["schema"],
         ["schema", "PolicyLevelReflectionRequest"],
@@ -163,7 +165,7 @@ def test_commands_of_plans_load_neither_compiler_nor_frames_nor_model_sdk(stored
 
     plan = asyncio.run(planned())
     filled = [{"PLAN": plan.plan_id, "HASH": plan.content_hash}.get(word, word) for word in words]
-    heavy = ("numba", "pandas", "pyarrow", "anthropic", "openai", "scipy", "llvmlite", "alembic")
+    heavy = ("numba", "pandas", "pyarrow", "anthropic", "openai", "scipy", "llvmlite", "alembic", "bokeh")
     done = subprocess.run(
         python(LOADED.format(words=["plans", *filled], heavy=heavy), stored_run),
         cwd=stored_run,

@@ -288,6 +288,9 @@
     }
     const table = document.getElementById("trades");
     if (table === null) return;
+    const HEADS = {playbook_id: "playbook", playbook_version: "version", entry_label: "entered", exit_label: "left",
+                   entry_price: "entry", exit_price: "exit", r: "R", pnl: "P&L", mae_r: "MAE", mfe_r: "MFE",
+                   hold_bars: "bars", exit_reason: "reason"};
     const SHOWN = {entry_label: time, exit_label: time, r: times_r, mae_r: times_r, mfe_r: times_r};
     const text = (row, k) => {
       const value = row[k];
@@ -298,7 +301,7 @@
     let order = rows.map((row, k) => k), by = null, falling = false, from = 0;
     const head = element("tr");
     fields.forEach((name, k) => {
-      const cell = element("th"), button = element("button", name.replaceAll("_", " "));
+      const cell = element("th"), button = element("button", HEADS[name] || name.replaceAll("_", " "));
       button.type = "button";
       cell.scope = "col";
       cell.append(button);

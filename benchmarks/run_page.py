@@ -1,0 +1,83 @@
+"""How large the page of a run is, what it costs to make, and how long a browser draws it.
+
+`python -m benchmarks.run_page` prints a table; the browser is left out where there is none. Cases: the
+embedded bars, one symbol with 100,000 bars, and 300 symbols.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from schemas.settings import Settings
+from services.journal.index import Event, JournalIndex
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from trading_core.bars import BarSeries
+from worker.feeds.sample_data import load_embedded_bars
+from worker.feeds.sample_data.worlds import make_world
+from worker.pages.run_page import run_html
+from worker.review.run_picture import RunPicture
+from worker.runs.backtest import run_backtest
+
+CASES: dict[str, Callable[[], BarSeries]] = {
+    "embedded bars": load_embedded_bars,
+    "1 symbol, 100,000 bars": lambda: make_world("reverting", seed=1, bars=100_000, symbols=1),
+    "300 symbols, 400 bars each": lambda: make_world("reverting", seed=1, bars=400, symbols=300),
+}
+DRAWN = "document.documentElement.dataset.drawn === 'true'"
+
+
+def picture_of(bars: BarSeries) -> RunPicture:
+    """A run over bars, in memory."""
+    sink = MemorySink()
+    done = asyncio.run(run_backtest(Settings(), bars, JournalWriter(sink)))
+    index = JournalIndex()
+    for row in sink.rows:
+        index.add(Event(row, json.loads(row.payload)))
+    return RunPicture.of_result("r0001", "finished", done, index)
+
+
+def seconds_to_draw(text: str) -> float | None:
+    """From the address to the last figure, wall; None without a browser."""
+    try:
+        from tools.chromium import PROGRAM, tab
+    except ImportError:
+        return None
+    if PROGRAM is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder, tab() as page:
+        path = Path(folder) / "page.html"
+        path.write_text(text, "utf-8")
+        started = time.perf_counter()
+        page.goto(path.as_uri())
+        page.wait_for_function(DRAWN)
+        return time.perf_counter() - started
+
+
+def main() -> None:
+    """Print a row a case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", choices=list(CASES), action="append", help="only this one; may repeat")
+    chosen = parser.parse_args().case or list(CASES)
+    print("| run | bars | rows of the journal | trades | page, MB | made in CPU s | drawn in s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name in chosen:
+        picture = picture_of(CASES[name]())
+        run_html(picture)
+        started = time.process_time()
+        text = run_html(replace(picture))
+        spent = time.process_time() - started
+        drawn = seconds_to_draw(text)
+        rows, size = len(picture.index.events), len(text.encode()) / 1e6
+        cells = [name, f"{picture.bars.bar_count:,}", f"{rows:,}", f"{len(picture.episodes):,}"]
+        cells += [f"{size:.2f}", f"{spent:.1f}", "-" if drawn is None else f"{drawn:.1f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""`thinktwice page` and `backtest --html`: one page of one run, made now or of what the store keeps."""
+
+import sqlite3
+import webbrowser
+
+import pytest
+
+from tests.worker.planted_store import world
+from worker.cli import rebuilt, wiring
+from worker.runs.backtest import run_backtest
+from worker.runs.interrupts import RunInterrupted
+
+PLAYBOOKS = wiring.playbooks
+RUN = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31")
+
+
+@pytest.fixture
+def real(shell, monkeypatch):
+    monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
+    monkeypatch.setattr(wiring, "playbooks", PLAYBOOKS)
+    return shell
+
+
+def test_page_of_a_stored_run_is_the_page_of_its_backtest(real):
+    made = real.run(*RUN, "--html", "a.html")
+    assert made.exit_code == 0
+    assert "page of run r0001: a.html" in made.stderr
+    result = real.run("page", "--html", "b.html")
+    assert result.stdout.startswith("page of run r0001: b.html (")
+    assert (real.folder / "a.html").read_bytes() == (real.folder / "b.html").read_bytes()
+    before = (real.folder / "b.html").stat().st_ino
+    real.run("page", "r0001", "--html", "b.html")
+    assert (real.folder / "b.html").stat().st_ino != before, "an existing page is replaced, not written over"
+
+
+def test_page_of_a_planted_run_shows_every_part(planted):
+    result = planted.run("page", "--html", "page.html")
+    assert result.exit_code == 0, result.output
+    text = (planted.folder / "page.html").read_text("utf-8")
+    for name in (
+        "summary",
+        "course",
+        "months",
+        "chart",
+        "ledger",
+        "excursion",
+        "hold",
+        "groups",
+        "reflections",
+    ):
+        assert f'<section id="{name}">' in text
+    assert "This run was not finished" not in text
+
+
+def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeypatch):
+    def stops(*given, progress=None, **rest):
+        def stop(done, total):
+            if done > 300:
+                raise RunInterrupted(2)
+
+        return run_backtest(*given, progress=stop, **rest)
+
+    monkeypatch.setattr(wiring, "backtest_runner", lambda: stops)
+    assert real.run(*RUN).exit_code == 130
+    monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
+    result = real.run("page", "--html", "page.html")
+    assert result.exit_code == 0, result.output
+    text = (real.folder / "page.html").read_text("utf-8")
+    assert "This run was not finished (interrupted): everything here is as of 2004-" in text
+
+
+def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypatch):
+    bars = world()
+    fewer = bars.select(end_ns=int(bars.times[-2]))
+    monkeypatch.setattr(rebuilt, "load_bars", lambda settings: fewer)
+    said = planted.complaint("page", "--html", "page.html")
+    assert "name those of the run with --data" in said
+    assert not (planted.folder / "page.html").exists()
+
+
+def test_page_is_refused_where_it_cannot_be_written_before_anything_runs(planted):
+    (planted.folder / "folder").mkdir()
+    assert "says where" in planted.complaint("page")
+    assert "is a folder" in planted.complaint("page", "--html", "folder")
+    assert "there is no folder 'nowhere'" in planted.complaint("page", "--html", "nowhere/page.html")
+    assert "there is no folder 'nowhere'" in planted.complaint("backtest", "--html", "nowhere/page.html")
+    assert "no run 'r9'" in planted.complaint("page", "r9", "--html", "page.html")
+
+
+def test_page_of_a_run_under_way_is_refused(planted):
+    with sqlite3.connect(planted.folder / "thinktwice.db") as store:
+        store.execute("update runs set status = 'running'")
+    assert "under way, or was killed" in planted.complaint("page", "--html", "page.html")
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_page_is_opened_and_told_where_no_browser_is(real, monkeypatch, opens):
+    asked = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: asked.append(address) or opens)
+    real.run(*RUN)
+    result = real.run("page", "--html", "page.html", "--open")
+    assert asked == [(real.folder / "page.html").as_uri()]
+    assert ("no browser could be opened" in result.stderr) is not opens
