@@ -36,6 +36,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     "why": ("thinktwice why latest FILL", "thinktwice journal latest --kind exit_filled  # lists the fills"),
     "report": ("thinktwice report latest", "thinktwice report latest REPORT --html report.html"),
     "reports": ("thinktwice reports latest",),
+    "page": ("thinktwice page latest --html page.html", "thinktwice page r0001 --html page.html --open"),
     "playbooks": ("thinktwice playbooks list", "thinktwice playbooks export my_playbooks"),
     "playbooks export": (
         "thinktwice playbooks export my_playbooks",

@@ -19,7 +19,7 @@ STARTER = Path(__file__).parent / "starter"
 STARTER_FILES = ("thinktwice.toml", "playbooks/donchian.toml", "first_look.ipynb")
 BARS = "bars/daily.csv"
 SYMBOLS, FIRST, LAST = ("AAPL", "IBM", "MSFT"), "2003-01-01", "2005-12-31"
-LEFT_OUT = ("*.db", "*.db-shm", "*.db-wal", "results/", ".ipynb_checkpoints/", "__pycache__/")
+LEFT_OUT = ("*.db", "*.db-shm", "*.db-wal", "results/", "page.html", ".ipynb_checkpoints/", "__pycache__/")
 
 
 def init(
@@ -33,7 +33,11 @@ def init(
     except OSError as error:
         raise ConfigError(f"{folder!r} cannot be written ({error.strerror}): name another folder") from error
     typed = folder if not folder.startswith("-") else f"./{folder}"
-    commands = [f"cd {shlex.quote(typed)}", "thinktwice backtest thinktwice.toml", "thinktwice verify latest"]
+    commands = [
+        f"cd {shlex.quote(typed)}",
+        "thinktwice backtest thinktwice.toml",
+        "thinktwice page latest --html page.html",
+    ]
     if json:
         print_json({"folder": folder, "files": files, "next": commands})
         return

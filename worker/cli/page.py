@@ -31,10 +31,7 @@ def page(
     data: DataOption = None,
     db: DbOption = None,
 ) -> None:
-    """Write the page of a run: figures, charts, trades, and what led to each fill.
-
-    Example: thinktwice page latest --html run.html --open
-    """
+    """Write the page of a run: figures, charts, trades, and what led to each fill."""
     if html is None:
         raise ConfigError("--html FILE says where the page is written, such as --html run.html")
     demand_page_file(html)

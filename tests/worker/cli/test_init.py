@@ -47,8 +47,8 @@ def test_commands_that_init_prints_work_as_printed(here):
     done = in_shell(" && ".join(commands), here, on_path())
     assert done.code == 0, done.output
     assert re.search(r"trades +4\d +won", done.output)
-    assert "replay  same" in done.output
-    assert there(here / name) == sorted([*FILES, "thinktwice.db"])
+    assert "page of run r0001: page.html" in done.output
+    assert there(here / name) == sorted([*FILES, "page.html", "thinktwice.db"])
 
 
 def test_init_says_in_json_what_it_made_and_what_is_next(here):
@@ -147,5 +147,5 @@ def test_init_is_readable_in_a_terminal(here, columns):
     assert seen.lines[-3:] == [
         "  cd demo",
         "  thinktwice backtest thinktwice.toml",
-        "  thinktwice verify latest",
+        "  thinktwice page latest --html page.html",
     ]
