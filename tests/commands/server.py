@@ -186,8 +186,10 @@ def load() -> None:
     import services.store.store  # noqa: F401
     import worker.live.process
     import worker.live.with_slow_loop
+    import worker.mcp_server.serving
     import worker.pages.report_html
     import worker.review.replanning
+    import worker.review.rule_process
     import worker.slow_worker.service
     import worker.studies.ablation.runner
     import worker.studies.plan_check.plan_check
@@ -203,14 +205,17 @@ def load() -> None:
 
 
 def run(name: str, words: list[str]) -> None:
-    """The command, or what `python` is given: `-m` and a module, `-c` and a program, or a file."""
+    """The command, or what `python` is given: `-m` and a module, `-c` and a program, or a file.
+
+    `-P` before them says what holds here anyway: no folder of its own comes first.
+    """
     if name == "thinktwice":
         from worker.start import main as command
 
         command()
         return
-    kind, *rest = words
-    sys.argv = words if kind not in ("-m", "-c") else [kind, *rest[1:]]
+    kind, *rest = words[1:] if words[0] == "-P" else words
+    sys.argv = [kind, *(rest[1:] if kind in ("-m", "-c") else rest)]
     if kind == "-m":
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     elif kind == "-c":

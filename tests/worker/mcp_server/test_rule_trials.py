@@ -3,16 +3,17 @@
 import asyncio
 import sqlite3
 import subprocess
-import sys
 
 import pytest
 from mcp import Client, StdioServerParameters
 
 from services.store import open_store
+from tests.commands.started import python, thinktwice
 from tests.worker.evidence_stores import client_of
 from worker.cli.console import time_option
 from worker.cli.mcp import opened_views
 from worker.mcp_server.server import build_server
+from worker.review import rule_trial
 from worker.review.evidence import store_tools
 from worker.review.rule_trial import RuleTrials
 
@@ -26,8 +27,14 @@ def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rules")
     for name, end in (("whole", "2003-06-30"), ("earlier", "2002-12-31")):
         words = ["backtest", *BARS, end, "--db", f"sqlite:///{folder}/{name}.db"]
-        subprocess.run([sys.executable, "-m", "worker.cli", *words], check=True, capture_output=True)
+        subprocess.run([thinktwice(), *words], check=True, capture_output=True)
     return folder
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """The process of a rule is forked from one that has loaded the engine."""
+    monkeypatch.setattr(rule_trial, "PROCESS", (python(), *rule_trial.PROCESS[1:]))
 
 
 def ledger(path):
@@ -58,6 +65,7 @@ def tried(path, rule, at=None):
     return asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("forked")
 def test_rule_is_traded_told_of_and_noted_once_and_nothing_else_changes(stores):
     path = stores / "whole.db"
     before, had = others(path), len(ledger(path))
@@ -71,11 +79,12 @@ def test_rule_is_traded_told_of_and_noted_once_and_nothing_else_changes(stores):
     assert [message for _, _, message in steps] == ["reading the bars", "trading the rule", "done"]
     assert len(ledger(path)) == had + 1
     assert others(path) == before
-    words = [sys.executable, "-m", "worker.cli", "trials", "--db", f"sqlite:///{path}", "--json"]
+    words = [thinktwice(), "trials", "--db", f"sqlite:///{path}", "--json"]
     shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert '"configurations": 2' in shown  # the run and the rule: the next run on these bars starts with both
 
 
+@pytest.mark.usefixtures("forked")
 def test_bad_rule_is_refused_and_is_no_trial(stores):
     path = stores / "whole.db"
     before = ledger(path)
@@ -92,6 +101,7 @@ def test_bad_rule_is_refused_and_is_no_trial(stores):
     assert ledger(path) == before
 
 
+@pytest.mark.usefixtures("forked")
 def test_bars_after_the_clock_change_nothing(stores):
     at = time_option("2002-06-30", "--at")
     whole, _ = tried(stores / "whole.db", RULE, at)
@@ -151,10 +161,10 @@ def test_store_that_cannot_be_written_tries_no_rule(stores, tmp_path):
 
 
 def test_rule_over_standard_streams_does_not_hang_the_server(stores):
-    words = ["-m", "worker.cli", "mcp", "--db", f"sqlite:///{stores}/whole.db", "--at", "2002-06-30"]
+    words = ["mcp", "--db", f"sqlite:///{stores}/whole.db", "--at", "2002-06-30"]
 
     async def scenario():
-        async with Client(StdioServerParameters(command=sys.executable, args=words)) as client:
+        async with Client(StdioServerParameters(command=thinktwice(), args=words)) as client:
             first = await client.call_tool("backtest_rule", RULE)
             return first, await client.call_tool("list_runs", {})
 

@@ -19,6 +19,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from services.evidence.tools import TOOLS
+from tests.commands.started import thinktwice
 from tests.worker.evidence_stores import CLOCK, server_of
 from worker.cli import mcp as mcp_command
 from worker.mcp_server.serving import HttpAddress, http_app
@@ -47,8 +48,8 @@ INITIALIZE = {
 
 def command(stored, *words):
     return StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "worker.cli", "mcp", "--db", f"sqlite:///{stored}", *words],
+        command=thinktwice(),
+        args=["mcp", "--db", f"sqlite:///{stored}", *words],
         env={"PYTHONPATH": os.getcwd()},
     )
 
@@ -135,7 +136,7 @@ def test_server_over_http_answers_both_protocols_with_the_token(stored):
         port = held.getsockname()[1]
     words = ["mcp", "--transport", "http", "--port", str(port), "--db", f"sqlite:///{stored}"]
     environment = {**os.environ, "THINKTWICE_MCP_TOKEN": TOKEN}
-    process = subprocess.Popen([sys.executable, "-m", "worker.cli", *words], env=environment)
+    process = subprocess.Popen([thinktwice(), *words], env=environment)
     try:
         _listening(port)
 
@@ -166,7 +167,7 @@ def test_server_over_http_answers_both_protocols_with_the_token(stored):
     ],
 )
 def test_signal_ends_the_server_in_one_line(stored, words, signum, code):
-    program = [sys.executable, "-m", "worker.cli", "mcp", "--db", f"sqlite:///{stored}", *words]
+    program = [thinktwice(), "mcp", "--db", f"sqlite:///{stored}", *words]
     with subprocess.Popen(
         program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
