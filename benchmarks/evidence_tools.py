@@ -107,6 +107,7 @@ async def _questions(host: InProcessTools) -> dict[str, list[dict[str, Any]]]:
         ],
         "playbooks": [{"playbook_id": book, **when} for book in books for when in at],
         "episodes": [{"playbook_id": book, **when} for book in books for when in at],
+        "decisions": [{"playbook_id": book, **when} for book in books for when in at],
         "reports": [{}, *({"report_id": report} for report in reports)],
         "gate_status": [{"playbook_id": book, **when} for book in books for when in at],
         "explain_fill": [{"fill_id": fill} for fill in fills],

@@ -37,9 +37,7 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
     if not trades:
         yield reply.absent(f"a {of_kind} of {name}")
         if side and BOUGHT.search(reply.question.casefold()):
-            yield reply.told(
-                f"So what is asked supposes a {side}trade of {name} that was not made.", Part.WHAT
-            )
+            yield reply.told(f"The question supposes a {side}trade of {name}: none was made.", Part.WHAT)
         return
     limit, order = reply.params.get("limit"), reply.params.get("order")
     if reply.content["groups"]:

@@ -54,7 +54,10 @@ class RunEvidence:
         if not asking:
             return ()
         view = self.rows.as_of(seen, report.known_at)
-        tools = InProcessTools({name: self._handler(answer, view, seen) for name, answer in READ.items()})
+        read = {**READ, "gate_status": _gate_of(report)}  # the run may not have written the report yet
+        tools = InProcessTools(
+            {name: self._handler(name, answer, view, seen) for name, answer in read.items()}
+        )
         planner = ClusterPlanner() if self._planner_at is None else self._planner_at(report.known_at)
         brief = PagePlanner(planner)
         return tuple([await self._about(item, view, tools, brief) for item in asking])
@@ -75,7 +78,7 @@ class RunEvidence:
         )
 
     def _handler(
-        self, answer: Answer, view: RunView, seen: int
+        self, name: str, answer: Answer, view: RunView, seen: int
     ) -> Callable[[Any, ToolProgress], Awaitable[ToolResult]]:
         async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> ToolResult:
             if arguments.run != asked.LATEST:
@@ -89,9 +92,19 @@ class RunEvidence:
             earlier = self.rows.as_of(seen, arguments.at)
             if not earlier.index.events:
                 raise ToolRefused("the run had begun at no bar by that time: leave at out")
-            return answer(earlier, arguments)
+            return READ[name](earlier, arguments)
 
         return answered
+
+
+def _gate_of(report: HighLevelReflectionReport) -> Answer:
+    """What the report itself has graded."""
+    clusters = report.payload()["clusters"]
+
+    def answered(view: RunView, arguments: asked.GateArguments) -> ToolResult:
+        return lesson_answers.gate_of(view, arguments, clusters, report.content_hash[:16])
+
+    return answered
 
 
 def _question(item: Recommendation, kind: str) -> str:

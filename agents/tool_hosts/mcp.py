@@ -222,7 +222,10 @@ class McpTools:
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
-            for tool in page.tools[: MOST_TOOLS - len(found)]:
+            room = MOST_TOOLS - len(found)
+            if len(page.tools) > room:
+                LOG.warning("tools_cut", extra={"server": self.name, "left_out": len(page.tools) - room})
+            for tool in page.tools[:room]:
                 definition = _definition(tool)
                 if definition is None or definition.name in found:
                     LOG.warning("tool_dropped", extra={"server": self.name, "tool": shown(tool.name)})
@@ -231,6 +234,9 @@ class McpTools:
             cursor = page.next_cursor
             if cursor is None:
                 break
+        else:
+            cut = {"server": self.name, "pages": MOST_PAGES, "tools": len(found)}
+            LOG.warning("tool_pages_cut", extra=cut)
         return list(found.values())
 
     def _reply(self, definition: ToolDefinition, result: CallToolResult) -> ToolReply:

@@ -1,7 +1,10 @@
 """What a run decided: how far its policies came, and what stopped those that became no trade."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
@@ -17,69 +20,104 @@ STOPPED = {
     "order_refused": "order refused",
     "envelope_breach": "trading stopped",
 }
-NO_PLAYBOOK = frozenset({"policy_skip", "envelope_breach"})
 FROZEN = frozenset({"frozen", "tightened"})
 NOT_ACTIVATED = "its activation did not come in time"
 
 
+REACHED = ("policy_evaluation", "policy_frozen", "thesis_armed", "entry_filled")
+
+
 @dataclass
-class _Counted:
-    count: int
-    newest: Event
+class _Alike:
+    """Rows of one kind, symbol, playbooks and reason, in order of sequence."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def between(self, end: int, since: int | None) -> Sequence[Event]:
+        """Those before row `end` that were known from `since` on, ns."""
+        last = bisect_left(self.events, end, key=lambda event: event.row.seq)
+        at = attrgetter("row.known_at")
+        first = 0 if since is None else bisect_left(self.events, since, hi=last, key=at)
+        return self.events[first:last]
+
+
+@dataclass(frozen=True)
+class _Key:
+    kind: str
+    symbol: str | None
+    playbooks: tuple[str, ...]
+    reason: str | None
+
+
+class DecisionTally:
+    """What was decided, by kind, symbol, playbooks and reason: each row is looked at once for all views."""
+
+    def __init__(self) -> None:
+        self._alike: dict[_Key, _Alike] = {}
+        self._taken: dict[str, int] = {}
+
+    def take(self, view: RunView) -> None:
+        """Take the rows that came since."""
+        for kind in {*STOPPED, *REACHED}:
+            events = view.index.of_kind(kind)
+            for event in events[self._taken.get(kind, 0) :]:
+                books = tuple(sorted(view.playbooks_of(event)))
+                key = _Key(kind, event.row.symbol, books, _reason_of(event))
+                self._alike.setdefault(key, _Alike()).events.append(event)
+            self._taken[kind] = max(len(events), self._taken.get(kind, 0))
+
+    def chosen(self, end: int, arguments: asked.DecisionArguments) -> Iterator[tuple[_Key, Sequence[Event]]]:
+        """The rows before number `end` that are of the symbol and the playbook, and not too old."""
+        symbol, book = arguments.symbol, arguments.playbook_id
+        for key, alike in self._alike.items():
+            if symbol in (None, key.symbol) and (book is None or book in key.playbooks):
+                found = alike.between(end, arguments.since)
+                if found:
+                    yield key, found
 
 
 def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.DecisionResult:
     """Counts of what was decided and of each reason against it."""
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
-    counted: dict[tuple[str, str], _Counted] = {}
-    for event, reason in _stopped(view, arguments):
-        known = counted.setdefault((STOPPED[event.row.kind], reason), _Counted(0, event))
-        known.count, known.newest = known.count + 1, event
-    ranked = sorted(counted.items(), key=lambda item: (-item[1].count, item[0]))
+    tally: DecisionTally = view.index.made.setdefault(("decisions", 0), DecisionTally())
+    tally.take(view)
+    counts, newest = Counter[tuple[str, str | None]](), dict[tuple[str, str | None], Event]()
+    for key, found in tally.chosen(len(view.index.events), arguments):
+        both = key.kind, key.reason
+        counts[both] += len(found)
+        newest[both] = max(newest.get(both, found[-1]), found[-1], key=lambda event: event.row.seq)
+    stopped = [both for both in counts if both[1] is not None]
+    ranked = sorted(stopped, key=lambda both: (-counts[both], both[0], str(both[1])))
     page, cursor = page_of(list(enumerate(ranked)), arguments, lambda item: item[0])
-    reasons = tuple(_reason(what, reason, known) for _, ((what, reason), known) in page)
-    entries = list(_chosen(view, "entry_filled", arguments))
-    rows = [one.row for one in reasons] + [row_of(event) for event in entries[-1:]]
+    reasons = tuple(_reason(both, counts[both], newest[both]) for _, both in page)
+    reached = {kind: sum(n for (one, _), n in counts.items() if one == kind) for kind in REACHED}
+    entry = newest.get(("entry_filled", None))
     return told.DecisionResult(
         run_id=view.run_id,
         known_at=view.moment,
-        rows=tuple(rows),
+        rows=(*(one.row for one in reasons), *([row_of(entry)] if entry else [])),
         next_cursor=cursor,
-        evaluations=sum(1 for _ in _chosen(view, "policy_evaluation", arguments)),
-        policies_frozen=sum(1 for _ in _chosen(view, "policy_frozen", arguments)),
-        theses_armed=sum(1 for _ in _chosen(view, "thesis_armed", arguments)),
-        entries=len(entries),
-        newest_entry=row_of(entries[-1]) if entries else None,
+        evaluations=reached["policy_evaluation"],
+        policies_frozen=reached["policy_frozen"],
+        theses_armed=reached["thesis_armed"],
+        entries=reached["entry_filled"],
+        newest_entry=row_of(entry) if entry else None,
         reasons=reasons,
     )
 
 
-def _reason(what: str, reason: str, known: _Counted) -> told.ReasonSeen:
-    newest = known.newest
+def _reason(both: tuple[str, str | None], count: int, event: Event) -> told.ReasonSeen:
+    at = iso(event.row.known_at)
     return told.ReasonSeen(
-        what=what, reason=reason, count=known.count, newest=iso(newest.row.known_at), row=row_of(newest)
+        what=STOPPED[both[0]], reason=str(both[1]), count=count, newest=at, row=row_of(event)
     )
 
 
-def _chosen(view: RunView, kind: str, arguments: asked.DecisionArguments) -> Iterator[Event]:
-    """Rows of a kind that are of the symbol and the playbook, and not too old."""
-    since, symbol, book = arguments.since, arguments.symbol, arguments.playbook_id
-    for event in view.index.of_kind(kind):
-        is_of = symbol in (None, event.row.symbol) and (book is None or book in view.playbooks_of(event))
-        if is_of and (since is None or event.row.known_at >= since):
-            yield event
-
-
-def _stopped(view: RunView, arguments: asked.DecisionArguments) -> Iterator[tuple[Event, str]]:
-    """Rows at which something ended, with the reason; what waits is of no playbook."""
-    for kind in STOPPED:
-        if arguments.playbook_id is not None and kind in NO_PLAYBOOK:
-            continue
-        for event in _chosen(view, kind, arguments):
-            payload = event.payload
-            if kind == "policy_evaluation":
-                if payload["outcome"] not in FROZEN:
-                    yield event, f"{payload['outcome']}: {payload['reason']}"
-            else:
-                yield event, str(payload.get("reason") or payload.get("limit") or NOT_ACTIVATED)
+def _reason_of(event: Event) -> str | None:
+    """Why a row is the end of a way to a trade; None where it is none."""
+    kind, payload = event.row.kind, event.payload
+    if kind not in STOPPED or payload.get("outcome") in FROZEN:
+        return None
+    told_reason = payload.get("reason") or payload.get("limit") or NOT_ACTIVATED
+    return f"{payload['outcome']}: {told_reason}" if kind == "policy_evaluation" else str(told_reason)

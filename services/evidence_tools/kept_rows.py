@@ -6,7 +6,6 @@ Of a report only the clusters are kept. Rows are read when a tool is asked, each
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
 from typing import Any
 
 from schemas.canonical import canonical_json
@@ -33,6 +32,7 @@ class KeptRows:
         self._settings = settings
         self._view: RunView | None = None
         self._taken = 0
+        self._latest: list[int] = []  # the latest moment of all rows up to each
 
     def add(self, row: JournalRow, payload: Mapping[str, Any] | None = None) -> None:
         """Take the next row; `payload` is what its text was written from, None reads the text."""
@@ -48,9 +48,10 @@ class KeptRows:
 
     def as_of(self, seen: int, known_at: int) -> RunView:
         """The run as of its first `seen` rows, without what was known later than `known_at`, ns."""
+        for row in self.rows[len(self._latest) :]:
+            self._latest.append(max(row.known_at, self._latest[-1] if self._latest else row.known_at))
         count = bisect_left(self.rows, seen, key=lambda row: row.seq)
-        latest = list(accumulate((row.known_at for row in self.rows[:count]), max))
-        count = bisect_right(latest, known_at)
+        count = bisect_right(self._latest, known_at, hi=count)
         if count < len(self.rows):
             return self._made(self.rows[:count], known_at)
         new = [_event(row) for row in self.rows[self._taken :]]

@@ -1,5 +1,6 @@
 """What a run has learned: reports with their verdicts, what is proven, and the versions of its playbooks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from services.evidence import tool_arguments as asked
@@ -110,10 +111,18 @@ def _verdict(past: PastRun) -> dict[str, Any]:
 
 def gate_status(view: RunView, arguments: asked.GateArguments) -> told.GateResult:
     """The clusters of the newest report."""
-    demand_known("playbook", arguments.playbook_id, view.playbook_ids)
-    demand_known("regime", arguments.regime, REGIMES)
     newest = view.index.of_kind(REPORT)[-1:]
     clusters = [cluster for event in newest for cluster in event.payload["report"]["clusters"]]
+    return gate_of(view, arguments, clusters, _id(newest[0]) if newest else None)
+
+
+def gate_of(
+    view: RunView, arguments: asked.GateArguments, clusters: Sequence[dict[str, Any]], report_id: str | None
+) -> told.GateResult:
+    """Clusters of a report, which has a row only where the run has written it."""
+    demand_known("playbook", arguments.playbook_id, view.playbook_ids)
+    demand_known("regime", arguments.regime, REGIMES)
+    newest = [event for event in view.index.of_kind(REPORT)[-1:] if _id(event) == report_id]
     matching = [
         (number, cluster)
         for number, cluster in enumerate(clusters)
@@ -126,7 +135,7 @@ def gate_status(view: RunView, arguments: asked.GateArguments) -> told.GateResul
         known_at=view.moment,
         rows=tuple(row_of(event) for event in newest),
         next_cursor=cursor,
-        report_id=_id(newest[0]) if newest else None,
+        report_id=report_id,
         trades=len(view.episodes),
         clusters=tuple({name: cluster[name] for name in CLUSTER} for _, cluster in page),
     )

@@ -13,7 +13,7 @@ from services.evidence.catalogue import CATALOGUE, lost, won
 from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
 from services.evidence.selection import ORDERS, chosen_of
-from services.evidence.tools import demand_known, page_of, the_one
+from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
 from services.journal.lineage import LineageNode, trace, trace_move
@@ -167,7 +167,7 @@ def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
 def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
     """The tree of reasons behind a fill or a stop move, step by step in depth first order."""
     index, prefix = view.index, arguments.fill_id
-    known = [_key(event) for kind in FILL_KINDS for event in index.of_kind(kind)]
+    known = (_key(event) for kind in FILL_KINDS for event in index.of_kind(kind)[-NEAR:])
     event = the_one("fill", prefix, [*index.fills(prefix), *index.stop_moves(prefix)], _key, known)
     root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
     nodes = list(enumerate(_nodes(root, 0)))

@@ -55,7 +55,7 @@ class RunView:
         self.known_at = known_at
         made = self.__dict__
         if "episodes" in made:
-            self.episodes.extend(_known(event) for event in new if event.row.kind == "episode")
+            self.episodes.extend(self._known(event) for event in new if event.row.kind == "episode")
         if "history" in made:
             self.history.take(new)
         for name in ("playbook_ids", "_exits", "newest_snapshots", "past_runs", "_proposed"):
@@ -75,7 +75,13 @@ class RunView:
     @cached_property
     def episodes(self) -> list[KnownEpisode]:
         """Resolved trades of the account, oldest first."""
-        return [_known(event) for event in self.index.of_kind("episode")]
+        return [self._known(event) for event in self.index.of_kind("episode")]
+
+    def _known(self, event: Event) -> KnownEpisode:
+        made, key = self.index.made, ("episode", event.row.seq)
+        if key not in made:
+            made[key] = KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
+        return made[key]  # type: ignore[no-any-return]
 
     @cached_property
     def _exits(self) -> dict[tuple[str | None, str], list[Event]]:
@@ -93,7 +99,12 @@ class RunView:
     @cached_property
     def newest_snapshots(self) -> dict[str | None, Event]:
         """The newest evaluation of each symbol."""
-        return {event.row.symbol: event for event in self.index.of_kind("policy_snapshot")}
+        found: dict[str | None, Event] = {}
+        for event in reversed(self.index.of_kind("policy_snapshot")):
+            found.setdefault(event.row.symbol, event)
+            if len(found) == len(self.symbols):
+                break
+        return found
 
     @cached_property
     def _proposed(self) -> dict[str, set[str]]:
@@ -165,10 +176,6 @@ class RunRows:
             first = f": give a time from {iso(self._known[0])} on" if self._known else " yet: ask again later"
             raise ToolRefused(f"the run had begun at no bar by that time{first}")
         return JournalIndexPart(self.index, count)
-
-
-def _known(event: Event) -> KnownEpisode:
-    return KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
 
 
 def row_of(event: Event) -> FactRow:

@@ -1,10 +1,11 @@
 """The rows of one run by kind and id, payloads parsed: what lineage and the reference check look into."""
 
 import json
+import re
 from bisect import bisect_left
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from schemas.errors import InvariantViolation, StoreError
 from services.journal.chain import JournalRow
@@ -32,6 +33,10 @@ ID_FIELDS = {
 }
 
 
+# Ids that a person may give the start of, beside those of `ID_FIELDS`.
+MOVE_FIELDS = {"stop_tightened": "amendment_id"}
+
+
 @dataclass(frozen=True)
 class Event:
     """A journal row with its payload parsed."""
@@ -40,13 +45,75 @@ class Event:
     payload: dict[str, Any]
 
 
+class UnreadEvent(Event):
+    """A row whose payload is parsed when it is first looked at; its text was held against its hash."""
+
+    def __init__(self, row: JournalRow) -> None:
+        object.__setattr__(self, "row", row)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "payload":
+            raise AttributeError(name)
+        try:
+            payload = json.loads(self.row.payload)
+        except ValueError as error:
+            raise StoreError(f"row {self.row.seq} ({self.row.kind}) is not what was written") from error
+        object.__setattr__(self, "payload", payload)
+        return payload
+
+
+class RowIds:
+    """Rows of one kind by their id: texts are searched for it, and parsed when it is asked for."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self._found = re.compile(rf'"{field}":"([^"\\]+)"').findall
+        self._rows: dict[str, list[Event]] = {}
+        self._sorted: list[str] = []
+        self._taken = 0
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take those that came since the last time."""
+        for event in events[self._taken :]:
+            for key in set(self._found(event.row.payload)) or filter(None, (self._of(event),)):
+                self._rows.setdefault(key, []).append(event)
+        if self._taken < len(events):
+            self._taken, self._sorted = len(events), []
+
+    def first(self, key: str) -> Event | None:
+        """The first row under an id."""
+        return next((event for event in self._rows.get(key, ()) if self._of(event) == key), None)
+
+    def starting(self, prefix: str) -> list[Event]:
+        """Rows whose id starts with a text, by sequence."""
+        self._sorted = self._sorted or sorted(self._rows)
+        at, found = bisect_left(self._sorted, prefix), list[Event]()
+        while at < len(self._sorted) and self._sorted[at].startswith(prefix):
+            key = self._sorted[at]
+            found += [event for event in self._rows[key] if self._of(event) == key]
+            at += 1
+        return sorted(found, key=lambda event: event.row.seq)
+
+    def _of(self, event: Event) -> str | None:
+        payload = event.payload["episode"] if event.row.kind == "episode" else event.payload
+        found: str | None = payload.get(self.field)
+        return found
+
+
 class JournalIndex:
-    """Events of one run by kind and id; of rows under one id the first is kept, versions are kept all."""
+    """Events of one run by kind and id; of rows under one id the first is found, versions are kept all.
+
+    Attributes:
+        events: all, in order.
+        made: what was made of rows, by what and seq, so that several views make it once.
+    """
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self._all: list[Event] = []
+        self.events: Sequence[Event] = self._all
+        self.made: dict[tuple[str, int], Any] = {}
         self._kinds: dict[str, list[Event]] = {}
-        self._by_id: dict[tuple[str, str], Event] = {}
+        self._ids: dict[str, RowIds] = {}
         self._versions: dict[str, list[Event]] = {}
         self._renewals: dict[str, list[Event]] = {}
 
@@ -69,15 +136,9 @@ class JournalIndex:
 
     def add(self, event: Event) -> None:
         """Take one event; in order of sequence."""
-        self.events.append(event)
+        self._all.append(event)
         kind = event.row.kind
         self._kinds.setdefault(kind, []).append(event)
-        if kind == "episode":
-            key = event.payload["episode"]["episode_id"]
-        else:
-            key = event.payload.get(ID_FIELDS.get(kind, ""))
-        if key is not None:
-            self._by_id.setdefault((kind, key), event)
         if kind == "playbook_version":
             self._versions.setdefault(event.payload["version_hash"], []).append(event)
         elif kind == "measure_renewed":
@@ -85,7 +146,21 @@ class JournalIndex:
 
     def get(self, kind: str, key: str | None) -> Event | None:
         """The event of this kind and id."""
-        return None if key is None else self._by_id.get((kind, key))
+        ids = None if key is None else self._ids_of(kind)
+        return None if ids is None or key is None else ids.first(key)
+
+    def _ids_of(self, kind: str) -> RowIds | None:
+        field = "episode_id" if kind == "episode" else ID_FIELDS.get(kind) or MOVE_FIELDS.get(kind)
+        if field is None:
+            return None
+        ids = self._ids.setdefault(kind, RowIds(field))
+        ids.take(self._kinds.get(kind, ()))
+        return ids
+
+    def starting(self, kind: str, prefix: str) -> list[Event]:
+        """The events of this kind whose id starts with `prefix`, in order."""
+        ids = self._ids_of(kind)
+        return [] if ids is None else ids.starting(prefix)
 
     def of_kind(self, kind: str) -> list[Event]:
         """All events of a kind, in order."""
@@ -94,17 +169,12 @@ class JournalIndex:
     def fills(self, prefix: str) -> list[Event]:
         """Fills whose id starts with `prefix`; exactly one when it is a whole id."""
         exact = [found for kind in FILL_KINDS if (found := self.get(kind, prefix))]
-        fills = (event for kind in FILL_KINDS for event in self.of_kind(kind))
-        started = [event for event in fills if event.payload["fill_id"].startswith(prefix)]
+        started = [event for kind in FILL_KINDS for event in self.starting(kind, prefix)]
         return exact or sorted(started, key=lambda event: event.row.seq)
 
     def stop_moves(self, prefix: str) -> list[Event]:
         """Stop moves whose amendment's id starts with `prefix`; those of a policy's own rules have none."""
-        return [
-            event
-            for event in self.of_kind("stop_tightened")
-            if (key := event.payload.get("amendment_id")) is not None and key.startswith(prefix)
-        ]
+        return self.starting("stop_tightened", prefix)
 
     def versions(self, version_hash: str) -> list[Event]:
         """Every lifecycle step of one playbook version, in order."""
@@ -115,14 +185,34 @@ class JournalIndex:
         return self._renewals.get(version_hash, [])
 
 
+class FirstRows(Sequence[Event]):
+    """The first rows of a list that may grow, without a copy of it."""
+
+    def __init__(self, rows: Sequence[Event], end: int) -> None:
+        self._rows, self._end = rows, end
+
+    def __len__(self) -> int:
+        return self._end
+
+    @overload
+    def __getitem__(self, at: int) -> Event: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Event]: ...
+    def __getitem__(self, at: int | slice) -> Event | Sequence[Event]:
+        if isinstance(at, slice):
+            return [self._rows[number] for number in range(*at.indices(self._end))]
+        return self._rows[range(self._end)[at]]
+
+
 class JournalIndexPart(JournalIndex):
     """The first rows of an index, which may grow behind them; a look at a kind costs its rows, not all."""
 
     def __init__(self, whole: JournalIndex, end: int) -> None:
         """Take the rows of `whole` before number `end`."""
         super().__init__()
-        self.events = whole.events[:end]
+        self.made = whole.made
         self._whole, self._end = whole, end
+        self.events = FirstRows(whole.events, end)
 
     def add(self, event: Event) -> None:
         """Refuse: rows are added to the whole.
@@ -136,6 +226,10 @@ class JournalIndexPart(JournalIndex):
         """The event of this kind and id."""
         found = self._whole.get(kind, key)
         return found if found is not None and found.row.seq < self._end else None
+
+    def starting(self, kind: str, prefix: str) -> list[Event]:
+        """The events of this kind whose id starts with `prefix`, in order."""
+        return self._known(self._whole.starting(kind, prefix))
 
     def of_kind(self, kind: str) -> list[Event]:
         """All events of a kind, in order."""

@@ -156,7 +156,7 @@ def test_bad_confidence_beside_calls_is_a_failure():
 
 def test_gathering_makes_the_calls_of_a_model():
     async def listed(arguments, progress):
-        return told.RunListResult(known_at=None, next_cursor=None, runs=())
+        return told.RunListResult(known_at=None, next_cursor=None, total=0, runs=())
 
     call = {"client": "thinktwice", "method": "list_runs", "params": {"limit": 3}}
     bad = call | {"params": {"limt": 3}}

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+from anyio import create_memory_object_stream, create_task_group
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
@@ -27,6 +30,11 @@ from worker.runs.interrupts import hear_stops, nothing_to_lose
 
 PATH = "/mcp"
 MOST_BODY = 65_536
+UNREADABLE = JSONRPCError(
+    jsonrpc="2.0",
+    id=None,
+    error=ErrorData(code=PARSE_ERROR, message="a line is no JSON-RPC message: send one object on each"),
+)
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,21 @@ async def serve_stdio(server: "Server[Any]") -> None:
     """Serve whoever started this process, until standard input ends; Ctrl-C leaves at once."""
     # The thread that waits for a line of standard input hears of no other end.
     with nothing_to_lose():
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+        async with stdio_server() as (reading, writing), create_task_group() as group:
+            passed_on, understood = create_memory_object_stream[SessionMessage | Exception](0)
+            group.start_soon(pass_messages, reading, passed_on, writing)
+            await server.run(understood, writing, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+
+async def pass_messages(reading: Any, passed_on: Any, writing: Any) -> None:
+    """Pass on what is a message; a line that is none is answered, as JSON-RPC demands, without an id."""
+    async with passed_on:
+        async for item in reading:
+            if isinstance(item, Exception):
+                await writing.send(SessionMessage(UNREADABLE))
+            else:
+                await passed_on.send(item)
 
 
 def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:

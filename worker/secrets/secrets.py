@@ -6,6 +6,7 @@ are. Values are never printed; `worker.secrets.redaction` keeps them out of ever
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
@@ -67,8 +68,14 @@ def with_password(address: str, password: str) -> str:
 
 
 def strong(value: str) -> bool:
-    """Whether a secret may guard an interface that others reach: 32 bytes or more, and not one letter."""
-    return len(value.encode()) >= LEAST_BYTES and len(set(value)) >= LEAST_KINDS
+    """Whether a secret may guard an interface that others reach.
+
+    It has 32 bytes or more of 12 kinds, is no shorter text repeated, and does not count up or down.
+    """
+    repeats = value in (value + value)[1:-1]
+    counted = sum(abs(ord(one) - ord(other)) == 1 for one, other in pairwise(value))
+    varied = len(set(value)) >= LEAST_KINDS and not repeats and counted <= len(value) / 2
+    return len(value.encode()) >= LEAST_BYTES and varied
 
 
 def is_secret_name(name: str) -> bool:

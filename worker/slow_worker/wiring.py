@@ -13,11 +13,14 @@ import secrets
 from collections.abc import Sequence
 
 from agents.judging import judge_of
+from agents.planning.run_evidence import RunEvidence
 from schemas.episode import Episode
+from schemas.evidence_plan import RecommendationEvidence
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of
 from services.store import Store
 from trading_core.bars import NS, BarSeries
@@ -28,7 +31,7 @@ from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect
 from worker.slow_worker.slot_runner import Columns, RunOfSlots, SlotRunner
-from worker.slow_worker.worker import HOLD_MS, JudgeStep, SlowWorker
+from worker.slow_worker.worker import HOLD_MS, JudgeStep, ReadEvidence, SlowWorker
 
 PERIOD_S = 30.0
 LEASE_PERIODS = 3
@@ -89,8 +92,33 @@ def assemble_worker(
     if traded:
         return SlowWorker(run.run_id, tenure, runner, None, note)
     judge = judge_of(settings)
-    step = JudgeStep(store.reports, judge, clock, note, name, hold_ms=hold_ms, points=points)
+    step = JudgeStep(
+        store.reports,
+        judge,
+        clock,
+        note,
+        name,
+        hold_ms=hold_ms,
+        points=points,
+        evidence=evidence_of_store(store, run),
+    )
     return SlowWorker(run.run_id, tenure, runner, step, note)
+
+
+def evidence_of_store(store: Store, run: RunOfSlots) -> ReadEvidence | None:
+    """What a judge reads beside a report, by rules, from the stored rows of the run; None where it is off."""
+    if run.settings.planner.judge == "off":
+        return None
+    kept = KeptRows(run.settings)
+    reader = RunEvidence(kept, run.settings.planner)
+
+    async def read(report: HighLevelReflectionReport) -> tuple[RecommendationEvidence, ...]:
+        last = kept.rows[-1].seq if kept.rows else -1
+        async for row in store.journal.rows(run.run_id, kinds=KINDS, after=last):
+            kept.add(row)
+        return await reader.read(report, kept.rows[-1].seq + 1) if kept.rows else ()
+
+    return read
 
 
 def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:

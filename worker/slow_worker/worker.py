@@ -6,6 +6,10 @@ The verdict is stored and changes nothing by itself: playbook versions of a run 
 trades it, which reads the same inbox (`services.slow_loop.inbox`).
 """
 
+from collections.abc import Awaitable, Callable
+
+from schemas.evidence_plan import RecommendationEvidence
+from schemas.reflection import HighLevelReflectionReport
 from services.ports import Judge
 from services.slow_loop.inbox import ReportInbox
 from services.slow_loop.loop_facts import LoopFacts
@@ -16,6 +20,7 @@ from worker.slow_worker.ports import Clock, CrashPoints, NoCrash
 from worker.slow_worker.slot_runner import SlotRunner
 
 HOLD_MS = 60_000
+ReadEvidence = Callable[[HighLevelReflectionReport], Awaitable[tuple[RecommendationEvidence, ...]]]
 
 
 class JudgeStep:
@@ -31,6 +36,7 @@ class JudgeStep:
         *,
         hold_ms: int = HOLD_MS,
         points: CrashPoints | None = None,
+        evidence: ReadEvidence | None = None,
     ) -> None:
         self._inbox = inbox
         self._judge = judge
@@ -39,6 +45,7 @@ class JudgeStep:
         self._consumer = consumer
         self._hold_ms = hold_ms
         self._points = points or NoCrash()
+        self._evidence = evidence
 
     async def run(self, run_id: str, facts: LoopFacts) -> int:
         """Number of reports that were delivered; a lost hold is another consumer's delivery."""
@@ -47,7 +54,8 @@ class JudgeStep:
             self._points.reached("taken")
             known_at = taken.report.known_at
             definitions, experiments = facts.definitions(known_at), facts.open_experiments(known_at)
-            verdict = await self._judge.replan(taken.report, definitions, experiments)
+            read = () if self._evidence is None else await self._evidence(taken.report)
+            verdict = await self._judge.replan(taken.report, definitions, experiments, read)
             self._points.reached("judged")
             arrived_at = max(self._clock.now, known_at)
             if await self._inbox.deliver(taken, verdict, arrived_at):

@@ -5,12 +5,15 @@ and read once before anything was changed: 64 of 70 as labelled, 79 of 84 expect
 question with a call of a tool that it does not need, 3 of 60 clear ones asked back, 7 refined, all 7
 complete. Five of the six were mended then. `questions_read_once.txt` was written after that, five of a kind:
 at its first reading 34 of 35 as labelled, 40 of 40 expected calls, one question with a call of a tool that it
-does not need (mended), none asked back. `questions_traders.txt` has 60 of other styles: at their first reading
-18 of 57 were as labelled, 21 of 56 expected calls made (37.5 %), 18 had a tool that they do not need, 12 of 53
-clear ones were asked back; there was no way yet to rank, to group, or to ask what was decided, and three labels
-of earlier files changed with it. `questions_unseen.txt` has 40 that were written after these were mended: 30 of
-38 at the first reading, 28 of 38 expected calls (73.7 %), 3 with a wrong tool, 1 of 36 asked back; they are
-mended, too. What the files come to now is held below.
+does not need (mended), none asked back.
+
+`questions_traders.txt` has 60 of other styles: at their first reading 18 of 57 were as labelled, 21 of 56
+expected calls made (37.5 %), 18 had a tool that they do not need, 12 of 53 clear ones were asked back; there
+was no way yet to rank, to group, or to ask what was decided, and three labels of earlier files changed with
+it. `questions_unseen.txt` has 40 that were written after these were mended: 30 of 38 at the first reading, 28
+of 38 expected calls (73.7 %), 3 with a wrong tool, 1 of 36 asked back; they are mended, too.
+
+What the files come to now is held below.
 """
 
 from dataclasses import dataclass

@@ -187,7 +187,7 @@ def test_server_that_broke_off_is_read_again_before_its_next_use(monkeypatch):
     with_desk(desk, work)
 
 
-def test_orders_pages_without_end_and_giant_definitions_reach_no_listing_whole():
+def test_orders_pages_without_end_and_giant_definitions_reach_no_listing_whole(caplog):
     async def listed(context, params):
         at = int(params.cursor) if params is not None and params.cursor else 0
         giant = tool(f"t{at}", description=ORDER * 400)
@@ -201,6 +201,21 @@ def test_orders_pages_without_end_and_giant_definitions_reach_no_listing_whole()
     listing = asyncio.run(work())
     assert len(listing) == 50
     assert all(len(row["description"]) == 100 and row["description"].isprintable() for row in listing)
+    (cut,) = [record for record in caplog.records if record.message == "tool_pages_cut"]
+    assert (cut.server, cut.pages, cut.tools) == ("desk", 50, 50)
+
+
+def test_tools_beyond_the_most_of_a_server_are_told_of(caplog):
+    async def listed(context, params):
+        return types.ListToolsResult(tools=[tool(f"t{number}") for number in range(503)])
+
+    async def work():
+        async with McpTools("desk", Server("desk", on_list_tools=listed), Book()) as host:
+            return await host.tools()
+
+    assert len(asyncio.run(work())) == 500
+    (cut,) = [record for record in caplog.records if record.message == "tools_cut"]
+    assert (cut.server, cut.left_out) == ("desk", 3)
 
 
 def test_first_reading_that_cannot_pin_says_so_and_a_later_one_keeps_the_old(caplog):

@@ -26,7 +26,7 @@ from worker.mcp_server.serving import HttpAddress, http_app
 from worker.review.rule_trial import PROCESS
 from worker.slow_worker.subprocess import COMMAND
 
-TOKEN = "0123456789abcdef" * 4
+TOKEN = "c3b5a1f09e7d48260f1e8d7c6b3a594271d0e2f4"
 HEAVY = """
 import atexit, sys
 from worker.start import main
@@ -304,3 +304,20 @@ def test_configuration_holds_no_password(shell):
     ]
     assert web["thinktwice"]["url"] == "http://10.0.0.7:8765/mcp"
     assert web["thinktwice"]["headers"] == {"Authorization": "Bearer ${THINKTWICE_MCP_TOKEN}"}
+
+
+def test_line_that_is_no_message_is_answered_and_the_next_one_heard(stored):
+    words = [sys.executable, "-m", "worker.cli", "mcp", "--db", f"sqlite:///{stored}"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        lines = [
+            json.dumps(INITIALIZE),
+            "{nonsense",
+            "[1]",
+            json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}),
+        ]
+        server.stdin.write("".join(f"{line}\n" for line in lines))
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in lines]
+        server.stdin.close()
+    assert [answer["id"] for answer in answers] == [1, None, None, 2]
+    assert [answer["error"]["code"] for answer in answers[1:3]] == [-32700, -32700]

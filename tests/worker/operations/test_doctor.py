@@ -215,7 +215,7 @@ def test_port_that_is_taken_is_found(doctor, monkeypatch):
 
 def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monkeypatch):
     file = Path() / "token"
-    file.write_text("0123456789abcdef0123456789abcdef\n")
+    file.write_text("c3b5a1f09e7d48260f1e8d7c6b3a5942\n")
     file.chmod(0o644)
     monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN_FILE", "token")
     found = doctor(code=0)["secret_files"]

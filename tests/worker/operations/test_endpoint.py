@@ -20,7 +20,7 @@ from worker.operations.endpoint import LONGEST_HEAD
 from worker.operations.endpoint_access import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
 from worker.operations.status import SECOND
 
-TOKEN = "0123456789abcdef0123456789abcdef"
+TOKEN = "c3b5a1f09e7d48260f1e8d7c6b3a5942"
 
 
 def during(scenario):

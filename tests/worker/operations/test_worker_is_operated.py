@@ -20,7 +20,7 @@ from tests.worker.operations.receiver import receiving
 from tests.worker.slow_worker.prepared import DAY, START, resolved, trade
 
 ROOT = Path(__file__).parents[3]
-TOKEN = "0123456789abcdef0123456789abcdef"
+TOKEN = "c3b5a1f09e7d48260f1e8d7c6b3a5942"
 TRADES = [resolved(n, START + (n + 1) * DAY // 24) for n in range(24)]
 
 

@@ -187,8 +187,11 @@ def test_secret_is_the_variable_or_the_file_or_nothing(tmp_path):
 
 
 def test_strong_secret_is_long_and_varied():
-    assert strong("0123456789abcdef0123456789abcdef")
-    assert not strong("0123456789abcdef")
+    assert strong("c3b5a1f09e7d48260f1e8d7c6b3a5942")
+    assert not strong("c3b5a1f09e7d4826")
+    assert not strong("0123456789abcdef" * 4)
+    assert not strong("c3b5a1f09e7d4826" * 2)
+    assert not strong("abcdefghijklmnopqrstuvwxyz0123456789")
     assert not strong("a" * 64)
 
 
