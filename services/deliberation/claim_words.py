@@ -326,6 +326,7 @@ NOT_GRADED = (
 )
 EQUAL = (
     r"(?:the |an )?(?:same|identical|equal)(?= (?:win|mean|average|total|result|median|fees|hit|hold))|"
+    r"(?<!almost )(?<!nearly )(?<!roughly )(?<!about )(?<!over )the same(?= number of)|"
     r"as (?:good|bad|strong|weak|profitable|much|many|often|large|big|small|frequent|high|low|long|short"
     r"|active)"
     r"(?= (?:[a-z]+ ){0,2}as\b)"

@@ -27,6 +27,12 @@ REACHED = re.compile(
     r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|have|has|had|hit|above|over|more than)\w*\b", re.I
 )
 INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
+# Verbs of an amount without a sign that leave open whether it was earned or lost.
+EITHER_WAY = re.compile(
+    r"\b(?:g[ai]ves?|t(?:ook|akes?)|pa(?:id|ys?) (?:out|away)|f[ae]lls?|puts?|le(?:ft|aves?|ts?)"
+    r"|went|goes|spen[dt]s?)\b",
+    re.I,
+)
 SPANNED = (("trades",), ("blocks",))
 NO_FIGURE = re.compile(
     r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that"
@@ -132,10 +138,14 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         subjects = _at_the_time(reading, subjects)
     if not found.questions and not filters.is_empty and not unit_of(held):
         found = replace(found, questions=("trades",))
+    begins = reading.layout.piece(start, start)[0]
+    lead = reading.layout.text[begins:start]
+    told = any(m.kind == "direction" for m in reading.mentions if begins <= m.start < start)
+    if unit_of(held) == "r" and not told and mention.text[0] not in "+-−" and EITHER_WAY.search(lead):
+        found = replace(found, questions=())
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
     relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
-    lead = reading.layout.text[reading.layout.piece(start, start)[0] : start]
     if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
         relation, negated = "<", False
     what = {

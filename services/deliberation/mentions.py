@@ -40,6 +40,8 @@ YEAR_NUMBER = r"(?:19|20)\d\d(?!\d|,\d|\.\d)(?! (?:trades?|positions?|R\b|%|doll
 MONTH_OF_YEAR = rf"\b{MONTH},? (?:of )?(?:19|20)\d\d\b"
 SPAN_OF_YEARS = rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
 OPEN_SPAN = rf"\b(?:since|before|after|until|up to|prior to|from) (?:the (?:end|start) of )?{YEAR_NUMBER}"
+OPENED = re.compile(r"\b(before|prior to|until|after) (?:the )?\Z", re.I)
+LONGEST_OPENING = len(" prior to the ")
 YEAR = rf"\b{YEAR_NUMBER}"
 ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
@@ -236,10 +238,7 @@ class Lexicon:
 
     def mentions(self, text: str) -> list[Mention]:
         """Everything that a text names, in order; nothing stands in two mentions."""
-        found = [
-            Mention("date", *place, text[slice(*place)], (start, following))
-            for place, start, following in places_of_days(text)
-        ]
+        found = [_day(text, *place, (start, following)) for place, start, following in places_of_days(text)]
         spelt = list(self._spelt(text))
         found += [mention for mention in spelt if mention.kind == "symbol"]
         found = _apart(found, self._worded(text))
@@ -263,6 +262,17 @@ class Lexicon:
             if kind == "identifier" and said in self._names or kind == "id" and said != said.casefold():
                 continue
             yield _mention(kind, match.start(), said, value)
+
+
+def _day(text: str, start: int, end: int, day: tuple[int, int]) -> Mention:
+    """A day; before, until or after it is a time of its own."""
+    opened = OPENED.search(text, max(0, start - LONGEST_OPENING), start)
+    if opened is None:
+        return Mention("date", start, end, text[start:end], day)
+    begin, word = opened.start(), opened[1].casefold()
+    last = day[1] if word == "until" else day[0]
+    value = (day[1], FOREVER[1]) if word == "after" else (FOREVER[0], last)
+    return Mention("period", begin, end, text[begin:end], value)
 
 
 def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:

@@ -23,7 +23,7 @@ SHORT_OF = re.compile(
 OF_AN_EDGE = {
     "known_at": (
         r"\b(?:the|this) (?:\w+ )?report\b(?: (?:is|was|has been|became))?"
-        r" (?:known|made|written|dated|issued|published|drawn up|finished|of|from)"
+        r" (?:known|made|written|dated|dates|issued|published|drawn up|finished|of|from)"
     ),
     "window_start": r"\b(?:window|report|run)\b[^.;]{0,40}\b(?:open|beg[aiu]n|start)(?:s|ed|ing)?",
     "window_end": r"\b(?:window|report|run)\b[^.;]{0,40}\b(?:clos|end|finish|reach|stop)(?:e?s|ed|ing|ped)?",
@@ -31,7 +31,8 @@ OF_AN_EDGE = {
 # Words between such a verb and the date.
 EDGES = {
     name: re.compile(
-        rf"{pattern}(?: (?:as|at|in|on|of|the|up|to|with|by|late|early|mid|start|beginning|middle|end|day))*"
+        rf"{pattern}(?: (?:as|at|in|on|of|the|up|to|with|by|from|since|late|early|mid|start|beginning"
+        r"|middle|end|day))*"
         r"[ ,]*$", re.I,
     )
     for name, pattern in OF_AN_EDGE.items()
