@@ -81,7 +81,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
     bodies = made.vbar("x", "width", "close", "open", source=bars, color="color", line_color="color")
     made.segment("x0", "y", "x1", "y", source=levels, color="color", line_width=1.5, line_dash="dashed")
     dots = made.scatter("x", "y", size="size", source=seen, color="color", line_color=None, fill_alpha=0.75)
-    marks = made.scatter("x", "y", size=11, marker="marker", source=fills, color="color")
+    marks = made.scatter("x", "y", size=11, marker="marker", source=fills, color="color", line_width=2)
     made.add_tools(
         _hover([bodies], time="@time", open="@open", high="@high", low="@low", close="@close"),
         _hover([marks], time="@time", fill="@told", R="@r"),

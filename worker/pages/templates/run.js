@@ -188,7 +188,7 @@
     const inside = (x) => x >= range.start - data.bar_ms && x <= range.end + data.bar_ms;
     const levels = {x0: [], x1: [], y: [], color: []};
     for (const [kind, from, to, price] of found.marks.levels) {
-      if (to < range.start || from > range.end) continue;
+      if (to < range.start || from > range.end || to - from < (step - 1) * data.bar_ms) continue;
       levels.x0.push(from); levels.x1.push(to); levels.y.push(price);
       levels.color.push(kind === "stop" ? DOWN : NEUTRAL);
     }
