@@ -29,7 +29,7 @@ CASES: dict[str, Callable[[], BarSeries]] = {
     "1 symbol, 100,000 bars": lambda: make_world("reverting", seed=1, bars=100_000, symbols=1),
     "300 symbols, 400 bars each": lambda: make_world("reverting", seed=1, bars=400, symbols=300),
 }
-DRAWN = "document.documentElement.dataset.drawn === 'true'"
+DRAWN = "html[data-drawn=true]"
 
 
 def picture_of(bars: BarSeries) -> RunPicture:
@@ -55,7 +55,7 @@ def seconds_to_draw(text: str) -> float | None:
         path.write_text(text, "utf-8")
         started = time.perf_counter()
         page.goto(path.as_uri())
-        page.wait_for_function(DRAWN)
+        page.wait_for_selector(DRAWN, state="attached")
         return time.perf_counter() - started
 
 

@@ -43,6 +43,7 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
     shared = source("curve", CURVE, data)
     across = _range([] if data is None else data["x"], "curve_x")
     equity = _figure("equity", 300, across, "equity")
+    equity.y_range = _fitted(data, ("equity", "hold"), "equity_y")
     lines = [
         equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run"),
         equity.line(
@@ -55,11 +56,13 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
         _hover(lines[:1], time="@time", run="@equity{0,0.00}", **{"buy and hold": "@hold{0,0.00}"})
     )
     down = _figure("drawdown", 150, across, "drawdown")
+    down.y_range = _fitted(data, ("drawdown",), "drawdown_y")
     down.varea("x", 0, "drawdown", source=shared, color=DOWN, fill_alpha=0.25)
     fallen = down.line("x", "drawdown", source=shared, color=DOWN)
     down.yaxis.formatter = NumeralTickFormatter(format="0.0 %")
     down.add_tools(_hover([fallen], time="@time", drawdown="@drawdown{0.0 %}"))
     rolling = _figure("rolling Sharpe", 150, across, "rolling")
+    rolling.y_range = _fitted(data, ("rolling",), "rolling_y")
     rolled = [rolling.line("x", "rolling", source=shared, color=NEUTRAL)]
     rolling.add_tools(_hover(rolled, time="@time", Sharpe="@rolling{0.00}"))
     return [equity, down, rolling]
@@ -73,12 +76,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
     seen = source("reflections", REFLECTION, None if data is None else data["reflections"])
     edges = [] if data is None else data["candles"]["x"]
     made = _figure("price", 460, _range(edges, "candle_x"), "candle_plot")
-    lows, highs = ([] if data is None else data["candles"][name] for name in ("low", "high"))
-    made.y_range = Range1d(
-        start=float(np.min(lows)) if len(lows) else 0,
-        end=float(np.max(highs)) if len(highs) else 1,
-        name="candle_y",
-    )
+    made.y_range = _fitted(None if data is None else data["candles"], ("low", "high"), "candle_y")
     made.segment("x", "high", "x", "low", source=bars, color="color")
     bodies = made.vbar("x", "width", "close", "open", source=bars, color="color", line_color="color")
     made.segment("x0", "y", "x1", "y", source=levels, color="color", line_width=1.5, line_dash="dashed")
@@ -97,6 +95,7 @@ def excursion_figure(data: Columns | None = None) -> figure:
     """The worst point of each trade against its best, both in R."""
     shared = source("excursions", EXCURSION, data)
     made = figure(height=340, sizing_mode="stretch_width", tools=f"pan,{TOOLS}", name="excursion_plot")
+    made.x_range, made.y_range = (_fitted(data, (one,), f"excursion_{one}") for one in "xy")
     _dress(made, "MFE in R")
     made.xaxis.axis_label = "MAE in R"
     dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)
@@ -236,6 +235,17 @@ def fill_marker(kind: str, direction: str) -> str:
 def fill_color(r: float | None) -> str:
     """By what it brought; an entry has brought nothing yet."""
     return NEUTRAL if r is None else UP if r > 0.0 else DOWN
+
+
+def _fitted(data: Columns | None, names: Sequence[str], name: str) -> Range1d:
+    """A range around all values of some columns, with a little room."""
+    found = np.concatenate([np.asarray([] if data is None else data[one], dtype=np.float64) for one in names])
+    found = found[np.isfinite(found)]
+    if not found.size:
+        return Range1d(start=0, end=1, name=name)
+    low, high = float(found.min()), float(found.max())
+    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    return Range1d(start=low - room, end=high + room, name=name)
 
 
 def _range(values: Sequence[float] | npt.NDArray[np.float64], name: str) -> Range1d:

@@ -60,11 +60,18 @@
     range.properties.end.change.connect(ask);
     draw();
   }
+  function edges(values) {
+    let low = Infinity, high = -Infinity;
+    for (const value of values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    return [low, high];
+  }
   function fitted(range, low, high) {
     if (!Number.isFinite(low) || !Number.isFinite(high)) return;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.06 || 1;
-    range.start = low - room;
-    range.end = high + room;
+    range.setv({start: low - room, end: high + room, reset_start: low - room, reset_end: high + room});
   }
 
   const shown = [];
@@ -120,6 +127,13 @@
         for (const row of new Set([from, Math.min(low, high), Math.max(low, high), to - 1])) rows.push(row);
       }
       const column = (name) => rows.map((row) => of(name, row));
+      const fit = (name, values) => {
+        const [low, high] = edges(values);
+        fitted(made.get_model_by_name(name), low, high);
+      };
+      fit("equity_y", [...column("equity"), ...column("hold")]);
+      fit("drawdown_y", [0, ...column("drawdown")]);
+      fit("rolling_y", column("rolling"));
       source.data = {x: rows.map((row) => closes[row]), time: rows.map((row) => time(closes[row])),
                      equity: column("equity"), hold: column("hold"), drawdown: column("drawdown"),
                      rolling: column("rolling")};
@@ -284,6 +298,8 @@
       excursions.get_model_by_name("excursions").data = {
         x: of("mae_r"), y: of("mfe_r"), told: rows.map(told), r: of("r").map(times_r),
         color: of("r").map(colorOf), chain: rows.map((row) => row[chain])};
+      fitted(excursions.get_model_by_name("excursion_x"), ...edges(of("mae_r")));
+      fitted(excursions.get_model_by_name("excursion_y"), ...edges(of("mfe_r")));
       tapped(excursions, "excursions");
     }
     const table = document.getElementById("trades");
