@@ -109,6 +109,24 @@ def test_result_has_figures_frames_and_reasons(result):
     assert "<table" in result._repr_html_()
 
 
+def test_summary_is_the_performance_of_the_document_with_the_short_name_of_its_return(result):
+    assert result.summary == result.document["performance"] | {"return": result.summary["total_return"]}
+    assert {"sharpe", "max_drawdown", "trades", "cagr", "alpha_t", "by_playbook"} <= set(result.summary)
+
+
+def test_result_is_drawn_and_written_as_a_page(result, tmp_path):
+    from bokeh.models import Plot
+
+    drawn = list(result.plot("AAPL").select({"type": Plot}))
+    assert len(drawn) == len(result.plot().children) > 2
+    page = result.to_html(tmp_path / "run.html").read_text("utf-8")
+    assert result.head_hash[:12] in page
+    with pytest.raises(tt.ConfigError, match="symbol 'APL': the run had .* Did you mean 'AAPL'"):
+        result.plot("APL")
+    with pytest.raises(tt.ConfigError, match="cannot be written: No such file"):
+        result.to_html(tmp_path / "nowhere" / "run.html")
+
+
 def test_same_run_again_is_verified_and_another_one_is_not(frame):
     made = tt.backtest(frame, symbols="AAPL")
     assert made.verify()

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ def text_index(frame):
     return frame.set_axis(frame.index.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-SHAPES = {
+SHAPES: dict[str, Any] = {
     "periods": (
         lambda one: one.tz_localize(None).set_axis(one.index.tz_localize(None).to_period("D")),
         {"tz": "UTC"},
@@ -129,7 +130,7 @@ def interrupted_at(bar):
         seen.append(done)
         if done == bar:
             signal.raise_signal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else (
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             )
 
     return progress, seen
@@ -167,7 +168,7 @@ def test_strategist_that_hangs_is_ended_by_ctrl_c(frame):
             await asyncio.sleep(3_600)
 
     with pytest.raises(KeyboardInterrupt):
-        tt.backtest(frame, symbols="AAPL", strategist=Hangs())  # type: ignore[arg-type]  # it never answers
+        tt.backtest(frame, symbols="AAPL", strategist=Hangs())
 
 
 def test_two_hundred_thousand_rows_are_taken():

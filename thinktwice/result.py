@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.language_models.cassette import KIND, Cassette, recorded_call
@@ -18,6 +19,7 @@ from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.record import REPLY
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
+from worker.review.run_picture import RunPicture
 from worker.runs.run_result import RunResult
 from worker.runs.why_no_trade import sent_back_headline
 
@@ -66,9 +68,49 @@ class BacktestResult:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The figures of `performance` in `backtest --json`."""
+        """The figures of `performance` in `backtest --json`; `return` is another name of `total_return`."""
         found: dict[str, Any] = self.document["performance"]
-        return found
+        return {"return": found["total_return"]} | found
+
+    @cached_property
+    def picture(self) -> RunPicture:
+        """What a page of the run shows."""
+        return RunPicture.of_result(RUN, "finished", self._done, self.index)
+
+    def plot(self, symbol: str | None = None) -> Any:
+        """A Bokeh layout: equity and drawdown, and candles with fills, levels and findings.
+
+        Args:
+            symbol: whose candles; None: the one that was traded most.
+
+        Raises:
+            ConfigError: the run had no such symbol.
+        """
+        symbols = self.inputs.bars.symbols
+        if symbol is not None and symbol not in symbols:
+            raise ConfigError(
+                f"symbol {symbol!r}: the run had {', '.join(symbols)}.{nearest(symbol, symbols)}"
+            )
+        from bokeh.layouts import column
+
+        from worker.pages.run_figures import run_figures
+
+        return column(*run_figures(self.picture, symbol), sizing_mode="stretch_width")
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the page of the run, one file that a browser opens without a network; see `thinktwice page`.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        from worker.pages.run_page import run_html
+
+        file = Path(path)
+        try:
+            file.write_text(run_html(self.picture), "utf-8")
+        except OSError as error:
+            raise ConfigError(f"{str(file)!r} cannot be written: {error.strerror}") from error
+        return file
 
     @property
     def head_hash(self) -> str:
@@ -226,7 +268,7 @@ class BacktestResult:
     def _figures(self) -> "pd.Series[Any]":
         import pandas as pd
 
-        told = {name: value for name, value in self.summary.items() if not isinstance(value, Mapping)}
+        told = {name: value for name, value in self.summary.items() if not isinstance(value, Mapping | list)}
         return pd.Series(told, dtype=object)
 
     def _episodes(self) -> Iterable[dict[str, Any]]:

@@ -54,8 +54,8 @@ class BarTable:
     def of_frame(cls, frame: object) -> "BarTable":
         """A DataFrame as a table: its index is a column of times, and a second level of it one of names.
 
-        An index that only numbers the rows is left out, and so is one whose times a column has. Columns of two
-        levels, as downloads of several symbols have them, become one name each; of a period its start is
+        An index that only numbers the rows is left out, and so is one whose times a column has. Columns of
+        two levels, as downloads of several symbols have them, become one name each. Of a period its start is
         taken.
 
         Raises:
