@@ -26,6 +26,7 @@ SAME_RUNS = {
     ),
     "stored planted run": (
         "worker/cli/test_factcheck.py",
+        "worker/cli/test_plans.py",
         "worker/cli/test_playbooks.py",
         "worker/cli/test_replan.py",
     ),

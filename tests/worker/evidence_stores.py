@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from schemas.settings import Settings
@@ -17,18 +19,26 @@ CLOCK = "2004-06-30"
 
 
 def store_run(path: Path, end: str = END) -> Path:
-    """Run it into a store."""
+    """A store with the run; it is traded once for all files of a process."""
+    path.touch(0o600)
+    path.write_bytes(_stored(end))
+    return path
+
+
+@cache
+def _stored(end: str) -> bytes:
     settings, bars = Settings(), fewer_bars(START, end)
     data: dict[str, Any] = {"source": "embedded", "path": None, "sha256": bars.sha256}
     data |= {"symbols": list(bars.symbols), "timeframe": bars.timeframe, "label": bars.label}
     new = NewRun("embedded", 0, "backtest", settings.config_hash, settings.payload(), data, {})
 
-    async def scenario() -> None:
+    async def scenario(path: Path) -> None:
         async with await open_store(f"sqlite:///{path}", create=True) as store:
             await record_run(_run, settings, bars, store, new)
 
-    asyncio.run(scenario())
-    return path
+    with TemporaryDirectory() as folder:
+        asyncio.run(scenario(Path(folder) / "thinktwice.db"))
+        return (Path(folder) / "thinktwice.db").read_bytes()
 
 
 async def _run(*given: Any, **_: Any) -> Any:

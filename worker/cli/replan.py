@@ -134,6 +134,8 @@ async def _of_report(
         return await _queued(store, record, found.report_id, judge, write)
     if found.verdict is None:
         _demand_judge(record, judge)
+    else:
+        _demand_no_judge(found, found.verdict, judge)
     rebuilt = await rebuilt_run(store, record, data, found.known_at)
     return await _judged(store, rebuilt, found, judge, write)
 
@@ -179,7 +181,6 @@ async def _verdict(
     from worker.review.replanning import ask_judge
 
     if found.verdict is not None:
-        _demand_no_judge(found, found.verdict, judge)
         return found.verdict, "before"
     if found.source == "worker":
         raise ConfigError(

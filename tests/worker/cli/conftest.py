@@ -3,7 +3,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -40,11 +40,16 @@ class Shell:
         return result.stderr
 
 
+def at_defaults(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Work in a folder, with no setting from outside."""
+    for name in [name for name in os.environ if name.startswith("THINKTWICE_")]:
+        patch.delenv(name)
+    patch.chdir(folder)
+
+
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for name in [name for name in os.environ if name.startswith("THINKTWICE_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
+    at_defaults(tmp_path, monkeypatch)
     shell = Shell(tmp_path)
     monkeypatch.setattr(wiring, "backtest_runner", lambda: shell.engine)
     monkeypatch.setattr(wiring, "playbooks", lambda settings: ())
@@ -61,8 +66,47 @@ def run_of_planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def planted(shell: Shell, run_of_planted: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """The run in the default store, its bars and playbooks where the commands look for them."""
-    shutil.copy(run_of_planted, shell.folder / "thinktwice.db")
-    monkeypatch.setattr(rebuilt, "load_bars", lambda settings: world())
-    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
-    monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
+    return with_planted(shell, run_of_planted, monkeypatch)
+
+
+def with_planted(shell: Shell, store: Path, patch: pytest.MonkeyPatch) -> Shell:
+    """The shell with a copy of a store with the planted run."""
+    shutil.copy(store, shell.folder / "thinktwice.db")
+    patch.setattr(rebuilt, "load_bars", lambda settings: world())
+    patch.setattr(wiring, "playbooks", lambda settings: definitions())
+    patch.setattr(wiring, "backtest_runner", lambda: run_backtest)
     return shell
+
+
+class Reported(NamedTuple):
+    """A folder with the planted run and a report on demand.
+
+    Attributes:
+        told: what `reflect` printed about the report.
+        rows: how many rows the journal of the run had before it.
+    """
+
+    folder: Path
+    told: dict[str, Any]
+    rows: int
+
+
+@pytest.fixture(scope="session")
+def report_of_planted(run_of_planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    """The report some bars before the bar at which the run itself replanned."""
+    from tests.worker.cli.test_replan import answered, before, journalled, replanned
+
+    folder = tmp_path_factory.mktemp("reported")
+    with pytest.MonkeyPatch.context() as patch:
+        at_defaults(folder, patch)
+        made = with_planted(Shell(folder), run_of_planted, patch)
+        rows = len(journalled(made))
+        when = before(replanned(made)["verdict"]["known_at"])
+        return Reported(folder, answered(made, "reflect", "--at", when, "--out", "out"), rows)
+
+
+@pytest.fixture
+def reported(planted: Shell, report_of_planted: Reported) -> Shell:
+    """The planted run with that report."""
+    shutil.copytree(report_of_planted.folder, planted.folder, dirs_exist_ok=True)
+    return planted

@@ -11,7 +11,7 @@ import pytest
 from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
-from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
+from tests.worker.cli.test_replan import answered, in_store, journalled
 from tests.worker.planted_store import world
 from worker.review import plan_folder, playbook_files
 
@@ -84,9 +84,8 @@ def test_plan_of_a_text_is_made_without_compiler_frames_or_model_sdk(planted):
     assert done.stderr.splitlines()[-1] == "0 []", done.stderr
 
 
-def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(planted):
-    when = before(replanned(planted)["verdict"]["known_at"])
-    name = answered(planted, "reflect", "--at", when)["report_id"]
+def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(reported, report_of_planted):
+    planted, name = reported, report_of_planted.told["report_id"]
     complaint = planted.complaint("plans", "make", name, "--into", "books")
     assert "was not judged: `thinktwice replan" in complaint
     answered(planted, "replan", name)
@@ -421,9 +420,8 @@ def test_store_of_before_plans_is_listed_as_empty_and_names_no_plan(tmp_path, sh
     assert "before there were plans" in result.stderr
 
 
-def test_replan_that_writes_is_a_plan_approved_by_its_caller(planted):
-    when = before(replanned(planted)["verdict"]["known_at"])
-    name = answered(planted, "reflect", "--at", when)["report_id"]
+def test_replan_that_writes_is_a_plan_approved_by_its_caller(reported, report_of_planted):
+    planted, name = reported, report_of_planted.told["report_id"]
     told = answered(planted, "replan", name, "--write", "books")
     (plan,) = (plan for plan in answered(planted, "plans", "list") if plan["trigger"] == "report")
     assert plan["plan_id"] == told["written"]["plan_id"]

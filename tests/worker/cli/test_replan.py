@@ -69,10 +69,8 @@ def changed(document, kind):
     return fields, [step["state"] for step in one["transitions"]]
 
 
-def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(planted):
-    rows = len(journalled(planted))
-    when = before(replanned(planted)["verdict"]["known_at"])
-    told = answered(planted, "reflect", "--at", when, "--out", "out")
+def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(reported, report_of_planted):
+    planted, (_, told, rows) = reported, report_of_planted
     name = told["report_id"]
     assert told["report"]["known_at"] <= replanned(planted)["verdict"]["known_at"]
     assert f"# Report {name}" in planted.run("report", "latest", name[:6]).stdout
