@@ -28,7 +28,7 @@ REACHED = ("policy_evaluation", "policy_frozen", "thesis_armed", "entry_filled")
 
 
 @dataclass
-class _Alike:
+class _Group:
     """Rows of one kind, symbol, playbooks and reason, in order of sequence."""
 
     events: list[Event] = field(default_factory=list)
@@ -49,11 +49,11 @@ class _Key:
     reason: str | None
 
 
-class DecisionTally:
+class DecisionCounts:
     """What was decided, by kind, symbol, playbooks and reason: each row is looked at once for all views."""
 
     def __init__(self) -> None:
-        self._alike: dict[_Key, _Alike] = {}
+        self._alike: dict[_Key, _Group] = {}
         self._taken: dict[str, int] = {}
 
     def take(self, view: RunView) -> None:
@@ -63,7 +63,7 @@ class DecisionTally:
             for event in events[self._taken.get(kind, 0) :]:
                 books = tuple(sorted(view.playbooks_of(event)))
                 key = _Key(kind, event.row.symbol, books, _reason_of(event))
-                self._alike.setdefault(key, _Alike()).events.append(event)
+                self._alike.setdefault(key, _Group()).events.append(event)
             self._taken[kind] = max(len(events), self._taken.get(kind, 0))
 
     def chosen(self, end: int, arguments: asked.DecisionArguments) -> Iterator[tuple[_Key, Sequence[Event]]]:
@@ -80,7 +80,7 @@ def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.Decisio
     """Counts of what was decided and of each reason against it."""
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
-    tally: DecisionTally = view.index.made.setdefault(("decisions", 0), DecisionTally())
+    tally: DecisionCounts = view.index.made.setdefault(("decisions", 0), DecisionCounts())
     tally.take(view)
     counts, newest = Counter[tuple[str, str | None]](), dict[tuple[str, str | None], Event]()
     for key, found in tally.chosen(len(view.index.events), arguments):

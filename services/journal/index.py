@@ -45,7 +45,7 @@ class Event:
     payload: dict[str, Any]
 
 
-class UnreadEvent(Event):
+class StoredEvent(Event):
     """A row whose payload is parsed when it is first looked at; its text was held against its hash."""
 
     def __init__(self, row: JournalRow) -> None:

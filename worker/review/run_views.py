@@ -14,7 +14,7 @@ from schemas.settings import Settings
 from services.evidence.tool_arguments import LATEST
 from services.evidence.tools import shown
 from services.evidence_tools.run_view import RunRows, RunView, iso
-from services.journal.index import UnreadEvent
+from services.journal.index import StoredEvent
 from worker.runs.garbage import much_was_read
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
@@ -104,7 +104,7 @@ class RunViews:
         if have < record.events:
             async for row in self._store.journal.rows(record.run_id, after=have - 1):
                 try:
-                    rows.add(UnreadEvent(row))
+                    rows.add(StoredEvent(row))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise StoreError(f"row {row.seq} ({row.kind}) is not what was written") from error
             much_was_read(len(rows.index.events) - have)
