@@ -315,6 +315,8 @@ def test_line_that_is_no_message_is_answered_and_the_next_one_heard(stored):
             "[1]",
             json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}),
         ]
+        assert server.stdin is not None
+        assert server.stdout is not None
         server.stdin.write("".join(f"{line}\n" for line in lines))
         server.stdin.flush()
         answers = [json.loads(server.stdout.readline()) for _ in lines]

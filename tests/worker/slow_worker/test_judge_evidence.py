@@ -22,6 +22,7 @@ async def judged(tmp_path):
             await one.look_at(START + day * DAY)
         reports = [stored for stored in await one.reports() if stored.verdict is not None]
         reader = evidence_of_store(one.store, RunOfSlots(one.run_id, settings()))
+        assert reader is not None
         return reports, [await reader(stored.report) for stored in reports]
 
 
