@@ -21,7 +21,8 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
 from worker.pages.run_page import run_html
-from worker.review.run_picture import RunPicture
+from worker.pages.run_picture import RunPicture
+from worker.review.pictured import picture_of
 from worker.runs.backtest import run_backtest
 
 CASES: dict[str, Callable[[], BarSeries]] = {
@@ -32,14 +33,14 @@ CASES: dict[str, Callable[[], BarSeries]] = {
 DRAWN = "html[data-drawn=true]"
 
 
-def picture_of(bars: BarSeries) -> RunPicture:
+def picture_over(bars: BarSeries) -> RunPicture:
     """A run over bars, in memory."""
     sink = MemorySink()
     done = asyncio.run(run_backtest(Settings(), bars, JournalWriter(sink)))
     index = JournalIndex()
     for row in sink.rows:
         index.add(Event(row, json.loads(row.payload)))
-    return RunPicture.of_result("r0001", "finished", done, index)
+    return picture_of("r0001", "finished", done, index)
 
 
 def seconds_to_draw(text: str) -> float | None:
@@ -67,7 +68,7 @@ def main() -> None:
     print("| run | bars | rows of the journal | trades | page, MB | made in CPU s | drawn in s |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name in chosen:
-        picture = picture_of(CASES[name]())
+        picture = picture_over(CASES[name]())
         run_html(picture)
         started = time.process_time()
         text = run_html(replace(picture))

@@ -19,7 +19,8 @@ from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.record import REPLY
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
-from worker.review.run_picture import RunPicture
+from worker.pages.run_picture import RunPicture
+from worker.review.pictured import picture_of
 from worker.runs.run_result import RunResult
 from worker.runs.why_no_trade import sent_back_headline
 
@@ -75,7 +76,7 @@ class BacktestResult:
     @cached_property
     def picture(self) -> RunPicture:
         """What a page of the run shows."""
-        return RunPicture.of_result(RUN, "finished", self._done, self.index)
+        return picture_of(RUN, "finished", self._done, self.index)
 
     def plot(self, symbol: str | None = None) -> Any:
         """A Bokeh layout: equity and drawdown, and candles with fills, levels and findings.

@@ -16,7 +16,7 @@ from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store import Store
-    from worker.review.run_picture import RunPicture
+    from worker.pages.run_picture import RunPicture
     from worker.runs.run_result import RunResult
 
 HtmlOption = Annotated[Path | None, option("--html", metavar="FILE", help="Write the page of the run there.")]
@@ -69,6 +69,6 @@ async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", h
 async def stored_picture(store: "Store", run_id: str, status: str, done: "RunResult") -> "RunPicture":
     """The picture of a run with its journal as the store has it."""
     from services.journal.index import JournalIndex
-    from worker.review.run_picture import RunPicture
+    from worker.review.pictured import picture_of
 
-    return RunPicture.of_result(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
+    return picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))

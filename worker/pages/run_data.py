@@ -8,9 +8,9 @@ import numpy as np
 from services.journal.lineage import trace, trace_reflection
 from services.model_calls.quoting import visible
 from worker.pages.packed import milliseconds_of, packed_numbers, packed_records, packed_times
+from worker.pages.run_marks import CLOSING, FillMark, ReflectionMark, SymbolMarks
+from worker.pages.run_picture import RunPicture
 from worker.pages.why_chains import WhyChains
-from worker.review.run_marks import CLOSING, FillMark, ReflectionMark, SymbolMarks
-from worker.review.run_picture import RunPicture
 
 MOST_CHAINS = 5_000  # of reflections; what was found wrong comes first, then the newest
 TRADE_FIELDS = (

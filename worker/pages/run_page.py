@@ -13,8 +13,8 @@ from worker.pages.markup import written
 from worker.pages.packed import script_json
 from worker.pages.rendering import render, template_text
 from worker.pages.run_data import RunData
+from worker.pages.run_picture import RunPicture
 from worker.pages.run_summary import RunSummary
-from worker.review.run_picture import RunPicture
 
 
 def run_html(picture: RunPicture) -> str:

@@ -11,8 +11,7 @@ from schemas.playbook import PlaybookVersion
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
 from worker.pages.figures import counts, number, percent, r_multiple, shown_time
-from worker.review.run_picture import RunPicture
-from worker.runs.why_no_trade import headline, sent_back_headline
+from worker.pages.run_picture import RunPicture
 
 Card = tuple[str, str]
 _PERCENT, _NUMBER, _R = "percent", "number", "r"
@@ -79,7 +78,7 @@ class RunSummary:
     def notices(self) -> list[str]:
         """What a reader has to know before the figures."""
         document = self._document
-        lines = [self.unfinished, sent_back_headline(document)]
+        lines = [self.unfinished, self._picture.sent_back]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:
@@ -92,7 +91,7 @@ class RunSummary:
     @property
     def no_trade(self) -> str | None:
         """Why nothing was traded; None where something was."""
-        return headline(self._document) if self._document["why_no_trade"] else None
+        return self._picture.silence
 
     @property
     def whole_stands(self) -> bool:

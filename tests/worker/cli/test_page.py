@@ -96,7 +96,12 @@ def test_page_of_a_run_under_way_is_refused(planted):
 @pytest.mark.parametrize("opens", [True, False])
 def test_page_is_opened_and_told_where_no_browser_is(real, monkeypatch, opens):
     asked = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: asked.append(address) or opens)
+
+    def browser(address):
+        asked.append(address)
+        return opens
+
+    monkeypatch.setattr(webbrowser, "open", browser)
     real.run(*RUN)
     result = real.run("page", "--html", "page.html", "--open")
     assert asked == [(real.folder / "page.html").as_uri()]

@@ -16,7 +16,7 @@ from services.journal.index import Event, JournalIndex
 from tests.worker.shared_runs import embedded_bars, run_on
 from worker.pages.run_figures import run_figures
 from worker.pages.run_page import run_html
-from worker.review.run_picture import RunPicture
+from worker.review.pictured import picture_of
 
 HOSTILE = "</script><img src=x onerror=alert(1)>$$x$$\u202e"
 SCRIPTS = re.compile(r'<script type="application/json" id="(\w+)">(.*?)</script>', re.DOTALL)
@@ -29,13 +29,13 @@ def index_of(rows):
     return index
 
 
-def picture_of(run, status="finished"):
-    return RunPicture.of_result("r0001", status, run.result, index_of(run.rows))
+def picture_after(run, status="finished"):
+    return picture_of("r0001", status, run.result, index_of(run.rows))
 
 
 @cache
 def picture():
-    return picture_of(run_on(embedded_bars("2003-01-01", "2005-12-31").select(("AAPL", "IBM"))))
+    return picture_after(run_on(embedded_bars("2003-01-01", "2005-12-31").select(("AAPL", "IBM"))))
 
 
 @cache
@@ -56,7 +56,7 @@ def data_of(html):
 
 
 def section(html, name):
-    return unescape(re.search(rf'<section id="{name}">(.*?)</section>', html, re.DOTALL).group(1))
+    return unescape(re.findall(rf'<section id="{name}">(.*?)</section>', html, re.DOTALL)[0])
 
 
 def altered(**parts):
@@ -205,7 +205,7 @@ def test_whole_run_that_a_model_may_have_read_about_is_never_the_headline():
 
 def test_run_without_a_trade_says_why():
     run = run_on(embedded_bars("2004-01-01", "2004-03-01").select(("IBM",)))
-    html = run_html(picture_of(run))
+    html = run_html(picture_after(run))
     assert run.result.trades == []
     causes = run.document["why_no_trade"]
     assert causes
@@ -215,14 +215,16 @@ def test_run_without_a_trade_says_why():
 
 def test_run_with_reflection_off_says_so_and_has_no_report():
     settings = Settings(reflection=ReflectionSettings(mode="off"))
-    html = run_html(picture_of(run_on(embedded_bars("2004-01-01", "2004-12-31").select(("IBM",)), settings)))
+    html = run_html(
+        picture_after(run_on(embedded_bars("2004-01-01", "2004-12-31").select(("IBM",)), settings))
+    )
     assert "Reflection is off" in html
     assert "No report" in section(html, "gate")
 
 
 def test_foreign_text_ends_no_script_and_stays_text():
     bars = embedded_bars("2004-01-01", "2004-12-31").select(("IBM",))
-    html = run_html(picture_of(run_on(replace(bars, symbols=(HOSTILE,)))))
+    html = run_html(picture_after(run_on(replace(bars, symbols=(HOSTILE,)))))
     assert html.count("</script>") == page().count("</script>")
     assert "<img src=x" not in html
     assert "\u202e" not in html
@@ -238,7 +240,7 @@ def test_foreign_text_ends_no_script_and_stays_text():
 
 
 def test_policy_of_the_page_names_its_scripts_and_allows_nothing_from_elsewhere():
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page()).group(1)
+    policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page())[0]
     assert unescape(policy).startswith("default-src 'none'")
     assert "unsafe-eval" not in policy
     assert policy.count("sha256-") == 2
@@ -246,7 +248,7 @@ def test_policy_of_the_page_names_its_scripts_and_allows_nothing_from_elsewhere(
 
 
 def test_page_of_the_same_run_is_the_same_bytes_and_of_another_picture_of_it_too():
-    again = picture_of(run_on(embedded_bars("2003-01-01", "2005-12-31").select(("AAPL", "IBM"))))
+    again = picture_after(run_on(embedded_bars("2003-01-01", "2005-12-31").select(("AAPL", "IBM"))))
     run_figures(picture())  # counts Bokeh's ids up
     assert run_html(again) == page()
 
@@ -258,9 +260,9 @@ def test_page_of_the_run_is_small():
 def test_figures_for_a_notebook_hold_the_data_of_the_run():
     figures = run_figures(picture(), "IBM")
     assert [one.name for one in figures][-3:] == ["candle_plot", "excursion_plot", "outcomes"]
-    columns = figures[0].select_one({"name": "curve"}).data
+    columns = figures[0].select_one({"name": "curve"}).data  # type: ignore[union-attr]
     assert columns["equity"][-1] == picture().equity[-1]
-    fills = figures[3].select_one({"name": "fills"}).data
+    fills = figures[3].select_one({"name": "fills"}).data  # type: ignore[union-attr]
     assert len(fills["x"]) == len(picture().marks["IBM"].fills) > 0
     with pytest.raises(KeyError):
         run_figures(picture(), "nobody")

@@ -14,17 +14,13 @@ import numpy.typing as npt
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
-from services.policy_loop.invariant_context import cost_bps
-from trading_core.accounting import hold_curve, monthly_returns, rolling_sharpe, yearly_returns
+from trading_core.accounting import monthly_returns, rolling_sharpe, yearly_returns
 from trading_core.bars import BarSeries
-from worker.review.report_entries import ENTRY_KINDS, report_entries
-from worker.review.run_marks import SymbolMarks, marks_of
-from worker.runs.contamination import Course
-from worker.runs.run_result import RunResult
+from worker.pages.report_entries import ENTRY_KINDS, report_entries
+from worker.pages.run_marks import SymbolMarks, marks_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-NOWHERE = "memory"
 DAY_NS = 86_400_000_000_000
 MOST_PERIODS = 60
 HALF_YEAR_DAYS, LEAST_WINDOW = 182.6, 20
@@ -43,8 +39,11 @@ class RunPicture:
         episodes: closed positions in order of exit.
         versions: every state that a playbook version took, in order.
         index: its journal.
-        course: (T + 1,) equity with the cash in front, and the times of it, ns.
+        curve: (T + 1,) equity with the cash in front.
+        times: (T + 1,) of the curve, ns.
         hold: (T + 1,) what buy and hold of the same symbols was worth.
+        silence: why nothing was traded; None where something was.
+        sent_back: that most proposals were sent back; None where they were not.
     """
 
     run_id: str
@@ -55,24 +54,11 @@ class RunPicture:
     episodes: tuple[Episode, ...]
     versions: tuple[PlaybookVersion, ...]
     index: JournalIndex
-    course: Course
+    curve: FloatArray
+    times: IntArray
     hold: FloatArray
-
-    @classmethod
-    def of_result(cls, run_id: str, status: str, done: RunResult, index: JournalIndex) -> "RunPicture":
-        """The picture of a run that was made now or played again, with its journal."""
-        return cls(
-            run_id,
-            status,
-            done.document(run_id, NOWHERE),
-            done.bars,
-            np.asarray(done.equity[1], dtype=np.float64),
-            tuple(done.trades),
-            done.versions,
-            index,
-            done.course,
-            _hold(done),
-        )
+    silence: str | None
+    sent_back: str | None
 
     @cached_property
     def marks(self) -> dict[str, SymbolMarks]:
@@ -96,7 +82,7 @@ class RunPicture:
     def curves(self) -> dict[str, FloatArray]:
         """Equity and what stands beside it, each (T,) at the bar closes, NaN where undefined."""
         peaks = np.maximum.accumulate(self.equity)
-        rolling = rolling_sharpe(self.course.curve, self.course.times, self.window)
+        rolling = rolling_sharpe(self.curve, self.times, self.window)
         return {
             "equity": self.equity,
             "hold": self.hold[1:],
@@ -107,13 +93,13 @@ class RunPicture:
     @property
     def window(self) -> int:
         """Bars of the rolling Sharpe ratio: half a year, or a quarter of a shorter run."""
-        days = max(1.0, float(self.course.times[-1] - self.course.times[0]) / DAY_NS)
+        days = max(1.0, float(self.times[-1] - self.times[0]) / DAY_NS)
         return int(max(LEAST_WINDOW, len(self.equity) * min(0.25, HALF_YEAR_DAYS / days)))
 
     @cached_property
     def years(self) -> list[tuple[int, float, list[float | None]]]:
         """Each calendar year with its return and that of its twelve months, None of one without a bar."""
-        curve, times = self.course.curve, self.course.times
+        curve, times = self.curve, self.times
         months = {(year, month): gain for year, month, gain in monthly_returns(curve, times)}
         return [
             (year, gain, [months.get((year, month)) for month in range(1, 13)])
@@ -132,11 +118,6 @@ class RunPicture:
         for name, mark in zip(names, marks, strict=True):
             counts[mark.status][periods.index(name)] += 1
         return {"periods": periods, "counts": counts}
-
-
-def _hold(done: RunResult) -> FloatArray:
-    settings = done.session.settings
-    return hold_curve(done.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4)
 
 
 def _unit(times: IntArray) -> str:
