@@ -61,17 +61,23 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
         yield reply.told(f"On average they made {mean}, {total} in all.", Part.AMOUNT)
         return
     yield reply.known(_counted(name, outcome, figures), Part.WHAT)
+    yield from _amounts(reply, name, of_kind)
+    if limit is None:
+        for seen in reply.content["episodes"][:1]:
+            yield _seen(reply, f"newest {of_kind} of {name}", seen)
+
+
+def _amounts(reply: Reply, name: str, of_kind: str) -> Iterator[Statement]:
+    """What trades made, one by one and in all, and how those that lost failed."""
+    figures = reply.content["figures"]
     mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
     yield reply.known(f"On average a {of_kind} of {name} made {mean}.", Part.AMOUNT)
-    if trades > 1:
+    if int(figures["trades"]) > 1:
         yield reply.known(f"The {of_kind}s of {name} made {total} in all.", Part.AMOUNT)
     modes = sorted(reply.content["failure_modes"].items(), key=lambda item: (-item[1], item[0]))
     if modes:
         told = ", ".join(f"{mode} {count}" for mode, count in modes)
         yield reply.known(f"Failure modes of losing trades of {name}: {told}.", Part.REASON)
-    if limit is None:
-        for seen in reply.content["episodes"][:1]:
-            yield _seen(reply, f"newest {of_kind} of {name}", seen)
 
 
 def _length(reply: Reply, whose: str, figures: Mapping[str, float], part: Part) -> Statement:

@@ -32,23 +32,9 @@ def render(
         failures: what the journalled errors said, one line each.
         full: with every counter.
     """
-    if document["reflection"] == "off":
-        console.print(OFF, style="bold yellow", soft_wrap=True)
-    if (silence := model_silence(document)) is not None:
-        console.print(silence, style="bold yellow", soft_wrap=True)
+    _warn(document, console)
     _no_trade(document, console)
-    data = document["data"]
-    window = f"{data['start'][:10]} to {data['end'][:10]}"
-    symbols = ", ".join(data["symbols"])
-    bars = counted(data["bars"], "bar")
-    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
-    console.print(head, soft_wrap=True)
-    if (sent_back := sent_back_headline(document)) is not None:
-        console.print(sent_back, style="yellow", soft_wrap=True)
-    if data["left_out"]:
-        console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
-    if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
-        console.print(told, style="yellow", soft_wrap=True)
+    _head(document, console)
     parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
     for title, table in (
         *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
@@ -64,6 +50,29 @@ def render(
     console.print(f"errors: {document['errors']}", style=style)
     for failure in failures:
         console.print(f"  {failure}", soft_wrap=True)
+
+
+def _warn(document: Document, console: "Console") -> None:
+    if document["reflection"] == "off":
+        console.print(OFF, style="bold yellow", soft_wrap=True)
+    if (silence := model_silence(document)) is not None:
+        console.print(silence, style="bold yellow", soft_wrap=True)
+
+
+def _head(document: Document, console: "Console") -> None:
+    """Which run it is, and what a reader has to know beside its figures."""
+    data = document["data"]
+    window = f"{data['start'][:10]} to {data['end'][:10]}"
+    symbols = ", ".join(data["symbols"])
+    bars = counted(data["bars"], "bar")
+    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
+    console.print(head, soft_wrap=True)
+    if (sent_back := sent_back_headline(document)) is not None:
+        console.print(sent_back, style="yellow", soft_wrap=True)
+    if data["left_out"]:
+        console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
+    if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
+        console.print(told, style="yellow", soft_wrap=True)
 
 
 def _left_out(run_id: str, found: dict[str, int]) -> str:

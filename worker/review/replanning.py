@@ -16,6 +16,7 @@ from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings, asking_name
 from schemas.vocabulary import VersionState
+from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
@@ -98,14 +99,13 @@ async def ask_judge(
         if judge == "model":
             await asked.close()
     await journal.flush()
-    return verdict, [
-        {
-            "kind": row.kind,
-            "payload": json.loads(row.payload),
-            "telemetry": json.loads(row.telemetry or "null"),
-        }
-        for row in sink.rows
-    ]
+    return verdict, [_call(row) for row in sink.rows]
+
+
+def _call(row: JournalRow) -> dict[str, Any]:
+    """A row of what was read or asked, as plain data."""
+    telemetry = json.loads(row.telemetry or "null")
+    return {"kind": row.kind, "payload": json.loads(row.payload), "telemetry": telemetry}
 
 
 def apply_verdict(session: Session, verdict: ReplanVerdict, timeframe: str) -> tuple[Effect, ...]:
