@@ -25,9 +25,10 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 from tools.docs_pages import DOCS, README, ROOT, Fence, fences, pages
-from tools.draw_run import draw
+from tools.draw_page import draw_page
 
-PICTURE = DOCS / "images" / "run.svg"
+PICTURE = DOCS / "images" / "run-page.png"
+PAGE_OF_RUN = "thinktwice page latest --html page.html"
 _WAITING = re.compile(r"^\[\d+:\d\d\] .*\n", re.MULTILINE)
 _HEX = re.compile(r"\b[0-9a-f]{8}\b")
 
@@ -162,10 +163,10 @@ def main(arguments: list[str]) -> int:
         sys.stdout.flush()
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            keep = {"THINKTWICE_RUNTIME__OUT": "out"} if page == README else {}
-            rewrite(page, folder, keep)
+            rewrite(page, folder, {})
             if page == README:
-                draw(folder / "out", PICTURE, f"sqlite:///{folder / 'thinktwice.db'}")
+                in_shell(PAGE_OF_RUN, folder, {})
+                draw_page(folder / "page.html", PICTURE)
     return 0
 
 

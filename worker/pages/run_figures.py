@@ -47,7 +47,7 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
     lines = [
         equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run"),
         equity.line(
-            "x", "hold", source=shared, color=OTHER_COLOR, line_width=1.5, legend_label="buy and hold"
+            "x", "hold", source=shared, color=OTHER_COLOR, legend_label="buy and hold", name="hold_line"
         ),
     ]
     equity.yaxis.formatter = NumeralTickFormatter(format="0,0")
@@ -65,6 +65,7 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
     rolling.y_range = _fitted(data, ("rolling",), "rolling_y")
     rolled = [rolling.line("x", "rolling", source=shared, color=NEUTRAL)]
     rolling.add_tools(_hover(rolled, time="@time", Sharpe="@rolling{0.00}"))
+    down.toolbar_location = rolling.toolbar_location = None
     return [equity, down, rolling]
 
 
@@ -270,7 +271,7 @@ def _figure(title: str, height: int, across: Range1d, label: str) -> figure:
 
 def _dress(made: figure, label: str) -> None:
     made.yaxis.axis_label = label
-    made.toolbar.logo = None
+    made.toolbar.logo, made.toolbar_location = None, "above"
     made.background_fill_alpha = made.border_fill_alpha = 0.0
     made.outline_line_alpha = 0.0
     made.grid.grid_line_alpha = 0.35

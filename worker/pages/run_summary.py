@@ -10,21 +10,28 @@ from schemas.canonical import content_id
 from schemas.playbook import PlaybookVersion
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
-from worker.pages.figures import counts, number, percent, r_multiple, shown_time
+from worker.pages.figures import DASH, counts, number, percent, r_multiple, shown_time
 from worker.pages.run_picture import RunPicture
 
 Card = tuple[str, str]
-_PERCENT, _NUMBER, _R = "percent", "number", "r"
-_SHOWN: dict[str, Callable[[Any], str]] = {"percent": percent, "number": number, "r": r_multiple}
+_PERCENT, _NUMBER, _R, _WHOLE, _INTERVAL = "percent", "number", "r", "whole", "interval"
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "percent": percent,
+    "number": number,
+    "r": r_multiple,
+    "whole": lambda value: number(value, 0),
+    "interval": lambda value: DASH if value is None else f"{number(value[0])} to {number(value[1])}",
+}
 FIGURES = (
     ("total_return", "return", _PERCENT),
     ("cagr", "CAGR", _PERCENT),
     ("volatility", "volatility", _PERCENT),
     ("sharpe", "Sharpe", _NUMBER),
+    ("sharpe_interval", "Sharpe, 95 %", _INTERVAL),
     ("sortino", "Sortino", _NUMBER),
     ("calmar", "Calmar", _NUMBER),
     ("max_drawdown", "largest drawdown", _PERCENT),
-    ("drawdown_days", "days under water", _NUMBER),
+    ("drawdown_days", "days under water", _WHOLE),
     ("trades", "trades", _NUMBER),
     ("win_rate", "won", _PERCENT),
     ("expectancy_r", "expectancy", _R),
@@ -103,16 +110,7 @@ class RunSummary:
     def cards(self) -> list[Card]:
         """The figures of the whole run."""
         performance = self._document["performance"]
-        found = [
-            (name, _shown(kind, performance[key]), key) for key, name, kind in FIGURES if key in performance
-        ]
-        return [(name, f"{shown}{self._beside(key)}") for name, shown, key in found]
-
-    def _beside(self, key: str) -> str:
-        interval = self._document["performance"].get("sharpe_interval")
-        if key != "sharpe" or not interval:
-            return ""
-        return f" [{number(interval[0])}, {number(interval[1])}]"
+        return [(name, _shown(kind, performance[key])) for key, name, kind in FIGURES if key in performance]
 
     @property
     def parts(self) -> list[tuple[str, list[Card]]]:

@@ -110,7 +110,7 @@
     const lines = {};
     for (const [name, packed] of Object.entries(data.curves)) lines[name] = await numbers(packed);
     const made = await embed("curves"), source = made.get_model_by_name("curve");
-    const range = made.get_model_by_name("curve_x");
+    const range = made.get_model_by_name("curve_x"), held = made.get_model_by_name("hold_line");
     const of = (name, row) => (lines[name] && row < lines[name].length ? lines[name][row] : NaN);
     function draw() {
       const first = Math.max(0, position(closes, range.start) - 1);
@@ -131,7 +131,7 @@
         const [low, high] = edges(values);
         fitted(made.get_model_by_name(name), low, high);
       };
-      fit("equity_y", [...column("equity"), ...column("hold")]);
+      fit("equity_y", held.visible ? [...column("equity"), ...column("hold")] : column("equity"));
       fit("drawdown_y", [0, ...column("drawdown")]);
       fit("rolling_y", column("rolling"));
       source.data = {x: rows.map((row) => closes[row]), time: rows.map((row) => time(closes[row])),
@@ -141,6 +141,7 @@
     range.start = closes[0];
     range.end = closes.length > 1 ? closes[closes.length - 1] : closes[0] + data.bar_ms;
     range.reset_start = range.start; range.reset_end = range.end;
+    held.properties.visible.change.connect(draw);
     onRange(range, draw);
   }
 
