@@ -73,7 +73,7 @@ def test_summary_shows_the_figures_of_the_run():
     other = with_document(performance={**figures, "total_return": 0.777, "sharpe_interval": [-9.5, 9.5]})
     shown = section(run_html(other), "summary")
     assert "77.7 %" in shown
-    assert "[-9.50, 9.50]" in shown
+    assert "-9.50 to 9.50" in shown
 
 
 def test_curves_are_equity_hold_drawdown_and_rolling_sharpe_at_the_closes():
