@@ -281,7 +281,14 @@ class BacktestResult:
 
     def _repr_html_(self) -> str:
         told = "".join(f"<p>{escape(line)}</p>" for line in self._silence())
-        return self._figures().to_frame("value").to_html() + told
+        return self._sketch() + self._figures().to_frame("value").to_html() + told
+
+    def _sketch(self) -> str:
+        import numpy as np
+
+        from worker.pages.equity_sketch import equity_sketch
+
+        return equity_sketch(np.asarray(self._done.equity[1]), self._inputs.settings.account.cash)
 
     def _silence(self) -> list[str]:
         """Why nothing was traded, or little, the most frequent reason first."""

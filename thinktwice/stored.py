@@ -126,6 +126,9 @@ class StoredResult(BacktestResult):
             )
         return self.run_id
 
+    def _sketch(self) -> str:
+        return ""  # to show a run is not worth playing it again
+
     @cached_property
     def _session(self) -> Session:
         return in_own_loop(self._played())
