@@ -16,6 +16,7 @@ SAME_RUNS = {
         "services/slow_loop/test_loop_facts.py",
         "worker/cli/test_check_contradictions.py",
         "worker/cli/test_gate.py",
+        "worker/cli/test_summary.py",
         "worker/test_amendments_in_a_session.py",
         "worker/test_backtest_on_embedded_bars.py",
         "worker/test_judge_evidence_in_runs.py",

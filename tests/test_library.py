@@ -66,13 +66,16 @@ def test_block_of_the_readme_runs(capsys):
 
 
 @pytest.mark.filterwarnings("ignore:0 of .* calls of a model failed:UserWarning")
-def test_blocks_of_the_how_to_run(capsys):
+def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = blocks_of(PAGE)
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     assert told[0].split()[0] == "22"
+    assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
+    assert told[6] == "r0001 is the same: True"
     assert int(told[-6].split()[0]) > 0
     assert told[-5] == "True"
     assert re.fullmatch(r"[1-9]\d* plans were ended", told[-4])
@@ -107,6 +110,28 @@ def test_result_has_figures_frames_and_reasons(result):
     assert "playbook" in told
     assert "total_return" in repr(result)
     assert "<table" in result._repr_html_()
+
+
+def test_units_of_the_how_to_name_every_column(result):
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \| [^|]+ \|$", PAGE.read_text("utf-8"), re.M)
+    names = ("trades", "equity", "findings", "skips", "reports", "policies")
+    found = [(name, column) for name in names for column in getattr(result, name).columns]
+    assert [row[:2] for row in rows] == found
+    assert list(result.episodes.columns) == list(result.trades.columns)
+    assert result.drawdown.name == "drawdown"
+    times = {(name, column) for name, column, unit in rows if unit == "time"}
+    for name, column in found:
+        zoned = isinstance(getattr(result, name)[column].dtype, pd.DatetimeTZDtype)
+        assert zoned == ((name, column) in times), column
+
+
+def test_notebook_shows_the_course_of_equity(result):
+    shown = result._repr_html_()
+    [points] = re.findall(r'polyline points="([^"]+)"', shown)
+    assert 100 < len(points.split()) <= 201
+    low, high = result.equity["equity"].min(), result.equity["equity"].max()
+    assert f"lowest {low:,.0f}, highest {high:,.0f}" in shown
+    assert len(shown) < 10_000
 
 
 def test_summary_is_the_performance_of_the_document_with_the_short_name_of_its_return(result):

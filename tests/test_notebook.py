@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 from typer.testing import CliRunner
@@ -22,17 +23,22 @@ def sources(path: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
 
 
-async def run_cells(cells: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Names that stand at the end, and what each cell shows by media type; run in the running event loop."""
+async def run_cells(cells: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Names that stand at the end, what each cell shows by media type, and what it displays on its way.
+
+    Run in the running event loop.
+    """
     without_history = Config(HistoryManager={"enabled": False}, HistoryAccessor={"enabled": False})
-    shell = InteractiveShell(config=without_history)
+    shell = InteractiveShell.instance(config=without_history)
     shown: list[dict[str, Any]] = []
+    shell.display_pub = CapturingDisplayPublisher()
     try:
         for cell in cells:
             done = await shell.run_cell_async(cell, transformed_cell=shell.transform_cell(cell))
             done.raise_error()
             shown.append({} if done.result is None else shell.display_formatter.format(done.result)[0])
-        return dict(shell.user_ns), shown
+        displayed = [one["data"] for one in shell.display_pub.outputs]
+        return dict(shell.user_ns), shown, displayed
     finally:
         shell.restore_sys_module_state()
         InteractiveShell.clear_instance()
@@ -43,9 +49,10 @@ def test_notebook_of_init_runs_inside_an_event_loop_and_trades_as_the_command(tm
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     assert CliRunner().invoke(app, ["init", "demo"]).exit_code == 0
     monkeypatch.chdir(tmp_path / "demo")
-    names, shown = asyncio.run(run_cells(sources(Path(NOTEBOOK))))
+    names, shown, displayed = asyncio.run(run_cells(sources(Path(NOTEBOOK))))
     result = names["result"]
     assert "<table" in shown[0]["text/html"]
+    assert any("application/vnd.bokehjs_exec.v0+json" in one for one in displayed)
     assert len(result.trades) > 20
     assert "exit_filled" in capsys.readouterr().out
     assert shown[-1]["text/plain"] == "True"

@@ -72,6 +72,7 @@ def test_wheel_brings_one_name_and_every_file_of_the_rooms(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert files == {name.removeprefix("thinktwice/") for name in names} & files
+    assert "thinktwice/py.typed" in names
 
 
 def test_wheel_beside_clashing_files_answers_as_the_checkout_does(wheel, tmp_path):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         check,
         finding,
         gate,
+        load,
         settings,
         simulate,
     )
@@ -78,6 +79,7 @@ __all__ = [
     "check",
     "finding",
     "gate",
+    "load",
     "settings",
     "simulate",
 ]

@@ -117,9 +117,13 @@ def inputs_of(
         "runtime__start": start,
         "runtime__end": end,
     }
+    if isinstance(bars, str | Path):
+        given["runtime__data"] = str(bars)
     told = settings(base, **{name: value for name, value in given.items() if value is not None} | changes)
     books = tuple(given_playbooks(told, playbooks_of(playbooks)))
-    return Inputs(told, bars_of(told.runtime.data if bars is None else bars, told), books)
+    of_frame = not (bars is None or isinstance(bars, str | Path))
+    found = bars_of(bars if of_frame else told.runtime.data, told)
+    return Inputs(told, found, books, of_frame, playbooks is not None)
 
 
 async def ran(
@@ -130,21 +134,27 @@ async def ran(
     cassette: Cassette | None = None,
 ) -> BacktestResult:
     """The result of a run over these inputs, its journal in memory; a cassette answers for the models."""
-    sink, running = MemorySink(), asyncio.current_task()
+    sink = MemorySink()
     writer = JournalWriter(sink, inputs.settings.runtime.flush_rows)
+    done = await run_backtest(
+        inputs.settings, inputs.bars, writer, definitions=inputs.playbooks,
+        progress=cancellable(progress), models=models, cassette=cassette, own=own,
+    )  # fmt: skip
+    return BacktestResult(inputs, own, done, sink.rows)
 
-    def passed(done: int, total: int) -> None:
+
+def cancellable(progress: Callable[[int, int], None] | None = None) -> Callable[[int, int | None], None]:
+    """What is called between bars: passes on how far the work is, and ends it where its task is cancelled."""
+    running = asyncio.current_task()
+
+    def passed(done: int, total: int | None) -> None:
         # The engine yields to nobody between bars, so whoever wants to end the run is heard here.
         if running is not None and running.cancelling():
             raise asyncio.CancelledError
-        if progress is not None:
+        if progress is not None and total is not None:
             progress(done, total)
 
-    done = await run_backtest(
-        inputs.settings, inputs.bars, writer,
-        definitions=inputs.playbooks, progress=passed, models=models, cassette=cassette, own=own,
-    )  # fmt: skip
-    return BacktestResult(inputs, own, done, sink.rows)
+    return passed
 
 
 def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:

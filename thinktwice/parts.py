@@ -72,10 +72,15 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
         ConfigError: one is no such part, or no package offers its name.
     """
     several = (critics,) if isinstance(critics, str) or callable(critics) else tuple(critics)
+    given = _named("strategist", strategist), _named("judge", judge)
+    asked = tuple(_critic(_named("critic", one)) for one in several)
+    own = [(kind, one) for kind, one in zip(("strategist", "judge"), given, strict=True) if one is not None]
+    own += [("critic", one) for one in asked]
     return OwnParts(
-        _around(_named("strategist", strategist), "answer"),
-        _around(_named("judge", judge), *OF_A_JUDGE),
-        tuple(_critic(_named("critic", one)) for one in several),
+        _around(given[0], "answer"),
+        _around(given[1], *OF_A_JUDGE),
+        asked,
+        tuple(f"{kind} {getattr(one, '__name__', type(one).__name__)}" for kind, one in own),
     )
 
 

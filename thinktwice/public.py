@@ -13,6 +13,7 @@ from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding
 from thinktwice.research import simulate
 from thinktwice.result import BacktestResult
+from thinktwice.stored import load
 from thinktwice.studies import AblationResult, CheckResult, GateResult, ablate, check, gate
 from trading_core.research.simulation import SimulationResult
 
@@ -47,6 +48,7 @@ __all__ = [
     "check",
     "finding",
     "gate",
+    "load",
     "settings",
     "simulate",
 ]

@@ -34,11 +34,13 @@ FLAT = ("fingerprint",)
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a run starts from."""
+    """What a run starts from; whether its bars came as a DataFrame, and its playbooks as an argument."""
 
     settings: Settings
     bars: BarSeries
     playbooks: tuple[PlaybookDefinition, ...]
+    of_frame: bool = False
+    own_playbooks: bool = False
 
 
 class BacktestResult:
@@ -47,8 +49,10 @@ class BacktestResult:
     Times are in UTC; R multiples and returns are fractions after costs; money is in quote currency.
     """
 
+    run_id, status = RUN, "finished"
+
     def __init__(self, inputs: Inputs, own: OwnParts, done: RunResult, rows: list[JournalRow]) -> None:
-        self.inputs, self.rows = inputs, rows
+        self._inputs, self.rows = inputs, rows
         self._own, self._done = own, done
 
     def __reduce__(self) -> str:
@@ -76,7 +80,7 @@ class BacktestResult:
     @cached_property
     def picture(self) -> RunPicture:
         """What a page of the run shows."""
-        return picture_of(RUN, "finished", self._done, self.index)
+        return picture_of(self.run_id, self.status, self._done, self.index)
 
     def plot(self, symbol: str | None = None) -> Any:
         """A Bokeh layout: equity and drawdown, and candles with fills, levels and findings.
@@ -87,7 +91,7 @@ class BacktestResult:
         Raises:
             ConfigError: the run had no such symbol.
         """
-        symbols = self.inputs.bars.symbols
+        symbols = self.picture.bars.symbols
         if symbol is not None and symbol not in symbols:
             raise ConfigError(
                 f"symbol {symbol!r}: the run had {', '.join(symbols)}.{nearest(symbol, symbols)}"
@@ -226,8 +230,31 @@ class BacktestResult:
         """
         from thinktwice.backtesting import in_own_loop, ran
 
-        again = in_own_loop(ran(self.inputs, self._own, cassette=self._answers()))
+        again = in_own_loop(ran(self._inputs, self._own, cassette=self._answers()))
         return [row.hash for row in again.rows] == [row.hash for row in self.rows]
+
+    def save(self, db: str | None = None) -> str:
+        """Keep it in a store as a run that every command reads, with the same head hash.
+
+        Playbooks and the bars of a DataFrame are kept with it. A strategist, a judge or critics of your own
+        are not: such a run is read and its chain checked, but nothing plays it again but its script. A result
+        that the store holds already is not stored again.
+
+        Args:
+            db: URL of the store, made where there is none; None: that of the settings, as the commands do.
+
+        Returns:
+            The id of the run, for `load` and for the commands.
+
+        Raises:
+            ConfigError: the URL is none.
+            StoreError: the store cannot be written; then it holds nothing of the run.
+        """
+        from thinktwice.backtesting import in_own_loop
+        from thinktwice.stored import kept, store_address
+
+        address = store_address(db, self._inputs.settings)
+        return in_own_loop(kept(self._inputs, self._own.names, self.rows, self._done.document, address))
 
     def contained(self) -> list[str]:
         """What went wrong in the run and did not end it, in a line each."""
@@ -247,7 +274,7 @@ class BacktestResult:
         return told
 
     def _answers(self) -> Cassette | None:
-        if not self.inputs.settings.uses_models:
+        if not self._inputs.settings.uses_models:
             return None
         rows = (row for row in self.rows if row.kind == KIND)
         calls = [recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null")) for row in rows]
@@ -255,7 +282,14 @@ class BacktestResult:
 
     def _repr_html_(self) -> str:
         told = "".join(f"<p>{escape(line)}</p>" for line in self._silence())
-        return self._figures().to_frame("value").to_html() + told
+        return self._sketch() + self._figures().to_frame("value").to_html() + told
+
+    def _sketch(self) -> str:
+        import numpy as np
+
+        from worker.pages.equity_sketch import equity_sketch
+
+        return equity_sketch(np.asarray(self._done.equity[1]), self._inputs.settings.account.cash)
 
     def _silence(self) -> list[str]:
         """Why nothing was traded, or little, the most frequent reason first."""
@@ -273,7 +307,8 @@ class BacktestResult:
         return pd.Series(told, dtype=object)
 
     def _episodes(self) -> Iterable[dict[str, Any]]:
-        return ({name: trade.payload()[name] for name in _names()} for trade in self._done.trades)
+        told = (event.payload["episode"] for event in self.index.of_kind("episode"))
+        return ({name: episode[name] for name in _names()} for episode in told)
 
     def _exit_of(self, event: Event) -> str | None:
         policy = event.payload["episode"]["policy_id"]

@@ -2,8 +2,9 @@
 
 `make wheel-check` (`uv run python -m tools.try_wheel 3.11 3.13`) takes minutes and reaches the package index.
 For each Python, named by its version or its program, the wheel alone is installed. From a folder that holds
-`worker.py`, `schemas.py` and the like the main jobs run: a backtest, its replay, a report. Prints the head
-hash of each; all have to be the same.
+`worker.py`, `schemas.py` and the like the main jobs run: a backtest, its replay, a report, its page, and the
+library over the same bars, whose result has to be the run that the command stored. Prints the head hash of
+each; all have to be the same.
 """
 
 import shutil
@@ -23,7 +24,14 @@ JOBS = (
     ("verify", "latest"),
     ("reflect", "latest"),
     ("runs",),
+    ("page", "latest", "--html", "run.html"),
+    ("init", "demo"),
 )
+SCRIPT = """import thinktwice as tt
+result = tt.backtest()
+kept = tt.load(result.save())
+assert kept.run_id == "r0001" and kept.equity.equals(result.equity), kept.run_id
+"""
 STORE, HEAD = "thinktwice.db", "SELECT head_hash FROM runs"
 
 
@@ -44,6 +52,7 @@ def tried(wheel: Path, python: str, folder: Path) -> str:
     for words in JOBS:
         command = [str(program), "-m", "thinktwice", *words]
         subprocess.run(command, cwd=here, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([str(program), "-c", SCRIPT], cwd=here, check=True)
     with closing(sqlite3.connect(here / STORE)) as store:
         ((head,),) = store.execute(HEAD).fetchall()
     return str(head)

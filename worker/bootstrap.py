@@ -42,12 +42,13 @@ from worker.session import Session
 class OwnParts:
     """What a caller puts around parts of a session: each is given ours, and what it returns is asked.
 
-    `critics` are asked beside our checks.
+    `critics` are asked beside our checks. `names` say what is the caller's own, for people.
     """
 
     strategist: Callable[[Strategist], Strategist] = lambda ours: ours
     judge: Callable[[Judge], Judge] = lambda ours: ours
     critics: tuple[Critic, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 OURS = OwnParts()

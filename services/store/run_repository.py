@@ -1,14 +1,17 @@
 """Runs: numbered by the store, closed once, found by id, unique prefix or `latest`."""
 
 import json
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import LargeBinary, Row, Select, cast, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.errors import ConfigError, StoreError, nearest
-from services.journal.chain import GENESIS_HASH
+from services.journal.chain import GENESIS_HASH, JournalRow
+from services.store.bar_rows import store_bars
 from services.store.failures import MEND, StoreDamaged
+from services.store.journal_repository import append_rows
 from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
@@ -16,9 +19,12 @@ from services.store.seals import seal_end, seal_run
 from services.store.tables import runs
 from services.store.urls import StoreUrl
 
+if TYPE_CHECKING:
+    from services.feeds.port import BarRow
+
 LATEST = "latest"
 PARTS = ("config", "data", "environment", "document")  # of a row, in JSON
-SHOWN = 5
+SHOWN, BATCH = 5, 5_000
 
 
 class RunRepository(Repository):
@@ -32,19 +38,65 @@ class RunRepository(Repository):
         """Store a new run as `running`; its number and id are unique among concurrent processes."""
         async with self._write() as connection:
             await self._one_numbering(connection)
-            number = (await connection.scalar(select(func.max(runs.c.number))) or 0) + 1
-            record = RunRecord(
-                **vars(run),
-                run_id=f"r{number:04d}",
-                number=number,
-                status="running",
-                events=0,
-                head_hash=GENESIS_HASH,
-                document=None,
-            )
-            await connection.execute(runs.insert(), _columns(record))
-            if self._seals:
-                await seal_run(connection, record.run_id)
+            return await self._inserted(connection, run)
+
+    async def keep(
+        self,
+        run: NewRun,
+        rows: Sequence[JournalRow],
+        bars: "Sequence[BarRow]",
+        document: Callable[[str], dict[str, Any]],
+    ) -> tuple[str, bool]:
+        """Store a finished run with all that belongs to it, in one transaction.
+
+        Args:
+            run: what its row says.
+            rows: its journal.
+            bars: those that nothing but this run has; empty where a file or the program has them.
+            document: what `--json` prints of it, by its id.
+
+        Returns:
+            Its id, and whether it was stored now: a finished run with this journal, configuration and bars
+            is found instead of stored again.
+
+        Raises:
+            StoreError: the store cannot take it; then it holds nothing of it.
+        """
+        async with self._write() as connection:
+            await self._one_numbering(connection)
+            if (there := await self._same(connection, run, rows[-1].hash)) is not None:
+                return there, False
+            run_id = (await self._inserted(connection, run)).run_id
+            for start in range(0, len(rows), BATCH):
+                await append_rows(connection, run_id, rows[start : start + BATCH])
+            for start in range(0, len(bars), BATCH):
+                numbered = list(enumerate(bars[start : start + BATCH], start))
+                await store_bars(connection, self._url.dialect, run_id, numbered, seals_them=self._seals)
+            closing = Closing("finished", document(run_id))
+            await close_run(connection, run_id, closing, seals=self._seals)
+        with losses_of(run_id):
+            await demand_readable(self._url)
+        return run_id, True
+
+    async def _same(self, connection: AsyncConnection, run: NewRun, head_hash: str) -> str | None:
+        own = (runs.c.head_hash == head_hash) & (runs.c.config_hash == run.config_hash)
+        query = select(runs.c.run_id).where(own, runs.c.status == "finished", runs.c.data == _json(run.data))
+        return await connection.scalar(query.order_by(runs.c.number).limit(1))
+
+    async def _inserted(self, connection: AsyncConnection, run: NewRun) -> RunRecord:
+        number = (await connection.scalar(select(func.max(runs.c.number))) or 0) + 1
+        record = RunRecord(
+            **vars(run),
+            run_id=f"r{number:04d}",
+            number=number,
+            status="running",
+            events=0,
+            head_hash=GENESIS_HASH,
+            document=None,
+        )
+        await connection.execute(runs.insert(), _columns(record))
+        if self._seals:
+            await seal_run(connection, record.run_id)
         return record
 
     async def close(self, run_id: str, status: RunStatus, document: dict[str, Any] | None = None) -> None:

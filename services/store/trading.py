@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
+from services.store.bar_rows import store_bars
 from services.store.database_time import insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged
 from services.store.journal_repository import append_rows
@@ -33,7 +34,6 @@ from services.store.seals import (
     seal_acknowledged,
     seal_of,
     seal_venue,
-    seals_of_bars,
 )
 from services.store.tables import (
     ORDER_KINDS,
@@ -108,7 +108,7 @@ class TradingRepository(Repository):
                 if closing is not None and await is_closed(connection, run_id, closing, head):
                     return  # the first answer was lost
                 if bars:
-                    await self._store_bars(connection, run_id, bars)
+                    await store_bars(connection, self._url.dialect, run_id, bars, seals_them=self._seals)
                 if rows:
                     await self._store_rows(connection, run_id, rows)
                 if counts is not None:
@@ -119,14 +119,6 @@ class TradingRepository(Repository):
                         await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
             if closing is not None:
                 await demand_readable(self._url)
-
-    async def _store_bars(
-        self, connection: AsyncConnection, run_id: str, bars: Sequence[tuple[int, "BarRow"]]
-    ) -> None:
-        values = [_columns(run_id, number, row) for number, row in bars]
-        await self._insert_once(connection, paper_bars, values)
-        if self._seals:
-            await self._insert_once(connection, seals, await seals_of_bars(connection, run_id, values))
 
     async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
         await append_rows(connection, run_id, rows)
@@ -265,14 +257,6 @@ class TradingRepository(Repository):
     ) -> None:
         # Rows that are part of the statement would have it compiled each time.
         await connection.execute(insert_once(self._url.dialect, table), rows)
-
-
-def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:
-    text = canonical_json(
-        {"bars": {symbol: list(bar) for symbol, bar in row.bars.items()}, "blocked": dict(row.blocked)}
-        | ({"history": True} if row.history else {})
-    )
-    return {"run_id": run_id, "number": number, "label": row.label, "bars": text}
 
 
 def _bar_row(label: int, text: str) -> "BarRow":

@@ -33,10 +33,7 @@ def _ticks(ticks: Document, timing: Document) -> Rows:
 def _policy(document: Document) -> Rows:
     policy, bars = document["policy_loop"], document["tick_validation"]["bars_validated"]
     share = percent(policy["evaluations"] / bars) if bars else "-"
-    strategist = document["strategist"]
-    if strategist["name"] != "rules":
-        yield "strategist", f"{strategist['name']}   answers by {counts(strategist['answers'])}"
-        yield "rules instead of it", counts(strategist["fallbacks"])
+    yield from strategist_rows(document["strategist"])
     yield "events", counts(policy["events"])
     yield "skips", counts(policy["skips"])
     yield "overrides", counts(policy["overrides"])
@@ -53,6 +50,13 @@ def _policy(document: Document) -> Rows:
     yield "evaluation took", _latency(policy["latency_ms"])
     held = percent(policy["budget_held_share"])
     yield "reflection took", f"{_latency(policy['reflection_latency_ms'])}   within its budget {held}"
+
+
+def strategist_rows(strategist: Document) -> Rows:
+    """Who answered where a model is the strategist, and how often the rules did instead."""
+    if strategist["name"] != "rules":
+        yield "strategist", f"{strategist['name']}   answers by {counts(strategist['answers'])}"
+        yield "rules instead of it", counts(strategist["fallbacks"])
 
 
 def _model(document: Document) -> Rows:

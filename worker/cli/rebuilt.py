@@ -11,8 +11,9 @@ from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.options import open_for_run, open_for_writing, operator_name, store_address
 from worker.cli.progress import progress_bar
-from worker.feeds.selected_bars import settings_of_bars
+from worker.feeds.selected_bars import FRAME, settings_of_bars
 from worker.runs.interrupts import Interrupts
+from worker.runs.kept_run import demand_no_own_parts, kept_bars, kept_playbooks
 from worker.runs.replay import BacktestScript, Replay, Script, stored_settings
 from worker.runs.store_run import Progress
 
@@ -129,15 +130,18 @@ async def stored_script(
     """What plays a stored run again, with the engine ready for it.
 
     Raises:
+        NotPlayable: parts of it are in no store.
         ConfigError: its bars cannot be found.
     """
-    definitions = wiring.playbooks(settings)
+    demand_no_own_parts(record)
+    definitions = kept_playbooks(record) or wiring.playbooks(settings)
     if record.mode == PAPER:  # it keeps what it took in: no bar file is needed
         wiring.ready_engine()
         from worker.live.replay import PaperScript
 
         return PaperScript(settings, store, record, definitions)
-    bars = load_bars(settings_of_bars(record, settings, data))
+    kept = data is None and record.data.get("source") == FRAME
+    bars = await kept_bars(store, record) if kept else load_bars(settings_of_bars(record, settings, data))
     runner = await wiring.stored_runner(store, record)
     return BacktestScript(runner, settings, bars, store, record, definitions)
 

@@ -8,7 +8,7 @@ import typer
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.full_summary import asks_models, full_parts
+from worker.cli.full_summary import asks_models, full_parts, strategist_rows
 from worker.cli.summary_figures import Document, Rows, group_tables, performance_parts, table_of
 from worker.pages.figures import counts, number, percent
 from worker.runs.why_no_trade import headline, sent_back_headline
@@ -101,6 +101,7 @@ def thoughts(document: Document) -> Rows:
     bars, met = document["tick_validation"]["bars_validated"], policy["reflections"]
     share = percent(policy["evaluations"] / bars if bars else None)
     yield "evaluations", f"{policy['evaluations']:,}   {share} of bars"
+    yield from strategist_rows(document["strategist"])
     sent_back = met["revise"] + met["block"]
     yield "fast reflection", f"sent back {sent_back:,} of {sent_back + met['pass']:,} proposals"
     if policy["sent_back_for"]:

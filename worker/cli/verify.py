@@ -3,6 +3,8 @@
 A run holds when its chain does and running it again gives the same rows.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,11 +21,20 @@ from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, 
 from worker.cli.rebuilt import stored_script, watched
 from worker.operations.environment import environment
 from worker.runs.interrupts import run_async
-from worker.runs.replay import Replay, ReplayReport, SettingsOfAnotherVersion, stored_settings
+from worker.runs.replay import (
+    NotPlayable,
+    Replay,
+    ReplayReport,
+    Script,
+    SettingsOfAnotherVersion,
+    stored_settings,
+)
+from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
+Watch = Callable[[Script], AbstractContextManager[Progress]]
 SHOWN = 10
 UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
 
@@ -46,16 +57,23 @@ def verify(
 
 async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, Any]:
     store, record = await open_for_run(db, run)
+    async with store:
+        return await verified(store, record, data)
+
+
+async def verified(
+    store: "Store", record: "RunRecord", data: Path | None = None, watch: Watch = watched
+) -> dict[str, Any]:
+    """What `verify --json` prints of a run; `watch` gives what is told between bars of its replay."""
     from services.store.failures import MEND
 
-    async with store:
-        chain = await check_chain(
-            store.journal.as_stored(record.run_id), events=record.events, head_hash=record.head_hash
-        )
-        references = await _references(store, record) if chain.ok else UNCHECKED
-        kept = await store.seals.problems(record.run_id)
-        replay = await _replayed(store, record, data, kept)
-        covered = await store.seals.covered(record.run_id)
+    chain = await check_chain(
+        store.journal.as_stored(record.run_id), events=record.events, head_hash=record.head_hash
+    )
+    references = await _references(store, record) if chain.ok else UNCHECKED
+    kept = await store.seals.problems(record.run_id)
+    replay = await _replayed(store, record, data, kept, watch)
+    covered = await store.seals.covered(record.run_id)
     return {
         "run_id": record.run_id,
         "status": record.status,
@@ -69,7 +87,9 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
     }
 
 
-async def _replayed(store: "Store", record: "RunRecord", data: Path | None, kept: list[str]) -> ReplayReport:
+async def _replayed(
+    store: "Store", record: "RunRecord", data: Path | None, kept: list[str], watch: Watch
+) -> ReplayReport:
     """The replay, unless the row that says how to play the run is not the one that was sealed."""
     from services.store.failures import StoreDamaged
     from services.store.seals import DESCRIBED_ANEW
@@ -84,8 +104,10 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None, kept
         return ReplayReport(False, 0, record.events, None, f"not replayed: {DESCRIBED_ANEW}")
     try:
         script = await stored_script(store, record, settings, data)
-        with watched(script) as progress:
+        with watch(script) as progress:
             return await Replay(script, store, record).compare(progress)
+    except NotPlayable as error:
+        return ReplayReport(False, 0, record.events, None, str(error), playable=False)
     except StoreDamaged as error:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
 
@@ -131,7 +153,7 @@ def _render(result: dict[str, Any]) -> None:
         console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
     else:
         held = "the lines around this one say what was checked"
-        console.print(f"replay  cannot be replayed by this version: {problem}; {held}", soft_wrap=True)
+        console.print(f"replay  cannot be replayed: {problem}; {held}", soft_wrap=True)
     _render_stored(result["stored"])
     table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))
     recorded, present = result["environment"]["recorded"], result["environment"]["present"]

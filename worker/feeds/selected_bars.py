@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries
 
 EMBEDDED_TIMEFRAME = "1d"
+FRAME = "frame"  # a source of bars: no file has them
 
 
 def load_bars(settings: Settings) -> "BarSeries":
@@ -60,11 +61,14 @@ def _check_embedded(settings: Settings) -> None:
         )
 
 
-def describe(bars: "BarSeries", settings: Settings) -> dict[str, Any]:
-    """What the run row says of the bars; enough to load and to recognise them again."""
-    data = settings.runtime.data
+def describe(bars: "BarSeries", settings: Settings, *, of_frame: bool = False) -> dict[str, Any]:
+    """What the run row says of the bars; enough to load and to recognise them again.
+
+    Bars `of_frame` are those of a DataFrame: the store keeps them with the run.
+    """
+    data = None if of_frame else settings.runtime.data
     return {
-        "source": "embedded" if data is None else "file",
+        "source": FRAME if of_frame else "embedded" if data is None else "file",
         "path": None if data is None else str(Path(data).resolve()),
         "sha256": bars.sha256,
         "symbols": list(bars.symbols),

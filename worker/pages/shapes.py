@@ -46,7 +46,8 @@ class Scale:
             return tuple(10.0**power for power in powers)
         step = _step((self.high - self.low) / wanted)
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
-        return tuple(round(number * step, 10) + 0.0 for number in range(first, last + 1))
+        ticks = (round(number * step, 10) + 0.0 for number in range(first, last + 1))
+        return tuple(tick for tick in ticks if self.low <= tick <= self.high)
 
     def _share(self, value: float) -> float:
         held = min(max(value, self.low), self.high)

@@ -51,8 +51,8 @@ class ReplayReport:
     """Result of a replay. `compared` rows were equal; `problem` says what happened after them.
 
     `document` tells what the stored document says otherwise than the one that comes out; None when it was not
-    compared: the run has not finished, or its rows differ. `playable` is false for a run of another version,
-    of which nothing could be compared.
+    compared: the run has not finished, or its rows differ. `playable` is false for a run of another version
+    or of parts that no store keeps, of which nothing could be compared.
     """
 
     ok: bool

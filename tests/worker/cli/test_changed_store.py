@@ -312,7 +312,7 @@ REASON = "does not fit this version (gate.bet_unit: Extra inputs are not permitt
 def test_verify_of_a_run_of_another_version_says_that_it_cannot_be_replayed(of_another_version):
     text = said(of_another_version, "verify", "r0002", code=1)
     line = next(line for line in text.splitlines() if line.startswith("replay"))
-    assert line.startswith("replay  cannot be replayed by this version: the stored configuration of r0002 ")
+    assert line.startswith("replay  cannot be replayed: the stored configuration of r0002 ")
     assert REASON in line
     assert line.endswith(": use the version that made it; the lines around this one say what was checked")
     assert "DIFFERS" not in text

@@ -138,6 +138,7 @@ def test_expectation_plot_without_winners_draws_the_expectation_alone():
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
 @example([0.0, 7.5e-15])
+@example([0.9])
 @example([1.5e-203])
 @example([1e6, 1e6 + 0.5])
 def test_scale_spans_all_values_and_its_ticks_lie_inside(values):

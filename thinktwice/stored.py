@@ -1,0 +1,160 @@
+"""Results that a store keeps: written as runs that every command reads, and read back as results."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import ConfigError
+from schemas.settings import Settings
+from services.journal.chain import JournalRow
+from thinktwice.backtesting import cancellable, in_own_loop
+from thinktwice.result import BacktestResult, Inputs
+from worker.feeds.selected_bars import describe
+from worker.runs.kept_run import kept_beside, rows_of_bars
+from worker.runs.run_result import RunResult
+from worker.runs.store_run import new_run
+from worker.session import Session, Timing
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
+    from worker.runs.replay import Script
+    from worker.runs.store_run import Progress
+
+NAME = "script"
+
+
+def load(run: str = "latest", *, db: str | None = None) -> BacktestResult:
+    """A stored run as a result: of `save`, or of the commands `backtest` and `paper`.
+
+    Its figures and everything that its journal says are read; for equity, drawdown, plots and the page it is
+    played again once, as `thinktwice page` does.
+
+    Args:
+        run: its id, a unique start of one, or `latest`.
+        db: URL of the store; None: that of the environment, or `sqlite:///thinktwice.db`.
+
+    Raises:
+        ConfigError: there is no such store or run, or it has not ended.
+        StoreError: the store or the run cannot be read.
+    """
+    return in_own_loop(_loaded(run, store_address(db)))
+
+
+def store_address(db: str | None, told: Settings | None = None) -> str:
+    """The store that was named, else that of settings that name one, else that of the commands."""
+    if db is None and told is not None and told.runtime.db != Settings().runtime.db:
+        return told.runtime.db
+    return load_settings(flags={"runtime.db": ("db", db)}, word="argument").settings.runtime.db
+
+
+async def kept(
+    inputs: Inputs,
+    own: Sequence[str],
+    rows: Sequence[JournalRow],
+    document: Callable[[str, str], dict[str, Any]],
+    address: str,
+) -> str:
+    """Store a finished run whole, or find it; its id.
+
+    Raises:
+        StoreError: the store cannot take it; then it holds nothing of it.
+    """
+    from services.store import open_store
+
+    runtime = inputs.settings.runtime.model_copy(update={"db": address})
+    settings = inputs.settings.model_copy(update={"runtime": runtime})
+    data = describe(inputs.bars, settings, of_frame=inputs.of_frame)
+    data |= kept_beside(inputs.playbooks if inputs.own_playbooks else (), own)
+    bars = rows_of_bars(inputs.bars) if inputs.of_frame else []
+    async with await open_store(address, create=True) as store:
+        run = new_run(settings, NAME, "backtest", data)
+        run_id, _ = await store.runs.keep(run, rows, bars, lambda run_id: document(run_id, store.url))
+    return run_id
+
+
+async def _loaded(run: str, address: str) -> BacktestResult:
+    from services.store import open_store
+
+    async with await open_store(address, create=False) as store:
+        record = await store.runs.find(run)
+        if record.status == "running":
+            raise ConfigError(f"run {record.run_id} is under way, or was killed: load it when it is over")
+        rows = [row async for row in store.journal.rows(record.run_id)]
+    return StoredResult(address, record, rows)
+
+
+class StoredResult(BacktestResult):
+    """A run that a store holds; it is played again for what its journal does not say."""
+
+    def __init__(self, address: str, record: "RunRecord", rows: list[JournalRow]) -> None:
+        self.rows, self.run_id, self.status = rows, record.run_id, record.status
+        self._address, self._record = address, record
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What the run's command printed with `--json`; of one that broke off, what it would have printed."""
+        return self._record.document or self._done.document(self.run_id, self._address)
+
+    @property
+    def head_hash(self) -> str:
+        """Of the journal, as the store counts it."""
+        return self._record.head_hash
+
+    def verify(self) -> bool:
+        """Whether its chain, its ids and what is stored beside them hold, and the same run again is the same.
+
+        Raises:
+            ConfigError: it cannot be played again: it asked parts of a script, or another version made it.
+        """
+        found = in_own_loop(self._verified())
+        if found["replay"]["playable"]:
+            return bool(found["ok"])
+        held = all(found[part]["ok"] for part in ("chain", "references", "stored"))
+        raise ConfigError(f"its chain {'holds' if held else 'is BROKEN'}; {found['replay']['problem']}")
+
+    def save(self, db: str | None = None) -> str:
+        """Its id: the store holds it already.
+
+        Raises:
+            ConfigError: another store is named.
+        """
+        if db is not None and db != self._address:
+            raise ConfigError(
+                f"run {self.run_id} lies in {self._address}: copy that store with `thinktwice db backup`"
+            )
+        return self.run_id
+
+    def _sketch(self) -> str:
+        return ""  # to show a run is not worth playing it again
+
+    @cached_property
+    def _session(self) -> Session:
+        return in_own_loop(self._played())
+
+    @cached_property
+    def _done(self) -> RunResult:  # type: ignore[override]  # likewise
+        return RunResult(self._session, Timing())
+
+    async def _played(self) -> Session:
+        from services.store import open_store
+        from worker.cli.rebuilt import stored_script
+        from worker.runs.replay import Replay, stored_settings
+
+        record = self._record
+        async with await open_store(self._address, create=False) as store:
+            script = await stored_script(store, record, stored_settings(record))
+            return (await Replay(script, store, record).rebuild(progress=cancellable())).session
+
+    async def _verified(self) -> dict[str, Any]:
+        from services.store import open_store
+        from worker.cli.verify import verified
+
+        async with await open_store(self._address, create=False) as store:
+            return await verified(store, self._record, watch=_unwatched)
+
+
+@contextmanager
+def _unwatched(_script: "Script") -> Iterator["Progress"]:
+    yield cancellable()

@@ -1,0 +1,77 @@
+"""What the store keeps of a run of a script that no file has, and what it cannot keep.
+
+Playbooks and the bars of a DataFrame are kept with the run. A strategist, a judge or critics of the script's
+own are Python objects: of them only the names are kept, and a run that asked them is not played again.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from schemas.playbook import PlaybookDefinition
+from services.model_calls.quoting import visible
+from worker.runs.replay import NotPlayable
+
+if TYPE_CHECKING:
+    from services.feeds.port import BarRow
+    from services.store import RunRecord, Store
+    from trading_core.bars import BarSeries
+
+PLAYBOOKS, OWN = "playbooks", "own_parts"
+
+
+def kept_beside(playbooks: Sequence[PlaybookDefinition], own: Sequence[str]) -> dict[str, Any]:
+    """What the row of a run says beside its bars: playbooks that no file has, names of own parts."""
+    books = {PLAYBOOKS: [book.payload() for book in playbooks]} if playbooks else {}
+    return books | ({OWN: list(own)} if own else {})
+
+
+def kept_playbooks(record: "RunRecord") -> tuple[PlaybookDefinition, ...]:
+    """Those that were handed over as objects; none where the settings name them."""
+    return tuple(PlaybookDefinition.model_validate(told) for told in record.data.get(PLAYBOOKS, ()))
+
+
+def demand_no_own_parts(record: "RunRecord") -> None:
+    """Refuse to play a run that asked objects of its script.
+
+    Raises:
+        NotPlayable: it did.
+    """
+    if own := record.data.get(OWN):
+        named = visible(", ".join(map(str, own)))
+        raise NotPlayable(
+            f"run {record.run_id} asked parts of a Python script that no store keeps ({named}): run that "
+            "script again, where result.verify() and result.to_html(FILE) play it"
+        )
+
+
+def rows_of_bars(bars: "BarSeries") -> "list[BarRow]":
+    """Bars as rows that a store keeps."""
+    from services.feeds.port import BarRow
+    from trading_core.bars import COLUMNS
+    from trading_core.live.growing_bars import Bar
+
+    columns = [getattr(bars, name).tolist() for name in COLUMNS]
+    there = bars.present.tolist()
+    return [
+        BarRow(
+            label,
+            {
+                symbol: Bar(*(column[t][s] for column in columns))
+                for s, symbol in enumerate(bars.symbols)
+                if there[t][s]
+            },
+        )
+        for t, label in enumerate(bars.times.tolist())
+    ]
+
+
+async def kept_bars(store: "Store", record: "RunRecord") -> "BarSeries":
+    """The bars that a run keeps in the store.
+
+    Raises:
+        StoreDamaged: they are not what was written.
+    """
+    from services.feeds.port import series_of
+
+    rows = [row async for row in store.trading.rows(record.run_id)]
+    return series_of(tuple(record.data["symbols"]), record.data["timeframe"], record.data["label"], rows)
