@@ -17,6 +17,14 @@ from tests.worker.shared_runs import embedded_bars
 START, END = "2003-01-01", "2003-12-31"
 
 
+@pytest.fixture(autouse=True)
+def listens_to_ctrl_c():
+    """A process that was started in the background ignores the signal, and its tests would wait for ever."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def frame():
     return frame_of(embedded_bars(START, END), "AAPL")

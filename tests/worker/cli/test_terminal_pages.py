@@ -19,6 +19,7 @@ PAGES = [README, *sorted((DOCS / "tutorial").glob("*.md"))]
 # Of the commands with a bar that no such page has, with their exit codes, in this order in one folder.
 OTHERS = {
     "thinktwice backtest --symbols AAPL --from 2004-01-01 --to 2005-12-31 --out out": 0,
+    "thinktwice page latest --html run.html": 0,
     "thinktwice reflect --json": 0,
     "thinktwice replan latest": 0,
     "thinktwice playbooks rollback mean_reversion": 2,
