@@ -16,6 +16,7 @@ from tools.draw_page import DRAWN, HEIGHT, WIDTH
 
 pytestmark = needs_browser
 SOURCE = """(name) => Bokeh.documents.map((one) => one.get_model_by_name(name)).find((one) => one).data"""
+SELECTED = f"{SOURCE.removesuffix('.data')}.selected.indices"
 # Where the last mark of a source lies in the window, in pixels.
 PLACE = """([name, nth]) => {
   const made = Bokeh.documents.find((one) => one.get_model_by_name('candle_plot'));
@@ -107,6 +108,23 @@ def test_run_page_shows_the_candles_of_the_chosen_symbol(opened):
         page.wait_for_timeout(100)
         highs[option.inner_text()] = max(page.evaluate(SOURCE, "candles")["high"])
     assert len(set(highs.values())) == len(highs) == 2
+
+
+def test_run_page_fades_no_other_fill_and_forgets_the_selected_one_with_its_symbol(opened):
+    page = opened()
+    page.locator("#candles").scroll_into_view_if_needed()
+    every = page.evaluate(INKED)
+    page.mouse.click(*page.evaluate(PLACE, ["fills", -2]))
+    assert page.evaluate(SELECTED, "fills") != []
+    expect(page.locator("#why li").first).to_be_visible()
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(200)
+    assert page.evaluate(INKED) > 0.95 * every
+    other = page.locator("#symbol option:not(:checked)").get_attribute("value")
+    page.locator("#symbol").select_option(other)
+    expect(page.locator("#why")).to_have_text("Click a fill, a dot or a trade.")
+    page.wait_for_timeout(100)
+    assert page.evaluate(SELECTED, "fills") == []
 
 
 def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opened):
