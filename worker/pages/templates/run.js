@@ -248,6 +248,7 @@
     onRange(candles.get_model_by_name("candle_x"), drawCandles);
     select.addEventListener("change", () => {
       asked = null;
+      mark();
       panel.replaceChildren(...unasked);
       choose(Number(select.value));
     });
@@ -276,8 +277,14 @@
     line.append(box);
     return line;
   }
+  function mark() {
+    for (const line of document.querySelectorAll("#trades tbody tr")) {
+      line.ariaCurrent = asked !== null && line.dataset.chain === String(asked) ? "true" : null;
+    }
+  }
   async function explain(chain, from) {
     asked = chain;
+    mark();
     for (const source of tappable) if (source !== from) source.selected.indices = [];
     if (chain === null || chain === undefined) {
       panel.replaceChildren(element("p", "The page keeps no chain of this one: the journal has it.", "soft"));
@@ -356,6 +363,7 @@
       const lines = order.slice(from, from + PAGE).map((k) => {
         const line = element("tr");
         line.tabIndex = 0;
+        line.dataset.chain = rows[k][chain];
         fields.forEach((name, at) => {
           line.append(element("td", text(rows[k], at), typeof rows[k][at] === "number" ? "number" : ""));
         });
@@ -363,6 +371,7 @@
           const start = rows[k][column.entry_label], end = rows[k][column.exit_label];
           const room = Math.max(30 * data.bar_ms, end - start);
           explain(rows[k][chain]);
+          document.getElementById("chart").scrollIntoView();
           choose(data.symbols.findIndex((one) => one.name === rows[k][column.symbol]), start - room, end + room);
         };
         line.addEventListener("click", open);
@@ -370,6 +379,7 @@
         return line;
       });
       table.tBodies[0].replaceChildren(...lines);
+      mark();
       const last = Math.min(order.length, from + PAGE);
       document.getElementById("found").textContent =
         order.length ? `${from + 1} to ${last} of ${order.length}` : "none";
