@@ -175,6 +175,7 @@ def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opene
     page.locator("#filter").fill("no such trade")
     expect(page.locator("#found")).to_have_text("none")
     page.locator("#filter").fill("")
+    rows.nth(1).evaluate("(row) => row.scrollIntoView()")
     rows.nth(1).click()
     expect(page.locator("#why li").first).to_be_in_viewport()
     expect(page.locator("#candles")).to_be_in_viewport()
