@@ -11,11 +11,14 @@ from playwright.sync_api import expect
 
 from tests.pages.browser import SCHEMES, WIDTHS, Window, needs_browser, window
 from tests.worker.pages.test_run_page import page as page_text
+from tests.worker.pages.test_run_page import picture
 from tools.docs_pages import DOCS, ROOT
 from tools.draw_page import DRAWN, HEIGHT, WIDTH
+from worker.pages.run_figures import STOP, TARGET
 
 pytestmark = needs_browser
 SOURCE = """(name) => Bokeh.documents.map((one) => one.get_model_by_name(name)).find((one) => one).data"""
+SELECTED = f"{SOURCE.removesuffix('.data')}.selected.indices"
 # Where the last mark of a source lies in the window, in pixels.
 PLACE = """([name, nth]) => {
   const made = Bokeh.documents.find((one) => one.get_model_by_name('candle_plot'));
@@ -25,6 +28,10 @@ PLACE = """([name, nth]) => {
   const {x_scale, y_scale} = view.frame;
   return [edge.x + x_scale.compute(data.x[k]), edge.y + y_scale.compute(data.y[k])];
 }"""
+FIELD = f"{SOURCE.removesuffix('.data')}.glyph.y.field"
+INK = "getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()"
+AXIS_INK = """Bokeh.documents.map((one) => one.get_model_by_name('candle_plot')).find((one) => one)
+  .below[0].axis_label_text_color"""
 INKED = """() => {
   const plot = Bokeh.documents.map((one) => one.get_model_by_name('candle_plot')).find((one) => one);
   const canvas = Bokeh.index.find_one(plot).canvas.primary.canvas;
@@ -35,6 +42,10 @@ INKED = """() => {
   }
   return green;
 }"""
+
+
+def most_traded():
+    return picture().marks[picture().bars.symbols[picture().most_traded]]
 
 
 @pytest.fixture(scope="module")
@@ -83,20 +94,34 @@ def test_run_page_button_turns_the_page_dark(opened):
     for shade in ("rgb(22, 25, 29)", "rgb(255, 255, 255)"):
         page.locator("#theme").click()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == shade
+        assert page.evaluate(AXIS_INK) == page.evaluate(INK)
 
 
 def test_run_page_pointer_tells_the_verdict_and_a_click_what_led_to_it(opened):
     page = opened()
     page.locator("#candles").scroll_into_view_if_needed()
-    verdict = page.evaluate(SOURCE, "reflections")["decision"][-1]
-    x, y = page.evaluate(PLACE, ["reflections", -1])
+    marks = [mark for mark in most_traded().reflections if mark.matters]
+    nth = max(k for k, mark in enumerate(marks) if mark.decision not in (None, mark.status))
+    x, y = page.evaluate(PLACE, ["reflections", nth])
     page.mouse.move(x - 40, y)
     page.mouse.move(x, y)
     told = page.locator(".bk-Tooltip", has_text="judge").first
-    expect(told).to_contain_text(verdict)
+    expect(told).to_contain_text(f"judge: {marks[nth].decision}")
     page.mouse.click(x, y)
     expect(page.locator("#why li").first).to_be_visible()
     assert page.locator("#why summary").count() > 1
+
+
+def test_run_page_draws_buy_and_hold_every_fill_and_the_lines_of_stops_and_targets(opened):
+    page, marks = opened(), most_traded()
+    assert page.evaluate(SOURCE, "curve")["hold"] == pytest.approx(list(picture().hold[1:]), rel=1e-6)
+    assert page.evaluate(FIELD, "hold_line") == "hold"
+    fills, levels = page.evaluate(SOURCE, "fills"), page.evaluate(SOURCE, "levels")
+    assert fills["y"] == [mark.price for mark in marks.fills]
+    colors = {"stop": STOP, "target": TARGET}
+    assert set(zip(levels["y"], levels["color"], strict=True)) == {
+        (line.price, colors[line.kind]) for line in marks.levels
+    }
 
 
 def test_run_page_shows_the_candles_of_the_chosen_symbol(opened):
@@ -107,6 +132,23 @@ def test_run_page_shows_the_candles_of_the_chosen_symbol(opened):
         page.wait_for_timeout(100)
         highs[option.inner_text()] = max(page.evaluate(SOURCE, "candles")["high"])
     assert len(set(highs.values())) == len(highs) == 2
+
+
+def test_run_page_fades_no_other_fill_and_forgets_the_selected_one_with_its_symbol(opened):
+    page = opened()
+    page.locator("#candles").scroll_into_view_if_needed()
+    every = page.evaluate(INKED)
+    page.mouse.click(*page.evaluate(PLACE, ["fills", -2]))
+    assert page.evaluate(SELECTED, "fills") != []
+    expect(page.locator("#why li").first).to_be_visible()
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(200)
+    assert page.evaluate(INKED) > 0.95 * every
+    other = page.locator("#symbol option:not(:checked)").get_attribute("value")
+    page.locator("#symbol").select_option(other)
+    expect(page.locator("#why")).to_have_text("Click a fill, a dot or a trade.")
+    page.wait_for_timeout(100)
+    assert page.evaluate(SELECTED, "fills") == []
 
 
 def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opened):
@@ -123,8 +165,8 @@ def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opene
     rising = [float(one.removesuffix(" R")) for one in column("R")]
     assert rising == sorted(rising)
     page.get_by_role("button", name="R", exact=True).click()
-    falling = [float(one.removesuffix(" R")) for one in column("R")]
-    assert falling == sorted(falling, reverse=True)
+    falling = column("R")
+    assert [float(one.removesuffix(" R")) for one in falling] == sorted(rising, reverse=True)
     every = rows.count()
     page.locator("#filter").fill("ibm short")
     assert 0 < rows.count() < every
@@ -133,16 +175,22 @@ def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opene
     page.locator("#filter").fill("no such trade")
     expect(page.locator("#found")).to_have_text("none")
     page.locator("#filter").fill("")
-    rows.first.click()
-    expect(page.locator("#why li").first).to_be_visible()
+    rows.nth(1).evaluate("(row) => row.scrollIntoView()")
+    rows.nth(1).click()
+    expect(page.locator("#why li").first).to_be_in_viewport()
+    expect(page.locator("#candles")).to_be_in_viewport()
+    page.get_by_role("button", name="R", exact=True).click()
+    current = page.locator("#trades tr[aria-current=true]")
+    assert current.count() == 1
+    assert current.inner_text().split("\t")[of["R"]] == falling[1]
 
 
 def test_picture_of_a_page_is_a_png_of_modest_size_like_the_one_of_the_readme(file, tmp_path):
     # A process of its own: the tab of this file's tests is open in this one.
     made = tmp_path / "images" / "run-page.png"
     subprocess.run([sys.executable, "-m", "tools.draw_page", file, made], cwd=ROOT, check=True)
-    for picture in (made, DOCS / "images" / "run-page.png"):
-        data = picture.read_bytes()
+    for drawn in (made, DOCS / "images" / "run-page.png"):
+        data = drawn.read_bytes()
         assert data.startswith(b"\x89PNG")
         assert struct.unpack(">II", data[16:24]) == (WIDTH, HEIGHT)
         assert 30_000 < len(data) < 250_000

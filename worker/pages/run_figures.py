@@ -87,7 +87,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
         _hover([bodies], time="@time", open="@open", high="@high", low="@low", close="@close"),
         _hover([marks], time="@time", fill="@told", R="@r"),
         _hover([dots], time="@time", reflection="@status", judge="@decision", findings="@told"),
-        TapTool(renderers=[marks, dots]),
+        _tap(marks, dots),
     )
     return made
 
@@ -100,9 +100,7 @@ def excursion_figure(data: Columns | None = None) -> figure:
     _dress(made, "MFE in R")
     made.xaxis.axis_label = "MAE in R"
     dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)
-    made.add_tools(
-        _hover([dots], trade="@told", R="@r", MAE="@x{0.00} R", MFE="@y{0.00} R"), TapTool(renderers=[dots])
-    )
+    made.add_tools(_hover([dots], trade="@told", R="@r", MAE="@x{0.00} R", MFE="@y{0.00} R"), _tap(dots))
     return made
 
 
@@ -275,6 +273,13 @@ def _dress(made: figure, label: str) -> None:
     made.background_fill_alpha = made.border_fill_alpha = 0.0
     made.outline_line_alpha = 0.0
     made.grid.grid_line_alpha = 0.35
+
+
+def _tap(*renderers: Any) -> TapTool:
+    """What is not selected looks as before."""
+    for renderer in renderers:
+        renderer.nonselection_glyph = None
+    return TapTool(renderers=list(renderers), mode="replace")
 
 
 def _hover(renderers: Sequence[Any], **told: str) -> HoverTool:

@@ -217,6 +217,8 @@
       dots.told.push(told); dots.color.push(STATUS[status] || OTHER); dots.size.push(matters ? 7 : 4);
       dots.chain.push(chain);
     }
+    // A selected place means nothing in other data.
+    for (const name of ["fills", "reflections"]) candles.get_model_by_name(name).selected.indices = [];
     candles.get_model_by_name("candles").data = columns;
     candles.get_model_by_name("levels").data = levels;
     candles.get_model_by_name("fills").data = fills;
@@ -244,13 +246,19 @@
     tapped(candles, "fills");
     tapped(candles, "reflections");
     onRange(candles.get_model_by_name("candle_x"), drawCandles);
-    select.addEventListener("change", () => choose(Number(select.value)));
+    select.addEventListener("change", () => {
+      asked = null;
+      mark();
+      panel.replaceChildren(...unasked);
+      choose(Number(select.value));
+    });
     notes.addEventListener("change", drawCandles);
     await choose(data.first);
   }
 
   // Why-chains.
-  let nodes = null;
+  const panel = document.getElementById("why"), unasked = [...panel.children], tappable = [];
+  let nodes = null, asked = null;
   function branch(number, depth) {
     const [title, id, place, found, facts, children] = nodes[number];
     const line = element("li"), box = element("details"), head = element("summary");
@@ -269,22 +277,31 @@
     line.append(box);
     return line;
   }
-  async function explain(chain) {
-    const panel = document.getElementById("why");
+  function mark() {
+    for (const line of document.querySelectorAll("#trades tbody tr")) {
+      line.ariaCurrent = asked !== null && line.dataset.chain === String(asked) ? "true" : null;
+    }
+  }
+  async function explain(chain, from) {
+    asked = chain;
+    mark();
+    for (const source of tappable) if (source !== from) source.selected.indices = [];
     if (chain === null || chain === undefined) {
       panel.replaceChildren(element("p", "The page keeps no chain of this one: the journal has it.", "soft"));
       return;
     }
     nodes = nodes || await records(data.chains);
+    if (asked !== chain) return;
     const list = element("ul");
     list.append(branch(chain, 0));
     panel.replaceChildren(list);
   }
   function tapped(made, name) {
     const source = made.get_model_by_name(name);
+    tappable.push(source);
     source.selected.properties.indices.change.connect(() => {
       const [place] = source.selected.indices;
-      if (place !== undefined) explain(source.data.chain[place]);
+      if (place !== undefined) explain(source.data.chain[place], source);
     });
   }
 
@@ -346,6 +363,7 @@
       const lines = order.slice(from, from + PAGE).map((k) => {
         const line = element("tr");
         line.tabIndex = 0;
+        line.dataset.chain = rows[k][chain];
         fields.forEach((name, at) => {
           line.append(element("td", text(rows[k], at), typeof rows[k][at] === "number" ? "number" : ""));
         });
@@ -353,6 +371,7 @@
           const start = rows[k][column.entry_label], end = rows[k][column.exit_label];
           const room = Math.max(30 * data.bar_ms, end - start);
           explain(rows[k][chain]);
+          document.getElementById("chart").scrollIntoView();
           choose(data.symbols.findIndex((one) => one.name === rows[k][column.symbol]), start - room, end + room);
         };
         line.addEventListener("click", open);
@@ -360,6 +379,7 @@
         return line;
       });
       table.tBodies[0].replaceChildren(...lines);
+      mark();
       const last = Math.min(order.length, from + PAGE);
       document.getElementById("found").textContent =
         order.length ? `${from + 1} to ${last} of ${order.length}` : "none";
