@@ -2,6 +2,8 @@
 
 import asyncio
 import copy
+import errno
+import os
 import pickle
 import re
 from types import SimpleNamespace
@@ -315,3 +317,25 @@ def test_rule_alone_is_traded_on_the_same_bars(frame):
 def test_fill_that_is_not_there_is_named_with_the_nearest(result):
     with pytest.raises(tt.ConfigError, match=r"no fill 'nope': take one of `trades\['fill_id'\]`"):
         result.why("nope")
+
+
+def test_page_that_cannot_be_written_leaves_the_old_one_and_home_is_known(result, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert result.to_html("~/run.html") == tmp_path / "run.html"
+    before = (tmp_path / "run.html").read_text("utf-8")
+
+    def full(descriptor, *arguments, **more):
+        os.close(descriptor)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(tt.ConfigError, match=r"run\.html' cannot be written: No space left on device"):
+        result.to_html("~/run.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.html"]
+    assert (tmp_path / "run.html").read_text("utf-8") == before
+
+
+def test_reasons_are_told_in_dates_and_words(result):
+    told = str(result.why(result.trades["fill_id"].iloc[-1]))
+    assert re.search(r"bar_label 2003-\d\d-\d\d", told)
+    assert not re.search(r"\d{19}|\d\.\d{8}|[{}\[\]]", told)

@@ -16,9 +16,11 @@ from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace, trace_move
+from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
+from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.review.pictured import picture_of
 from worker.runs.run_result import RunResult
@@ -105,14 +107,17 @@ class BacktestResult:
     def to_html(self, path: str | Path) -> Path:
         """Write the page of the run, one file that a browser opens without a network; see `thinktwice page`.
 
+        A file that is there stays as it was where the new one cannot be written. `~` is the home folder.
+
         Raises:
             ConfigError: the file cannot be written.
         """
         from worker.pages.run_page import run_html
+        from worker.pages.whole_file import replace_file
 
-        file = Path(path)
+        file = Path(path).expanduser()
         try:
-            file.write_text(run_html(self.picture), "utf-8")
+            replace_file(file, run_html(self.picture))
         except OSError as error:
             raise ConfigError(f"{str(file)!r} cannot be written: {error.strerror}") from error
         return file
@@ -342,10 +347,9 @@ class Why:
 
 
 def _lines(node: LineageNode, depth: int) -> Iterable[str]:
-    facts = ", ".join(
-        f"{name} {value}" for name, value in node.facts.items() if value not in (None, [], {}, "")
-    )
-    yield f"{'  ' * depth}{node.title}{f': {facts}' if facts else ''}"
+    told = ((name, value) for name, value in node.facts.items() if value not in (None, [], {}, ""))
+    facts = ", ".join(f"{name} {visible(fact_text(name, value))}" for name, value in told)
+    yield f"{'  ' * depth}{visible(node.title)}{f': {facts}' if facts else ''}"
     for child in node.children:
         yield from _lines(child, depth + 1)
 
