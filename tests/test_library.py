@@ -279,6 +279,11 @@ def test_own_judge_has_the_last_word(frame):
     assert tt.backtest(frame, symbols="AAPL", judge=Never).summary["trades"] == 0
 
 
+class NoPlace:
+    async def answer(self, snapshot, revision):
+        return None
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -293,6 +298,15 @@ def test_own_judge_has_the_last_word(frame):
         (lambda bars: tt.backtest([1]), "bars are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
         (lambda bars: tt.backtest(bars["close"]), "bars are a Series: give a pandas DataFrame"),
         (lambda bars: tt.backtest(bars, playbooks=[]), "playbooks: give at least one"),
+        (
+            lambda bars: tt.backtest(bars, playbooks=["donchian"]),  # type: ignore[list-item]
+            "playbooks: 'donchian' is no playbook: give",
+        ),
+        (lambda bars: tt.backtest(bars, playbooks=5), "playbooks: 5 is no playbook: give"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest(bars, strategist=NoPlace), "called with one argument, ours: give its __in"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest(bars, judge=lambda: None), "one argument, ours: let it take exactly that"),  # type: ignore[arg-type, misc]
+        (lambda bars: tt.gate([1, 2]), "trades are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
+        (lambda bars: tt.gate(bars.iloc[:0]), "DataFrame has no rows: it needs at least one trade"),
         (lambda bars: tt.backtest("nowhere.csv"), "no such file: 'nowhere.csv'"),
         (lambda bars: tt.Playbook("x"), "playbook 'x' has rules of neither direction"),
         (lambda bars: tt.Playbook("x", long=DONCHIAN | {"setup": "clos > 1"}), "'clos'.*'close'"),
@@ -317,6 +331,8 @@ def test_rule_alone_is_traded_on_the_same_bars(frame):
 def test_fill_that_is_not_there_is_named_with_the_nearest(result):
     with pytest.raises(tt.ConfigError, match=r"no fill 'nope': take one of `trades\['fill_id'\]`"):
         result.why("nope")
+    with pytest.raises(tt.ConfigError, match="no fill 3: take one of"):
+        result.why(3)
 
 
 def test_page_that_cannot_be_written_leaves_the_old_one_and_home_is_known(result, tmp_path, monkeypatch):

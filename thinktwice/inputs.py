@@ -111,13 +111,19 @@ def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
     """The playbooks of a folder, of objects, or None for those of the settings.
 
     Raises:
-        ConfigError: a folder that holds none, or two with one id.
+        ConfigError: a folder that holds none, something else than playbooks, or two with one id.
     """
     if given is None:
         return None
     if isinstance(given, str | Path):
         return load_playbooks(Path(given))
-    books = (given,) if isinstance(given, PlaybookDefinition) else tuple(given)
+    one = isinstance(given, PlaybookDefinition) or not isinstance(given, Iterable)
+    books: tuple[Any, ...] = (given,) if one else tuple(given)
+    other = next((book for book in books if not isinstance(book, PlaybookDefinition)), None)
+    if other is not None:
+        raise ConfigError(
+            f"playbooks: {other!r} is no playbook: give objects of tt.Playbook, or the path of a folder"
+        )
     names = [book.id for book in books]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None or not books:

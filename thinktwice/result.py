@@ -218,11 +218,12 @@ class BacktestResult:
         Raises:
             ConfigError: there is none, or several start so.
         """
-        found = [*self.index.fills(fill), *self.index.stop_moves(fill)]
+        named = isinstance(fill, str)
+        found = [*self.index.fills(fill), *self.index.stop_moves(fill)] if named else []
         if len(found) != 1:
             known = [event.payload["fill_id"] for kind in FILL_KINDS for event in self.index.of_kind(kind)]
             what = f"no fill {fill!r}" if not found else f"{len(found)} fills start with {fill!r}"
-            raise ConfigError(f"{what}: take one of `trades['fill_id']`.{nearest(fill, known)}")
+            raise ConfigError(f"{what}: take one of `trades['fill_id']`.{nearest(str(fill), known)}")
         event = found[0]
         return Why(
             trace(self.index, event) if event.row.kind in FILL_KINDS else trace_move(self.index, event)
