@@ -355,3 +355,13 @@ def test_reasons_are_told_in_dates_and_words(result):
     told = str(result.why(result.trades["fill_id"].iloc[-1]))
     assert re.search(r"bar_label 2003-\d\d-\d\d", told)
     assert not re.search(r"\d{19}|\d\.\d{8}|[{}\[\]]", told)
+
+
+def test_playbook_goes_to_another_process_whole_and_shows_itself_in_a_line():
+    made = tt.Playbook("donchian", long=DONCHIAN)
+    for carried in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert carried == made
+        assert carried.content_hash == made.content_hash
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            carried.rules["long"] = None  # type: ignore[index]
+    assert repr(made) == "PlaybookDefinition('donchian', version 1, long)"
