@@ -307,6 +307,12 @@ class NoPlace:
         (lambda bars: tt.backtest(bars, judge=lambda: None), "one argument, ours: let it take exactly that"),  # type: ignore[arg-type, misc]
         (lambda bars: tt.gate([1, 2]), "trades are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
         (lambda bars: tt.gate(bars.iloc[:0]), "DataFrame has no rows: it needs at least one trade"),
+        (lambda bars: tt.backtest(bars, cash=5), "argument cash: write account__cash"),
+        (
+            lambda bars: tt.backtest(start="2005-01-01", end="2004-01-01"),
+            '^start="2005-01-01" lies after end="2',
+        ),
+        (lambda bars: tt.backtest(start="foo"), "^start 'foo' is no time"),
         (lambda bars: tt.backtest("nowhere.csv"), "no such file: 'nowhere.csv'"),
         (lambda bars: tt.Playbook("x"), "playbook 'x' has rules of neither direction"),
         (lambda bars: tt.Playbook("x", long=DONCHIAN | {"setup": "clos > 1"}), "'clos'.*'close'"),

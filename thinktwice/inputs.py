@@ -15,7 +15,7 @@ from services.playbooks.loader import check_definition, explain, load_playbooks
 from worker.feeds.files.files import Selection, bars_of_tables
 from worker.feeds.files.tables import BarTable
 from worker.feeds.selected_bars import load_bars
-from worker.settings import ResolvedSettings, load_settings
+from worker.settings import FIELDS, ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,9 @@ Playbooks = str | Path | PlaybookDefinition | Iterable[PlaybookDefinition] | Non
 UNNAMED = "BARS"  # of bars that name no symbol
 Error = TypeVar("Error", bound=ThinktwiceError)
 Rules = DirectionRules | Mapping[str, str]
-OPTION = re.compile(r"--([a-z]+)(?: ([\w/]+))?")
+# A value that follows an option has a digit or a capital in it; other words are the sentence.
+OPTION = re.compile(r"--([a-z]+)(?: (?=[\w/]*[A-Z0-9])([\w/:.+-]*\w))?")
+ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
 NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
 
@@ -41,6 +43,10 @@ def settings(base: Settings | str | Path | None = None, **changes: Any) -> Setti
     Raises:
         ConfigError: a name that is no setting, with the nearest one, or a value that does not fit.
     """
+    for name in changes:
+        full = [key for key in FIELDS if key.endswith(f".{name}")]
+        if full:
+            raise ConfigError(f"argument {name}: write {full[0].replace('.', '__')}")
     file = Path(base) if isinstance(base, str | Path) else None
     given = ResolvedSettings(base, {}).rows() if isinstance(base, Settings) else ()
     flags = {key: (key, value) for key, value, _ in given}
@@ -159,4 +165,5 @@ def in_arguments(error: Error) -> Error:
 
 def _argument(option: re.Match[str]) -> str:
     """An option of the command line as the argument of a function."""
-    return f'{option[1]}="{option[2]}"' if option[2] else option[1]
+    name = ARGUMENTS.get(option[1], option[1])
+    return f'{name}="{option[2]}"' if option[2] else name
