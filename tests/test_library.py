@@ -371,3 +371,22 @@ def test_playbook_goes_to_another_process_whole_and_shows_itself_in_a_line():
         with pytest.raises(TypeError, match="does not support item assignment"):
             carried.rules["long"] = None  # type: ignore[index]
     assert repr(made) == "PlaybookDefinition('donchian', version 1, long)"
+
+
+def test_silent_run_in_memory_names_what_a_script_has(frame):
+    assert "an earlier start)" in repr(tt.backtest(frame.iloc[:30], symbols="AAPL"))
+    told = repr(tt.backtest(frame, symbols="AAPL", judge=lambda ours: Refusing(ours)))
+    assert "`result.index.of_kind('boundary_verdict')` has its reasons" in told
+
+
+class Refusing:
+    def __init__(self, ours):
+        self.ours = ours
+
+    def __getattr__(self, name):
+        return getattr(self.ours, name)
+
+    async def validate_boundary(self, snapshot, proposal, reflection, playbook):
+        verdict = await self.ours.validate_boundary(snapshot, proposal, reflection, playbook)
+        refused = {"decision": JudgeDecision.REJECT, "finding_class": FindingClass.NONE, "reason": "never"}
+        return BoundaryVerdict(**verdict.payload() | refused)

@@ -28,6 +28,7 @@ Error = TypeVar("Error", bound=ThinktwiceError)
 Rules = DirectionRules | Mapping[str, str]
 # A value that follows an option has a digit or a capital in it; other words are the sentence.
 OPTION = re.compile(r"--([a-z]+)(?: (?=[\w/]*[A-Z0-9])([\w/:.+-]*\w))?")
+JOURNAL = re.compile(r"`thinktwice journal (?:in_memory|RUN) --kind (\w+)`")
 ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
 NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
@@ -159,8 +160,13 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
 
 def in_arguments(error: Error) -> Error:
     """An error of a command with its options named as the arguments of a function."""
-    told = OPTION.sub(_argument, str(error)).replace("sort the file by time", "sort it, df.sort_index()")
+    told = argument_words(str(error)).replace("sort the file by time", "sort it, df.sort_index()")
     return type(error)(told, **error.context)
+
+
+def argument_words(text: str) -> str:
+    """A sentence of a command with its options, and its look into a run in memory, as Python has them."""
+    return OPTION.sub(_argument, JOURNAL.sub(r"`result.index.of_kind('\1')`", text))
 
 
 def _argument(option: re.Match[str]) -> str:

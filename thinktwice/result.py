@@ -18,6 +18,7 @@ from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
+from thinktwice.inputs import argument_words
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
 from worker.pages.figures import fact_text
@@ -300,7 +301,9 @@ class BacktestResult:
     def _silence(self) -> list[str]:
         """Why nothing was traded, or little, the most frequent reason first."""
         reasons = self.document["why_no_trade"]
-        told = [f"no trade: {one['reason']} {one['count']:,}: {one['remedy']}" for one in reasons]
+        told = [
+            f"no trade: {one['reason']} {one['count']:,}: {argument_words(one['remedy'])}" for one in reasons
+        ]
         return told or [line for line in [sent_back_headline(self.document)] if line is not None]
 
     def __repr__(self) -> str:
