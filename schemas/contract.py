@@ -1,5 +1,6 @@
 """The shape every contract shares: frozen, closed, split into what is hashed and what is recorded."""
 
+import copyreg
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,6 +18,13 @@ V = TypeVar("V")
 
 def _read_only(mapping: Mapping[K, V]) -> Mapping[K, V]:
     return MappingProxyType(dict(mapping))
+
+
+def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return _read_only, (dict(mapping),)
+
+
+copyreg.pickle(MappingProxyType, _reduced)  # a contract goes to another process whole
 
 
 # A mapping of a frozen contract that cannot be changed in place either.

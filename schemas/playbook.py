@@ -118,6 +118,9 @@ class PlaybookDefinition(OrderTerms):
     expectation: Expectation
     known_at: int | None = Field(default=None, description="ns; None for a version that came in a file")
 
+    def __repr__(self) -> str:
+        return f"PlaybookDefinition({self.id!r}, version {self.version}, {' and '.join(self.rules)})"
+
     @model_validator(mode="after")
     def _same_directions(self) -> "PlaybookDefinition":
         if not self.rules:

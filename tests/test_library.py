@@ -2,6 +2,8 @@
 
 import asyncio
 import copy
+import errno
+import os
 import pickle
 import re
 from types import SimpleNamespace
@@ -277,6 +279,11 @@ def test_own_judge_has_the_last_word(frame):
     assert tt.backtest(frame, symbols="AAPL", judge=Never).summary["trades"] == 0
 
 
+class NoPlace:
+    async def answer(self, snapshot, revision):
+        return None
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -291,6 +298,21 @@ def test_own_judge_has_the_last_word(frame):
         (lambda bars: tt.backtest([1]), "bars are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
         (lambda bars: tt.backtest(bars["close"]), "bars are a Series: give a pandas DataFrame"),
         (lambda bars: tt.backtest(bars, playbooks=[]), "playbooks: give at least one"),
+        (
+            lambda bars: tt.backtest(bars, playbooks=["donchian"]),  # type: ignore[list-item]
+            "playbooks: 'donchian' is no playbook: give",
+        ),
+        (lambda bars: tt.backtest(bars, playbooks=5), "playbooks: 5 is no playbook: give"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest(bars, strategist=NoPlace), "called with one argument, ours: give its __in"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest(bars, judge=lambda: None), "one argument, ours: let it take exactly that"),  # type: ignore[arg-type, misc]
+        (lambda bars: tt.gate([1, 2]), "trades are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
+        (lambda bars: tt.gate(bars.iloc[:0]), "DataFrame has no rows: it needs at least one trade"),
+        (lambda bars: tt.backtest(bars, cash=5), "argument cash: write account__cash"),
+        (
+            lambda bars: tt.backtest(start="2005-01-01", end="2004-01-01"),
+            '^start="2005-01-01" lies after end="2',
+        ),
+        (lambda bars: tt.backtest(start="foo"), "^start 'foo' is no time"),
         (lambda bars: tt.backtest("nowhere.csv"), "no such file: 'nowhere.csv'"),
         (lambda bars: tt.Playbook("x"), "playbook 'x' has rules of neither direction"),
         (lambda bars: tt.Playbook("x", long=DONCHIAN | {"setup": "clos > 1"}), "'clos'.*'close'"),
@@ -315,3 +337,56 @@ def test_rule_alone_is_traded_on_the_same_bars(frame):
 def test_fill_that_is_not_there_is_named_with_the_nearest(result):
     with pytest.raises(tt.ConfigError, match=r"no fill 'nope': take one of `trades\['fill_id'\]`"):
         result.why("nope")
+    with pytest.raises(tt.ConfigError, match="no fill 3: take one of"):
+        result.why(3)
+
+
+def test_page_that_cannot_be_written_leaves_the_old_one_and_home_is_known(result, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert result.to_html("~/run.html") == tmp_path / "run.html"
+    before = (tmp_path / "run.html").read_text("utf-8")
+
+    def full(descriptor, *arguments, **more):
+        os.close(descriptor)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(tt.ConfigError, match=r"run\.html' cannot be written: No space left on device"):
+        result.to_html("~/run.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.html"]
+    assert (tmp_path / "run.html").read_text("utf-8") == before
+
+
+def test_reasons_are_told_in_dates_and_words(result):
+    told = str(result.why(result.trades["fill_id"].iloc[-1]))
+    assert re.search(r"bar_label 2003-\d\d-\d\d", told)
+    assert not re.search(r"\d{19}|\d\.\d{8}|[{}\[\]]", told)
+
+
+def test_playbook_goes_to_another_process_whole_and_shows_itself_in_a_line():
+    made = tt.Playbook("donchian", long=DONCHIAN)
+    for carried in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert carried == made
+        assert carried.content_hash == made.content_hash
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            carried.rules["long"] = None  # type: ignore[index]
+    assert repr(made) == "PlaybookDefinition('donchian', version 1, long)"
+
+
+def test_silent_run_in_memory_names_what_a_script_has(frame):
+    assert "an earlier start)" in repr(tt.backtest(frame.iloc[:30], symbols="AAPL"))
+    told = repr(tt.backtest(frame, symbols="AAPL", judge=lambda ours: Refusing(ours)))
+    assert "`result.index.of_kind('boundary_verdict')` has its reasons" in told
+
+
+class Refusing:
+    def __init__(self, ours):
+        self.ours = ours
+
+    def __getattr__(self, name):
+        return getattr(self.ours, name)
+
+    async def validate_boundary(self, snapshot, proposal, reflection, playbook):
+        verdict = await self.ours.validate_boundary(snapshot, proposal, reflection, playbook)
+        refused = {"decision": JudgeDecision.REJECT, "finding_class": FindingClass.NONE, "reason": "never"}
+        return BoundaryVerdict(**verdict.payload() | refused)

@@ -50,6 +50,15 @@ def test_own_critic_sees_the_request_and_never_lowers_what_the_rules_say():
     assert set(result.findings.query("code == 'x'")["check"]) == {"own"}
 
 
+async def later(request):
+    return never(request)
+
+
+class Later:
+    async def __call__(self, request):
+        return never(request)
+
+
 @pytest.mark.parametrize(
     ("critic", "said"),
     [
@@ -69,6 +78,10 @@ def test_critics_that_nobody_would_ask_are_refused():
         tt.backtest(**WEEKS, critics=never, reflection="off")
     with pytest.raises(tt.ConfigError, match="critic 3 cannot be called"):
         tt.backtest(**WEEKS, critics=[3])  # type: ignore[list-item]  # what a script may hand over
+    with pytest.raises(tt.ConfigError, match="critic <function .* is async, and a critic answers at once"):
+        tt.backtest(**WEEKS, critics=later)  # type: ignore[arg-type]
+    with pytest.raises(tt.ConfigError, match="is async, and a critic answers at once: write it with def"):
+        tt.backtest(**WEEKS, critics=[Later])  # type: ignore[list-item]
     with pytest.raises(tt.ConfigError, match=r"severity 'blok' is none of .* Did you mean 'block"):
         tt.finding("code", "words", "blok")
     with pytest.raises(tt.ConfigError, match="code 'No Way': write lower-case"):

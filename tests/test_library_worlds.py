@@ -169,6 +169,18 @@ def test_ctrl_c_in_a_notebook_ends_the_run_and_its_thread():
     assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
 
 
+def test_ctrl_c_in_a_program_with_a_loop_of_its_own_ends_the_run_and_its_thread():
+    progress, seen = interrupted_at(20)
+
+    async def main():
+        return tt.backtest(progress=progress)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert 20 <= seen[-1] < 2_000
+    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+
+
 def test_strategist_that_hangs_is_ended_by_ctrl_c(frame):
     class Hangs:
         async def answer(self, snapshot, revision):

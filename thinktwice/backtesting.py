@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Answer = TypeVar("Answer")
+LOOK_S = 0.1  # between two looks at whether the task that waits was cancelled
 
 
 def backtest(
@@ -170,7 +171,7 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     thread = threading.Thread(target=contextvars.copy_context().run, args=(beside.run,), name="thinktwice")
     thread.start()
     try:
-        thread.join()
+        _await_end(thread)
     except BaseException:
         beside.cancel()
         thread.join()
@@ -178,6 +179,20 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     if beside.failed is not None:
         raise beside.failed
     return cast("Answer", beside.ended)
+
+
+def _await_end(thread: threading.Thread) -> None:
+    """Wait until a thread ends, and hear what would only be told to a task that yields.
+
+    Raises:
+        CancelledError: the task that waits was cancelled, as `asyncio.run` does on Ctrl-C.
+    """
+    waiting = asyncio.current_task()
+    before = 0 if waiting is None else waiting.cancelling()
+    while thread.is_alive():
+        thread.join(LOOK_S)
+        if waiting is not None and waiting.cancelling() > before and thread.is_alive():
+            raise asyncio.CancelledError
 
 
 class _BesideALoop:

@@ -15,7 +15,7 @@ from services.playbooks.loader import check_definition, explain, load_playbooks
 from worker.feeds.files.files import Selection, bars_of_tables
 from worker.feeds.files.tables import BarTable
 from worker.feeds.selected_bars import load_bars
-from worker.settings import ResolvedSettings, load_settings
+from worker.settings import FIELDS, ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,10 @@ Playbooks = str | Path | PlaybookDefinition | Iterable[PlaybookDefinition] | Non
 UNNAMED = "BARS"  # of bars that name no symbol
 Error = TypeVar("Error", bound=ThinktwiceError)
 Rules = DirectionRules | Mapping[str, str]
-OPTION = re.compile(r"--([a-z]+)(?: ([\w/]+))?")
+# A value that follows an option has a digit or a capital in it; other words are the sentence.
+OPTION = re.compile(r"--([a-z]+)(?: (?=[\w/]*[A-Z0-9])([\w/:.+-]*\w))?")
+JOURNAL = re.compile(r"`thinktwice journal (?:in_memory|RUN) --kind (\w+)`")
+ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
 NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
 
@@ -41,6 +44,10 @@ def settings(base: Settings | str | Path | None = None, **changes: Any) -> Setti
     Raises:
         ConfigError: a name that is no setting, with the nearest one, or a value that does not fit.
     """
+    for name in changes:
+        full = [key for key in FIELDS if key.endswith(f".{name}")]
+        if full:
+            raise ConfigError(f"argument {name}: write {full[0].replace('.', '__')}")
     file = Path(base) if isinstance(base, str | Path) else None
     given = ResolvedSettings(base, {}).rows() if isinstance(base, Settings) else ()
     flags = {key: (key, value) for key, value, _ in given}
@@ -111,13 +118,19 @@ def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
     """The playbooks of a folder, of objects, or None for those of the settings.
 
     Raises:
-        ConfigError: a folder that holds none, or two with one id.
+        ConfigError: a folder that holds none, something else than playbooks, or two with one id.
     """
     if given is None:
         return None
     if isinstance(given, str | Path):
         return load_playbooks(Path(given))
-    books = (given,) if isinstance(given, PlaybookDefinition) else tuple(given)
+    one = isinstance(given, PlaybookDefinition) or not isinstance(given, Iterable)
+    books: tuple[Any, ...] = (given,) if one else tuple(given)
+    other = next((book for book in books if not isinstance(book, PlaybookDefinition)), None)
+    if other is not None:
+        raise ConfigError(
+            f"playbooks: {other!r} is no playbook: give objects of tt.Playbook, or the path of a folder"
+        )
     names = [book.id for book in books]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None or not books:
@@ -147,10 +160,16 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
 
 def in_arguments(error: Error) -> Error:
     """An error of a command with its options named as the arguments of a function."""
-    told = OPTION.sub(_argument, str(error)).replace("sort the file by time", "sort it, df.sort_index()")
+    told = argument_words(str(error)).replace("sort the file by time", "sort it, df.sort_index()")
     return type(error)(told, **error.context)
+
+
+def argument_words(text: str) -> str:
+    """A sentence of a command with its options, and its look into a run in memory, as Python has them."""
+    return OPTION.sub(_argument, JOURNAL.sub(r"`result.index.of_kind('\1')`", text))
 
 
 def _argument(option: re.Match[str]) -> str:
     """An option of the command line as the argument of a function."""
-    return f'{option[1]}="{option[2]}"' if option[2] else option[1]
+    name = ARGUMENTS.get(option[1], option[1])
+    return f'{name}="{option[2]}"' if option[2] else name

@@ -4,6 +4,7 @@ A package offers one in the groups `thinktwice.strategists`, `thinktwice.judges`
 `thinktwice.models`. An object stands in the place of ours; a function or class is given ours.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
@@ -157,7 +158,13 @@ def _critic(given: Any) -> Critic:
     critic: Critic = _made(given)
     if not callable(critic):
         raise ConfigError(f"critic {critic!r} cannot be called: give a function of the request")
+    if any(_is_async(one) for one in (critic, type(critic).__call__)):
+        raise ConfigError(f"critic {critic!r} is async, and a critic answers at once: write it with def")
     return critic
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _around(given: Any, *methods: str) -> Callable[[Part], Part]:
@@ -175,7 +182,22 @@ def _around(given: Any, *methods: str) -> Callable[[Part], Part]:
 
     if not callable(given):
         raise ConfigError(f"{given!r} has no method {methods[0]!r} and is no function of ours either")
+    _demand_place_for_ours(given)
     return made
+
+
+def _demand_place_for_ours(given: Callable[..., Any]) -> None:
+    try:
+        taken = inspect.signature(given)
+    except (TypeError, ValueError):  # a builtin that does not tell what it takes
+        return
+    try:
+        taken.bind(object())
+    except TypeError as error:
+        how = "give its __init__ one more, or hand over an object of it" if isinstance(given, type) else ""
+        raise ConfigError(
+            f"{given!r} is called with one argument, ours: {how or 'let it take exactly that one'}"
+        ) from error
 
 
 def _demand(part: object, methods: Sequence[str], told: str) -> None:

@@ -16,9 +16,12 @@ from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace, trace_move
+from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
+from thinktwice.inputs import argument_words
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
+from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.review.pictured import picture_of
 from worker.runs.run_result import RunResult
@@ -105,14 +108,17 @@ class BacktestResult:
     def to_html(self, path: str | Path) -> Path:
         """Write the page of the run, one file that a browser opens without a network; see `thinktwice page`.
 
+        A file that is there stays as it was where the new one cannot be written. `~` is the home folder.
+
         Raises:
             ConfigError: the file cannot be written.
         """
         from worker.pages.run_page import run_html
+        from worker.pages.whole_file import replace_file
 
-        file = Path(path)
+        file = Path(path).expanduser()
         try:
-            file.write_text(run_html(self.picture), "utf-8")
+            replace_file(file, run_html(self.picture))
         except OSError as error:
             raise ConfigError(f"{str(file)!r} cannot be written: {error.strerror}") from error
         return file
@@ -213,11 +219,12 @@ class BacktestResult:
         Raises:
             ConfigError: there is none, or several start so.
         """
-        found = [*self.index.fills(fill), *self.index.stop_moves(fill)]
+        named = isinstance(fill, str)
+        found = [*self.index.fills(fill), *self.index.stop_moves(fill)] if named else []
         if len(found) != 1:
             known = [event.payload["fill_id"] for kind in FILL_KINDS for event in self.index.of_kind(kind)]
             what = f"no fill {fill!r}" if not found else f"{len(found)} fills start with {fill!r}"
-            raise ConfigError(f"{what}: take one of `trades['fill_id']`.{nearest(fill, known)}")
+            raise ConfigError(f"{what}: take one of `trades['fill_id']`.{nearest(str(fill), known)}")
         event = found[0]
         return Why(
             trace(self.index, event) if event.row.kind in FILL_KINDS else trace_move(self.index, event)
@@ -294,7 +301,9 @@ class BacktestResult:
     def _silence(self) -> list[str]:
         """Why nothing was traded, or little, the most frequent reason first."""
         reasons = self.document["why_no_trade"]
-        told = [f"no trade: {one['reason']} {one['count']:,}: {one['remedy']}" for one in reasons]
+        told = [
+            f"no trade: {one['reason']} {one['count']:,}: {argument_words(one['remedy'])}" for one in reasons
+        ]
         return told or [line for line in [sent_back_headline(self.document)] if line is not None]
 
     def __repr__(self) -> str:
@@ -342,10 +351,9 @@ class Why:
 
 
 def _lines(node: LineageNode, depth: int) -> Iterable[str]:
-    facts = ", ".join(
-        f"{name} {value}" for name, value in node.facts.items() if value not in (None, [], {}, "")
-    )
-    yield f"{'  ' * depth}{node.title}{f': {facts}' if facts else ''}"
+    told = ((name, value) for name, value in node.facts.items() if value not in (None, [], {}, ""))
+    facts = ", ".join(f"{name} {visible(fact_text(name, value))}" for name, value in told)
+    yield f"{'  ' * depth}{visible(node.title)}{f': {facts}' if facts else ''}"
     for child in node.children:
         yield from _lines(child, depth + 1)
 

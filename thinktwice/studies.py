@@ -231,7 +231,10 @@ def gate(
     books = tuple(playbooks_of(playbooks) or ())
     asked = Grading(resolved, None if looks is None else str(looks), reference, keep_copies, books)
     try:
-        table = Path(trades) if isinstance(trades, str | Path) else BarTable.of_frame(trades)
+        if isinstance(trades, str | Path):
+            table: Path | BarTable = Path(trades)
+        else:
+            table = BarTable.of_frame(trades, "trades", "at least one trade")
         found = asked.read(table)
         graded = asked.grade(found)
     except (DataError, ConfigError) as error:

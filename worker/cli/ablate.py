@@ -153,8 +153,8 @@ def _watching(bars: "BarSeries") -> Iterator["Watched"]:
 
 def _write(folder: Path, document: dict[str, Any]) -> None:
     from schemas.errors import ConfigError
-    from worker.cli.out_folder import replace_file
     from worker.pages.ablation_pages import ablation_html, ablation_markdown
+    from worker.pages.whole_file import replace_file
 
     files = {
         "ablation.json": json_text.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n",

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
 from worker.pages.report_entries import ENTRY_KINDS, report_entries
+from worker.pages.whole_file import replace_file
 from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -144,16 +144,3 @@ def _iso(ns: int) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

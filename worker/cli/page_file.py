@@ -5,7 +5,7 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain
-from worker.cli.out_folder import replace_file
+from worker.pages.whole_file import replace_file
 
 
 def demand_page_file(path: Path) -> None:

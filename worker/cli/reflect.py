@@ -64,7 +64,8 @@ async def _reflected(run: str, at: int | None, data: Path | None, db: str | None
 
 
 def _write(folder: Path, entry: dict[str, Any]) -> None:
-    from worker.cli.out_folder import replace_file, report_files
+    from worker.cli.out_folder import report_files
+    from worker.pages.whole_file import replace_file
 
     try:
         (folder / "reports").mkdir(parents=True, exist_ok=True)

@@ -51,12 +51,17 @@ class BarTable:
         return f"{self.path.name} {self.row_word} {row + self.first_row}"
 
     @classmethod
-    def of_frame(cls, frame: object) -> "BarTable":
+    def of_frame(cls, frame: object, word: str = "bars", needs: str = "at least two bars") -> "BarTable":
         """A DataFrame as a table: its index is a column of times, and a second level of it one of names.
 
         An index that only numbers the rows is left out, and so is one whose times a column has. Columns of
         two levels, as downloads of several symbols have them, become one name each. Of a period its start is
         taken.
+
+        Args:
+            frame: whatever was handed over.
+            word: what its rows are, in a refusal.
+            needs: what a refusal of one without rows asks for.
 
         Raises:
             DataError: it is no DataFrame, has no rows, or columns that Arrow cannot hold.
@@ -65,7 +70,7 @@ class BarTable:
 
         if not isinstance(frame, pd.DataFrame):
             found = type(frame).__name__
-            raise DataError(f"bars are a {found}: give a pandas DataFrame, or the path of a file or folder")
+            raise DataError(f"{word} are a {found}: give a pandas DataFrame, or a path")
         plain = frame.copy(deep=False)
         if isinstance(frame.columns, pd.MultiIndex):
             plain.columns = ["_".join(str(part) for part in name if str(part)) for name in frame.columns]
@@ -73,9 +78,9 @@ class BarTable:
         try:
             table = pa.Table.from_pandas(plain, preserve_index=False)
         except (pa.ArrowException, ValueError, TypeError) as error:
-            raise DataError(f"DataFrame: its columns are no table of bars: {_first_line(error)}") from error
+            raise DataError(f"DataFrame: its columns are no table of {word}: {_first_line(error)}") from error
         if table.num_rows == 0:
-            raise DataError("DataFrame has no rows: it needs at least two bars")
+            raise DataError(f"DataFrame has no rows: it needs {needs}")
         columns = tuple(_plain(column) for column in table.columns)
         return cls(Path("DataFrame"), tuple(map(str, table.column_names)), columns, "row", 0)
 
