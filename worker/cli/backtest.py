@@ -1,6 +1,9 @@
 """`thinktwice backtest`: check everything, run, record, report. Nothing is made before all input is valid."""
 
 import json as json_text
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -34,7 +37,7 @@ from worker.cli.run_options import (
     run_settings,
 )
 from worker.feeds.selected_bars import describe
-from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.interrupts import Interrupts, RunInterrupted, run_async
 from worker.runs.store_run import new_run, record_run
 from worker.settings import ResolvedSettings
 
@@ -79,7 +82,8 @@ def backtest(
     if html is not None:
         demand_page_file(html)
     name = "embedded" if config is None else config.stem
-    document, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
+    with _told_of_page(html):
+        document, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run
 
     try:
@@ -89,6 +93,18 @@ def backtest(
             complain(unwritten)
     if unwritten is not None:
         raise typer.Exit(2)
+
+
+@contextmanager
+def _told_of_page(html: Path | None) -> Iterator[None]:
+    """Say how the page of a run that was stopped is written."""
+    try:
+        yield
+    except RunInterrupted as stop:
+        if html is not None and stop.run_id is not None:
+            page = shlex.join(("thinktwice", "page", stop.run_id, "--html", str(html)))
+            complain(f"the page was not written: `{page}` writes it up to here")
+        raise
 
 
 def _run(

@@ -75,7 +75,9 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
         return run_backtest(*given, progress=stop, **rest)
 
     monkeypatch.setattr(wiring, "backtest_runner", lambda: stops)
-    assert real.run(*RUN).exit_code == 130
+    stopped = real.run(*RUN, "--html", "its page.html")
+    assert stopped.exit_code == 130
+    assert "not written: `thinktwice page r0001 --html 'its page.html'` writes it" in stopped.stderr
     monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
     result = real.run("page", "--html", "page.html")
     assert result.exit_code == 0, result.output
@@ -95,6 +97,8 @@ def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypa
 def test_page_is_refused_where_it_cannot_be_written_before_anything_runs(planted):
     (planted.folder / "folder").mkdir()
     assert "says where" in planted.complaint("page")
+    assert "a page is not printed" in planted.complaint("page", "--html", "-")
+    assert "--html names no file" in planted.complaint("page", "--html", "")
     assert "is a folder" in planted.complaint("page", "--html", "folder")
     assert "there is no folder 'nowhere'" in planted.complaint("page", "--html", "nowhere/page.html")
     assert "there is no folder 'nowhere'" in planted.complaint("backtest", "--html", "nowhere/page.html")

@@ -87,7 +87,9 @@ def test_export_that_cannot_be_made_is_refused_and_writes_nothing(planted, words
 
 
 def test_files_of_an_export_are_replaced_by_the_next(here):
-    assert said("playbooks", "export", "out").stdout.startswith("wrote 5 playbooks of embedded into out")
+    assert said("playbooks", "export", "out").stdout.startswith(
+        "wrote 5 playbooks of the embedded strategy into out"
+    )
     assert said("playbooks", "export", "embedded", "out").exit_code == 0
 
 
