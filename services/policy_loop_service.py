@@ -164,7 +164,7 @@ class PolicyLoopService(Stateful):
         record = PolicyJournal(
             self._journal, bars.symbols[boundary.s], int(bars.times[boundary.t]), now, bars.bar_ns
         )
-        self.counters.count_boundary(boundary, decision)
+        self.counters.count_boundary(boundary, decision, history=history)
         record.event(boundary, decision)
         for skip in decision.skips:
             record.skip(boundary, skip)

@@ -2,9 +2,10 @@
 
 A file holds a version as it stands, bans and a lower risk included; when these end is a fact of a run and
 stands beside the files, in `lifecycle.json`. A folder is written whole or not at all, and only into a place
-that is free or that holds what was written here before.
+that is free or that holds what was written here before, unchanged.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -49,10 +50,12 @@ def write_playbooks(
     The loader reads the active ones when `runtime.playbooks` names the folder, and no candidate.
 
     Raises:
-        ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
+        ConfigError: the folder holds something else or an edited file, or cannot be written; then nothing
+            has changed.
     """
     files = {name: playbook_toml(written) for name, written in named_files(active, candidates).items()}
-    document = {"made_by": MARK, "files": sorted(files), **manifest}
+    hashes = {name: hashlib.sha256(files[name].encode()).hexdigest() for name in sorted(files)}
+    document = {"made_by": MARK, "files": list(hashes), "sha256": hashes, **manifest}
     files[MANIFEST] = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         _replace_folder(folder, files)
@@ -85,7 +88,8 @@ def demand_writable(folder: Path, option: str = "--write") -> None:
     """Refuse a place that `write_playbooks` would refuse, before any work is done for it.
 
     Raises:
-        ConfigError: it is no folder, it holds something else, or nothing can be put beside it.
+        ConfigError: it is no folder, it holds something else or an edited file, or nothing can be put
+            beside it.
     """
     _demand_place(folder, option)
     try:
@@ -116,6 +120,21 @@ def _demand_place(folder: Path, option: str) -> None:
         raise ConfigError(
             f"{option} {str(folder)!r} holds other files: name an empty folder, or one that is not there yet"
         )
+    edited = _edited(folder)
+    if edited:
+        more = f" and {len(edited) - 1:,} more" if edited[1:] else ""
+        raise ConfigError(
+            f"{option} {str(folder)!r}: {edited[0]!r}{more} there is not as {MANIFEST} says it was written, "
+            "and would be lost: name another folder, or remove what you do not keep"
+        )
+
+
+def _edited(folder: Path) -> list[str]:
+    """Files there that are not known to be as they were written."""
+    hashes = written_manifest(folder).get("sha256", {})
+    there = sorted(path for path in folder.rglob("*.toml") if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path.read_bytes() for path in there}
+    return [name for name, held in names.items() if hashes.get(name) != hashlib.sha256(held).hexdigest()]
 
 
 def _ours(folder: Path) -> bool:

@@ -40,6 +40,7 @@ class PolicyCounters(Stateful):
         sent_back_for: findings by code that sent a proposal back.
         examples: the first of each code for each playbook that it met, by code and playbook.
         abstained_in: abstentions by regime (`trend/volatility/structure`).
+        of_history: skips on bars that lie before the run.
     """
 
     REBUILT = frozenset({"budgets"})
@@ -66,15 +67,17 @@ class PolicyCounters(Stateful):
     revisions: int = 0
     errors: int = 0
     over_budget: int = 0
+    of_history: int = 0
     evaluation_ms: list[float] = field(default_factory=list)
     reflection_ms: list[float] = field(default_factory=list)
 
-    def count_boundary(self, boundary: Boundary, decision: Admission) -> None:
-        """One boundary with what the gate said; one without an event is a safety override."""
+    def count_boundary(self, boundary: Boundary, decision: Admission, *, history: bool) -> None:
+        """One boundary, maybe of history, with what the gate said; without an event: a safety override."""
         kinds = [str(event) for event in boundary.events] or [str(PolicyEventKind.SAFETY_OVERRIDE)]
         self.events.update(kinds)
         self.skips.update(str(skip.reason) for skip in decision.skips)
         self.overrides.update(str(reason) for reason in decision.overrides)
+        self.of_history += len(decision.skips) if history else 0
 
     def count_round(self, one: PlanRound, regime: RegimeView | None = None) -> None:
         """One answer of the strategist in a regime, with the reflection that it met."""

@@ -114,13 +114,13 @@ def losing_settings(judge: JudgeSettings | None = None) -> Settings:
     )
 
 
-def played(session: Session) -> None:
-    """Step a session that has begun to its end."""
+def played(session: Session, *, history: bool = False) -> None:
+    """Step a session that has begun to its end, maybe over bars that lie before its run."""
 
     async def drive() -> None:
         timing = Timing()
         while not session.engine.done:
-            await session.step(timing)
+            await session.step(timing, history=history)
         session.finish()
         await session.journal.flush()
 

@@ -7,6 +7,7 @@ Uncaught failures are printed without secrets: tracebacks, threads, records of u
 """
 
 import os
+import re
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from schemas.errors import OperatorError, StoreError, ThinktwiceError
+from schemas.errors import OperatorError, StoreError, ThinktwiceError, nearest
 from services.store.open_files import too_few_files
 from worker.cli.console import complain, print_line
 from worker.operations.tracebacks import guard_tracebacks
@@ -111,6 +112,18 @@ def _write_examples(words: str, formatter: Any) -> None:
     write_examples(words, formatter)
 
 
+def _with_nearest(error: typer.TyperException) -> str:
+    """What was wrong with the words; an unknown command or option with the nearest, whatever its case."""
+    context: Any = getattr(error, "ctx", None)
+    if context is not None and hasattr(error, "possibilities"):
+        known = [name for option in context.command.get_params(context) for name in option.opts]
+        return f"{error.message}.{nearest(getattr(error, 'option_name', ''), known)}"
+    told = error.format_message()
+    unknown = re.fullmatch(r"No such command '(.*)'\.", told)
+    commands = getattr(getattr(context, "command", None), "commands", ())
+    return told if unknown is None else told + nearest(unknown[1], commands)
+
+
 class OneLineErrors(TyperGroup):
     """Every failure is one line: 2 for what the operator can mend, 1 for what we must, 130 for Ctrl-C."""
 
@@ -134,7 +147,7 @@ class OneLineErrors(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         except typer.TyperException as error:
-            complain(f"{error.format_message()} See --help.")
+            complain(f"{_with_nearest(error)} See --help.")
             return BAD_INPUT
         except (OperatorError, StoreError) as error:
             complain(str(error))

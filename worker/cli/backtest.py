@@ -1,11 +1,15 @@
 """`thinktwice backtest`: check everything, run, record, report. Nothing is made before all input is valid."""
 
 import json as json_text
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from schemas.errors import ConfigError
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain
@@ -33,7 +37,7 @@ from worker.cli.run_options import (
     run_settings,
 )
 from worker.feeds.selected_bars import describe
-from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.interrupts import Interrupts, RunInterrupted, run_async
 from worker.runs.store_run import new_run, record_run
 from worker.settings import ResolvedSettings
 
@@ -78,16 +82,35 @@ def backtest(
     if html is not None:
         demand_page_file(html)
     name = "embedded" if config is None else config.stem
-    document, failures = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
+    with _told_of_page(html):
+        document, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run
 
-    show_run(document, failures, json=json, full=full)
+    try:
+        show_run(document, failures, json=json, full=full)
+    finally:
+        if unwritten is not None:
+            complain(unwritten)
+    if unwritten is not None:
+        raise typer.Exit(2)
+
+
+@contextmanager
+def _told_of_page(html: Path | None) -> Iterator[None]:
+    """Say how the page of a run that was stopped is written."""
+    try:
+        yield
+    except RunInterrupted as stop:
+        if html is not None and stop.run_id is not None:
+            page = shlex.join(("thinktwice", "page", stop.run_id, "--html", str(html)))
+            complain(f"the page was not written: `{page}` writes it up to here")
+        raise
 
 
 def _run(
     resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False, html: Path | None = None
-) -> tuple[dict[str, Any], list[str]]:
-
+) -> tuple[dict[str, Any], list[str], str | None]:
+    """The document of the run, its failures, and what could not be written of it."""
     settings = resolved.settings
     bars = load_bars(settings)
     tell_of_doubts(bars, settings)
@@ -100,7 +123,7 @@ def _run(
         folder.check()
     run = new_run(settings, name, "backtest", describe(bars, settings))
 
-    async def recorded() -> tuple[dict[str, Any], list[str]]:
+    async def recorded() -> tuple[dict[str, Any], list[str], str | None]:
         async with await open_for_writing(settings.runtime.db) as store:
             with (
                 Interrupts() as interrupts,
@@ -116,13 +139,18 @@ def _run(
                     progress=progress,
                     fresh_ledger=fresh_ledger,
                 )
-            if folder is not None:
-                with step(f"writing {settings.runtime.out}"):
-                    folder.write(result, await stored_reports(store, result.record.run_id))
-            if html is not None:
-                done = cast("RunResult", result.outcome)
-                complain(await page_of(store, result.record.run_id, "finished", done, html))
-            return result.document, await _failures(store, result.record.run_id)
+            run_id, unwritten = result.record.run_id, None
+            try:
+                if folder is not None:
+                    with step(f"writing {settings.runtime.out}"):
+                        folder.write(result, await stored_reports(store, run_id))
+                if html is not None:
+                    done = cast("RunResult", result.outcome)
+                    complain(await page_of(store, run_id, "finished", done, html))
+            except ConfigError as error:
+                page = "" if html is None else f", `thinktwice page {run_id} --html OTHER` writes its page"
+                unwritten = f"{error}; run {run_id} is stored{page}"
+            return result.document, await _failures(store, run_id), unwritten
 
     return run_async(recorded())
 

@@ -12,8 +12,12 @@ def demand_page_file(path: Path) -> None:
     """Make sure that a page can be written there, without leaving a trace.
 
     Raises:
-        ConfigError: its folder is missing or cannot be written, or the path is a folder.
+        ConfigError: its folder is missing or cannot be written, or the path is a folder or no name.
     """
+    if str(path) == "-":
+        raise ConfigError("--html '-': a page is not printed: name a file, such as --html run.html")
+    if path == Path():
+        raise ConfigError("--html names no file: give one, such as --html run.html")
     if path.is_dir():
         raise ConfigError(f"--html {str(path)!r} is a folder: name a file in it")
     if not path.parent.is_dir():

@@ -47,7 +47,8 @@ def export(
         print_json(found)
         return
     playbooks = counted(sum("/" not in name for name in names) - 1, "playbook")
-    print_line(f"wrote {playbooks} of {source} into {folder}")
+    whose = "the embedded strategy" if source == EMBEDDED else source
+    print_line(f"wrote {playbooks} of {whose} into {folder}")
     print_line(f'Next: runtime.playbooks = "{folder}" in the settings, and they are traded.')
 
 

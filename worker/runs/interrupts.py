@@ -89,7 +89,7 @@ class RunInterrupted(BaseException):
     def __init__(self, signum: int, run_id: str | None = None) -> None:
         kept = f": run {run_id} is kept up to here, `thinktwice verify {run_id}` accepts it" if run_id else ""
         super().__init__(f"stopped by {signal.Signals(signum).name}{kept}")
-        self.signum = signum
+        self.signum, self.run_id = signum, run_id
         self.exit_code = 128 + signum
 
 

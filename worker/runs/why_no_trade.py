@@ -153,8 +153,12 @@ def _evaluations(facts: RunFacts) -> Iterator[Cause]:
         return
     skips = {reason: count for reason, count in facts.policy.skips.items() if count}
     for reason, count in _by_count(skips):
+        unknown = count - facts.policy.of_history
+        if reason == SkipReason.WARMING_UP and not unknown:
+            yield reason, count, "bars before the run warm it up and are not traded: let it run on"
+            continue
         if reason == SkipReason.WARMING_UP and max(facts.bars.values()) >= 2 * facts.needed_bars:
-            yield "features_unknown", count, features_unknown(facts.needed_bars)
+            yield "features_unknown", unknown, features_unknown(facts.needed_bars)
             continue
         keys = "policy_loop.events" if reason == SkipReason.EVENT_DISABLED else "[policy_loop]"
         yield reason, count, f"no policy event was evaluated: {keys} in the settings"

@@ -44,3 +44,18 @@ def test_nearest_name_is_found_whatever_its_case():
     assert nearest("aapl", ["AAPL", "IBM"]) == " Did you mean 'AAPL'?"
     assert nearest("Squeeze_Breakout", ["squeeze_breakout"]) == " Did you mean 'squeeze_breakout'?"
     assert nearest("x", ["AAPL"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("BACKTEST",), "No such command 'BACKTEST'. Did you mean 'backtest'?"),
+        (("playbooks", "EXPORT"), "No such command 'EXPORT'. Did you mean 'export'?"),
+        (("backtest", "--Data", "x"), "No such option: --Data. Did you mean '--data'?"),
+        (("zzz",), "No such command 'zzz'. See --help."),
+    ],
+)
+def test_command_or_option_in_another_case_names_the_one_that_is(words, meant):
+    code, text = said(*words)
+    assert code == 2
+    assert meant in text

@@ -1,12 +1,14 @@
 """`thinktwice page` and `backtest --html`: one page of one run, made now or of what the store keeps."""
 
+import errno
+import json
 import sqlite3
 import webbrowser
 
 import pytest
 
 from tests.worker.planted_store import world
-from worker.cli import rebuilt, wiring
+from worker.cli import page_file, rebuilt, wiring
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
 
@@ -31,6 +33,18 @@ def test_page_of_a_stored_run_is_the_page_of_its_backtest(real):
     before = (real.folder / "b.html").stat().st_ino
     real.run("page", "r0001", "--html", "b.html")
     assert (real.folder / "b.html").stat().st_ino != before, "an existing page is replaced, not written over"
+
+
+def test_page_that_finds_no_room_takes_nothing_of_its_backtest_away(real, monkeypatch):
+    def full(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(page_file, "replace_file", full)
+    made = real.run(*RUN, "--html", "a.html", "--json")
+    assert made.exit_code == 2
+    assert json.loads(made.stdout)["run_id"] == "r0001"
+    assert "--html 'a.html' cannot be written (No space left on device)" in made.stderr
+    assert "run r0001 is stored, `thinktwice page r0001 --html OTHER` writes its page" in made.stderr
 
 
 def test_page_of_a_planted_run_shows_every_part(planted):
@@ -61,7 +75,9 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
         return run_backtest(*given, progress=stop, **rest)
 
     monkeypatch.setattr(wiring, "backtest_runner", lambda: stops)
-    assert real.run(*RUN).exit_code == 130
+    stopped = real.run(*RUN, "--html", "its page.html")
+    assert stopped.exit_code == 130
+    assert "not written: `thinktwice page r0001 --html 'its page.html'` writes it" in stopped.stderr
     monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
     result = real.run("page", "--html", "page.html")
     assert result.exit_code == 0, result.output
@@ -81,6 +97,8 @@ def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypa
 def test_page_is_refused_where_it_cannot_be_written_before_anything_runs(planted):
     (planted.folder / "folder").mkdir()
     assert "says where" in planted.complaint("page")
+    assert "a page is not printed" in planted.complaint("page", "--html", "-")
+    assert "--html names no file" in planted.complaint("page", "--html", "")
     assert "is a folder" in planted.complaint("page", "--html", "folder")
     assert "there is no folder 'nowhere'" in planted.complaint("page", "--html", "nowhere/page.html")
     assert "there is no folder 'nowhere'" in planted.complaint("backtest", "--html", "nowhere/page.html")

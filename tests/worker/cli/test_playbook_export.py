@@ -87,5 +87,22 @@ def test_export_that_cannot_be_made_is_refused_and_writes_nothing(planted, words
 
 
 def test_files_of_an_export_are_replaced_by_the_next(here):
-    assert said("playbooks", "export", "out").stdout.startswith("wrote 5 playbooks of embedded into out")
+    assert said("playbooks", "export", "out").stdout.startswith(
+        "wrote 5 playbooks of the embedded strategy into out"
+    )
     assert said("playbooks", "export", "embedded", "out").exit_code == 0
+
+
+def test_playbook_that_was_edited_is_not_lost_to_the_next_export(here):
+    assert said("playbooks", "export", "mine").exit_code == 0
+    edited = here / "mine" / "channel_breakout.toml"
+    edited.write_text(edited.read_text("utf-8") + "# mine\n", "utf-8")
+    there = {path: path.read_bytes() for path in edited.parent.iterdir()}
+    refused = said("playbooks", "export", "mine")
+    assert refused.exit_code == 2
+    assert "'channel_breakout.toml' there is not as lifecycle.json says it was written" in refused.stderr
+    assert "name another folder, or remove" in refused.stderr
+    assert {path: path.read_bytes() for path in edited.parent.iterdir()} == there
+    edited.unlink()
+    assert said("playbooks", "export", "mine").exit_code == 0
+    assert edited.exists()

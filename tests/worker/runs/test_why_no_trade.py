@@ -11,13 +11,18 @@ from rich.console import Console
 from schemas.reflection import Finding, Remedy
 from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.vocabulary import CheckName, PolicyEventKind, Severity
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.policy_loop.counters import FindingExample, PolicyCounters
-from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
+from worker.bootstrap import assemble
 from worker.cli.runs import _trades
 from worker.cli.summary import render
 from worker.runs.no_trade_remedies import FINDINGS, REFUSALS
+from worker.runs.run_result import RunResult
 from worker.runs.why_no_trade import RunFacts, headline, why_no_trade
+from worker.session import Timing
 
 TEXTBOOK = Path(__file__).parent / "textbook"
 PERIOD = ("2003-01-01", "2004-06-30")
@@ -354,3 +359,14 @@ def test_features_that_stay_unknown_with_bars_enough_are_laid_to_the_prices(bars
     assert (cause["reason"], cause["count"]) == (reason, 400)
     assert ("cannot be computed from its prices" in cause["remedy"]) is (bars == 500)
     assert ("[policy_loop]" in cause["remedy"]) is (bars == 121)
+
+
+def test_history_before_a_run_is_not_laid_to_the_prices():
+    """A paper run that is stopped before its first own bar."""
+    session = assemble(Settings(), fewer_bars(*PERIOD), JournalWriter(MemorySink()))
+    session.begin()
+    played(session, history=True)
+    (cause,) = RunResult(session, Timing()).document("r", "memory")["why_no_trade"]
+    assert cause["reason"] == "warming_up"
+    assert cause["count"] == session.policy_loop.counters.of_history > 0
+    assert cause["remedy"] == "bars before the run warm it up and are not traded: let it run on"
