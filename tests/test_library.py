@@ -74,16 +74,17 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert len(blocks) == 8
+    assert len(blocks) == 9
+    assert told[-1] == "revise for over_confident"
     assert told[0].split()[0] == "22"
     assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
     assert told[6] == "r0001 is the same: True"
-    assert int(told[-6].split()[0]) > 0
-    assert told[-5] == "True"
-    assert re.fullmatch(r"[1-9]\d* plans were ended", told[-4])
-    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[-3])
-    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[-2])
-    assert told[-1] == "unknown"
+    assert int(told[-7].split()[0]) > 0
+    assert told[-6] == "True"
+    assert re.fullmatch(r"[1-9]\d* plans were ended", told[-5])
+    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[-4])
+    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[-3])
+    assert told[-2] == "unknown"
 
 
 def test_backtest_writes_the_journal_that_the_command_writes(result, tmp_path, monkeypatch):
