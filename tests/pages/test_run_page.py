@@ -172,6 +172,9 @@ def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opene
     assert 0 < rows.count() < every
     assert set(column("symbol")) == {"IBM"}
     assert set(column("direction")) == {"short"}
+    page.locator("#filter").fill("stop")
+    assert "time_stop" not in column("reason")
+    assert "stop" in column("reason")
     page.locator("#filter").fill("no such trade")
     expect(page.locator("#found")).to_have_text("none")
     page.locator("#filter").fill("")

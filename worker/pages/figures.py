@@ -11,19 +11,19 @@ WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digit
 
 def percent(fraction: float | None, digits: int = 1) -> str:
     """`12.3 %`."""
-    return DASH if fraction is None else f"{_digits(100 * fraction, f',.{digits}f')} %"
+    return DASH if fraction is None else f"{_digits(100 * fraction, f'z,.{digits}f')} %"
 
 
 def r_multiple(value: float | None) -> str:
     """`+0.12 R`."""
-    return DASH if value is None else f"{_digits(value, '+.2f')} R"
+    return DASH if value is None else f"{_digits(value, '+z.2f')} R"
 
 
 def number(value: float | None, digits: int = 2) -> str:
     """`1,234.50`; whole numbers without a fraction."""
     if value is None:
         return DASH
-    return f"{value:,d}" if isinstance(value, int) else _digits(value, f",.{digits}f")
+    return f"{value:,d}" if isinstance(value, int) else _digits(value, f"z,.{digits}f")
 
 
 def _digits(value: float, written: str) -> str:

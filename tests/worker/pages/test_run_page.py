@@ -94,7 +94,7 @@ def test_months_multiply_to_the_return_of_the_run():
     shown = section(page(), "months")
     assert f'<th scope="row">{year}</th>' in shown
     assert f"{100 * gain:.1f} %" in shown
-    assert all(f"{100 * month:.1f} %" in shown for month in months)
+    assert all(f"{100 * month:z.1f} %" in shown for month in months)
 
 
 def test_candles_are_the_bars_of_each_symbol():

@@ -262,7 +262,8 @@
   function branch(number, depth) {
     const [title, id, place, found, facts, children] = nodes[number];
     const line = element("li"), box = element("details"), head = element("summary");
-    head.append(element("strong", title), " ", element("span", [id, place].filter(Boolean).join("  "), "soft"));
+    const beside = [title.includes(id) ? "" : id, place].filter(Boolean).join("  ");
+    head.append(element("strong", title), " ", element("span", beside, "soft"));
     if (!found) head.append(" ", element("span", "not found in the journal", "lost"));
     box.append(head);
     box.open = depth < 2;
@@ -331,7 +332,7 @@
       if (SHOWN[fields[k]]) return SHOWN[fields[k]](value);
       return typeof value === "number" ? amount(value) : value === null ? "" : value;
     };
-    const searched = rows.map((row) => fields.map((name, k) => text(row, k)).join(" ").toLowerCase());
+    const searched = rows.map((row) => fields.map((name, k) => text(row, k)).join(" ").toLowerCase().split(/\s+/));
     let order = rows.map((row, k) => k), by = null, falling = false, from = 0;
     const head = element("tr");
     fields.forEach((name, k) => {
@@ -346,7 +347,8 @@
     const filter = document.getElementById("filter");
     function draw() {
       const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-      order = rows.map((row, k) => k).filter((k) => words.every((word) => searched[k].includes(word)));
+      const has = (k, word) => searched[k].some((said) => said.startsWith(word));
+      order = rows.map((row, k) => k).filter((k) => words.every((word) => has(k, word)));
       if (by !== null) {
         const sign = falling ? -1 : 1;
         order.sort((a, b) => {
