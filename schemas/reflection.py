@@ -2,19 +2,19 @@
 
 from schemas.fast_reflection import (
     BUCKETS,
-    LARGEST_QUOTA,
     DeferredItem,
     Finding,
     InvariantContext,
     MemoryCase,
     MemorySummary,
-    NoLearnZone,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
     Remedy,
 )
+from schemas.no_learn import NoLearnZone
+from schemas.settings.bounds import LARGEST_QUOTA
 from schemas.slow_reflection import (
     ClusterFinding,
     DecayLevel,

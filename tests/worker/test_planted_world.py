@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from schemas.reflection import NoLearnZone
+from schemas.no_learn import NoLearnZone
 from schemas.settings import HighLevelSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.playbooks.lifecycle import PROVEN

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from schemas.canonical import datetime_to_ns
+from schemas.no_learn import NoLearnZone
 from schemas.proposal import StrategistAnswer
-from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.vocabulary import JudgeDecision, PlanKind, ReflectionStatus
 from schemas.vocabulary import PolicyEventKind as KIND

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from prompts import load_prompt
 from schemas.errors import ThinktwiceError
-from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.no_learn import NoLearnZone
+from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import PositionView
 from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severity
