@@ -24,8 +24,8 @@ from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from trading_core.market import Market
 from trading_core.research.counterfactual import bracket_outcome
-from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
+from trading_core.rules.columns import SharedColumns
 
 EVERYWHERE = {"trend": tuple(Trend), "volatility": tuple(VolatilityBand), "structure": tuple(Structure)}
 RULES = {

@@ -106,7 +106,8 @@ def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:
     Raises:
         ConfigError: a no-trade window or a correlation bucket names an unknown symbol.
     """
-    from trading_core.kernel.fresh import bucket_bits, no_trade_flags
+    from trading_core.kernel.flags import no_trade_flags
+    from trading_core.kernel.fresh import bucket_bits
 
     no_trade_flags(bars.close_times[:1], bars.symbols, settings.envelope.no_trade_windows)
     bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
