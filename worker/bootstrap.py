@@ -21,7 +21,8 @@ from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.registry import PlaybookRegistry, load_columns, load_playbooks
+from services.playbooks.loader import load_playbooks
+from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
@@ -98,8 +99,7 @@ def assemble(
     playbooks = registry.reader()
     memory = EpisodeMemory(settings.memory, market.clock, guard, rules_of=playbooks.rules)
     expectations, remembered = ExpectationBook(market.clock, playbooks.rules), memory.reader()
-    names = load_columns(market.columns, books)
-    builder = SnapshotBuilder(engine, market, names, remembered, expectations.reader(), playbooks)
+    builder = SnapshotBuilder(engine, market, books, remembered, expectations.reader(), playbooks)
     if settings.judge.replan != "rules" and minds.judge is None:
         raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
     judge = own.judge(judge_of(settings, minds.judge, wordings))

@@ -13,7 +13,7 @@ from schemas.reflection import Finding
 from schemas.regime import RegimeView
 from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
-from services.playbooks.registry import render_rules
+from services.playbooks.rendering import render_rules
 from services.policy_loop.clamps import rules_conviction
 from services.ports import PlaybookReader, Revision
 

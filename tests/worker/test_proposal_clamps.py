@@ -13,7 +13,7 @@ from services.journal.index import JournalIndex
 from services.journal.references import check_references
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.clamps import clamped, highest_conviction, rules_conviction
 from services.ports import ModelReply, Plan, PlanEnd, PlanRound

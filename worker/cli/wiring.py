@@ -86,7 +86,7 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
     Raises:
         ConfigError: a file that is not a playbook, with the field and the reason.
     """
-    from services.playbooks.registry import load_playbooks
+    from services.playbooks.loader import load_playbooks
 
     folder = settings.runtime.playbooks
     return load_playbooks(None if folder is None else Path(folder))
