@@ -26,7 +26,6 @@ from services.deliberation.presets.combined import run_reviewed, sectioned
 from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.review import TextTraits
 from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
-from services.deliberation.rows import check_row
 from services.deliberation.rule_critics import (
     FactCritic,
     NewsCritic,
@@ -296,12 +295,3 @@ async def _by_numbers(report: HighLevelReflectionReport, writer: NarrativeWriter
         else with_known_numbers(Narrative(said.text, True), source)
     )
     return told if told.by_model else Narrative(report.narrative, False, told.refused)
-
-
-def fact_check_row(
-    report: HighLevelReflectionReport, report_id: str, known: Mapping[str, int] | None = None
-) -> dict[str, Any]:
-    """The journal row of a check: whether the model's text stands, and every claim that did not hold."""
-    checked = report.fact_check or FactCheck(known_at=report.known_at)
-    kept = report.meta.tier == "consolidated"
-    return {"report_id": report_id, **check_row("narrative", checked, kept, known)}
