@@ -17,7 +17,6 @@ from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
-from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
@@ -34,7 +33,7 @@ from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
+from worker.models import Models, RecordedPast, assemble_models
 from worker.session import Session
 
 
@@ -88,10 +87,10 @@ def assemble(
     books, guard = given_playbooks(settings, definitions), TickGuard()
     market = Market.of(bars, settings.policy_loop.regime)
     events = ParkingJournal(journal)
-    tape = cassette if cassette is not None else configured_cassette(settings)
-    asked = models or (Models() if tape is not None else configured_models(settings, guard, os.environ))
-    account = ModelAccount(settings.llm, events, market.clock)
-    minds = accounted_models(settings, asked, account, guard, tape, recorded)
+    asked = assemble_models(
+        settings, events, market.clock, guard, os.environ, given=models, cassette=cassette, past=recorded
+    )
+    minds = asked.accounted
     wordings = Wordings.of_run(bars.symbols, anonymise=settings.llm.anonymise)
     engine = account_engine(settings, market, guard)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
@@ -158,7 +157,7 @@ def assemble(
     )
     return Session(
         settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
-        policy_loop, slow_loop, account, asked, events, ledger, None if evidence is None else evidence.rows,
+        policy_loop, slow_loop, asked, events, ledger, None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made),
     )  # fmt: skip
 

@@ -23,7 +23,6 @@ from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.memory.episode_memory import EpisodeMemory
-from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
@@ -38,7 +37,7 @@ from trading_core.live.step import LiveStep
 from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
-from worker.models import Models
+from worker.models import RunModels
 
 SCHEMA_VERSION = 1
 
@@ -68,14 +67,12 @@ class Session(Stateful):
         "expectations": PART,
         "policy_loop": PART,
         "slow_loop": PART,
-        "model_account": PART,
+        "models": PART,
         "bars_validated": int,
         "anomalies": Counter[str],
         "doubted": list[tuple[int, str]],
     }
-    REBUILT = frozenset(
-        {"settings", "market", "engine", "models", "live", "events", "ledger", "kept", "columns_wired"}
-    )
+    REBUILT = frozenset({"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"})
 
     settings: Settings
     market: Market
@@ -88,8 +85,7 @@ class Session(Stateful):
     lifecycle: PlaybookLifecycle
     policy_loop: PolicyLoopService
     slow_loop: SlowLoopService
-    model_account: ModelAccount
-    models: Models
+    models: RunModels
     events: ParkingJournal
     ledger: TrialLedger = NO_TRIALS
     kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
@@ -163,7 +159,7 @@ class Session(Stateful):
         step = self.validate(timing, end)
         started = time.perf_counter()
         for boundary in step.boundaries:
-            self.model_account.open_event(self.bars.symbols[boundary.s])
+            self.models.account.open_event(self.bars.symbols[boundary.s])
             await self.policy_loop.on_boundary(boundary, history=history)
         timing.policy_s += time.perf_counter() - started
         self.slow_loop.plans.expire(self.clock.now)
@@ -186,7 +182,7 @@ class Session(Stateful):
         """
         row = step.t - 1
         if self.learning and (step.boundaries or self.slow_loop.slot_closed_by(row)):
-            self.model_account.open_event()
+            self.models.account.open_event()
             await self.slow_loop.on_row(row)
             timing.slow_s = self.slow_loop.counters.seconds
 

@@ -68,7 +68,7 @@ class RunResult:
     def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         session = self.session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
-        seen = contamination(session.settings, self.course, session.model_account.answered)
+        seen = contamination(session.settings, self.course, session.models.account.answered)
         return {
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
@@ -82,7 +82,7 @@ class RunResult:
             "tick_validation": session.tick_validation().payload(),
             "strategist": {"name": session.settings.policy_loop.strategist, **policy.strategist()},
             "policy_loop": policy.document(),
-            "model": session.model_account.document(),
+            "model": session.models.account.document(),
             "memory": session.memory.document(),
             "episodes": len(session.slow_loop.facts.episodes),
             "high_level": slow.document(),
@@ -155,7 +155,7 @@ class RunResult:
             self._so_far(session.engine.gross),
             session.settings.execution,
             fees=float(session.engine.portfolio["fees"][0]),
-            model_cost=session.model_account.cost,
+            model_cost=session.models.account.cost,
         )
 
     def _timings(self) -> dict[str, float | None]:

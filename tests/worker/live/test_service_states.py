@@ -147,8 +147,8 @@ SERVICES = (
     "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount", "OpenPositions",
     "PastRuns", "PlanCounters", "PlanDesk", "PlanOutcomes", "PlaybookLifecycle", "PlaybookRegistry",
     "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService", "PromotionLevels",
-    "ReflectingPlanProvider", "Session", "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters",
-    "SlowLoopService", "Spent", "Standing", "TickGuard", "UntradedSignals",
+    "ReflectingPlanProvider", "RunModels", "Session", "ShadowLedger", "ShadowTrials", "SimulatedClock",
+    "SlowCounters", "SlowLoopService", "Spent", "Standing", "TickGuard", "UntradedSignals",
 )  # fmt: skip
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked
 
