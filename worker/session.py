@@ -6,24 +6,19 @@ come from and when to flush. On a feed that runs on, `worker.trading` takes the 
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from schemas.episode import Episode
-from schemas.reflection import TickValidationResult
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
-from schemas.vocabulary import TickEventKind
 from services.evidence_tools.kept_rows import KeptRows
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
-from services.journal.chain import JournalRow
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_builder import EpisodeContext, build_episode
-from services.memory.episode_memory import EpisodeMemory
-from services.playbooks.expectations import ExpectationBook
+from services.memory.experience import Experience
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.records import tick_event
@@ -63,8 +58,7 @@ class Session(Stateful):
         "journal": PART,
         "guard": PART,
         "clock": PART,
-        "memory": PART,
-        "expectations": PART,
+        "experience": PART,
         "policy_loop": PART,
         "slow_loop": PART,
         "models": PART,
@@ -79,8 +73,7 @@ class Session(Stateful):
     journal: JournalWriter
     guard: TickGuard
     engine: TriggerEngine
-    memory: EpisodeMemory
-    expectations: ExpectationBook
+    experience: Experience
     registry: PlaybookRegistry
     lifecycle: PlaybookLifecycle
     policy_loop: PolicyLoopService
@@ -111,9 +104,8 @@ class Session(Stateful):
         return self.market.clock
 
     def remember(self, episode: Episode) -> None:
-        """An episode joins memory, expectations and the evidence of the slow loop."""
-        self.memory.add(episode)
-        self.expectations.record(episode)
+        """An episode joins the experience and the evidence of the slow loop."""
+        self.experience.add(episode)
         self.slow_loop.facts.remember(episode)
 
     def begin(self) -> None:
@@ -139,16 +131,8 @@ class Session(Stateful):
 
     def listen(self) -> None:
         """Let slow loop and judge read the journal; the last wire, of a session that begins or goes on."""
-        kept, facts = self.kept, self.slow_loop.facts
-        if kept is None:
-            self.journal.read_by(facts.add)
-            return
-
-        def read(row: JournalRow, payload: Mapping[str, Any]) -> None:
-            facts.add(row, payload)
-            kept.add(row, payload)
-
-        self.journal.read_by(read)
+        beside = () if self.kept is None else (self.kept.add,)
+        self.journal.read_by(self.slow_loop.facts.add, *beside)
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
@@ -233,8 +217,7 @@ class Session(Stateful):
             symbol=episode.symbol,
             payload={"episode_id": episode.episode_id, "episode": episode},
         )
-        self.memory.add(episode)
-        self.expectations.record(episode)
+        self.experience.add(episode)
 
     def finish(self) -> None:
         """Write the last event: what depends on the end of the input, and the positions that stay open."""
@@ -268,17 +251,3 @@ class Session(Stateful):
                 }
             )
         return found
-
-    def tick_validation(self) -> TickValidationResult:
-        """Counters of the tick path; the guard's three are zero or something tried."""
-        return TickValidationResult(
-            bars_validated=self.bars_validated,
-            events={
-                str(kind): self.journal.counts[kind]
-                for kind in sorted(TickEventKind)
-                if self.journal.counts[kind]
-            },
-            llm_calls=self.guard.attempts["llm_calls"],
-            memory_reads=self.guard.attempts["memory_reads"],
-            policy_writes=self.guard.attempts["policy_writes"],
-        )
