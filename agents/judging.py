@@ -18,7 +18,7 @@ PLAN_TOKENS = 1_500
 def judge_of(
     settings: Settings, model: LanguageModel | None = None, wordings: Wordings = PLAIN_RUN
 ) -> JudgeAgentClient:
-    """The judge of a run, of the worker beside it, or of a report that is judged again."""
+    """The judge of a worker beside a run, or of a report that is judged again; it may lack its model."""
     off = settings.reflection.mode == "off"
     return JudgeAgentClient(
         settings.judge,
@@ -28,6 +28,17 @@ def judge_of(
         wordings=wordings,
         check_reasons=settings.deliberation.check_reasons,
     )
+
+
+def assemble_judge(settings: Settings, model: LanguageModel | None, wordings: Wordings) -> JudgeAgentClient:
+    """The judge of a run, with its model where the settings ask one.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if settings.judge.replan != "rules" and model is None:
+        raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
+    return judge_of(settings, model, wordings)
 
 
 def evidence_of(

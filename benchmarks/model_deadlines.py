@@ -118,10 +118,10 @@ async def measure(timeframe: Timeframe, delay_s: float, settings: Settings, *, m
         )
         session.begin()
         timing = Timing()
-        while not session.engine.done and session.model_account.ledger.run.calls < CALLS:
+        while not session.engine.done and session.models.account.ledger.run.calls < CALLS:
             await session.step(timing)
         await patient.close()
-    model = session.model_account.document()
+    model = session.models.account.document()
     deadline_ms = settings.reflection.deadline_ms(
         PolicyEventKind.REGIME_CHANGE, timeframe, market_waits=market_waits
     )

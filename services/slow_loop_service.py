@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from schemas.canonical import ns_to_datetime
 from schemas.errors import CassetteMiss, ModelRefused
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, ReplanVerdict
@@ -21,11 +20,9 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
-from schemas.trials import TrialCounts
+from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
-from services.deliberation.rows import check_row, deliberation_rows
-from services.high_level.narrator import fact_check_row
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.plans.desk import Effects, PlanDesk
 from services.playbooks.lifecycle import PlaybookLifecycle
@@ -35,9 +32,9 @@ from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_ear
 from services.slow_loop.counters import SlowCounters
 from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.promotion_levels import Key
-from services.slow_loop.shadow_trials import ShadowTrials
-from services.slow_loop.trial_evidence import Evidence
+from services.slow_loop.report_rows import narrative_rows, reason_rows
+from services.slow_loop.shadow_ledger import ShadowLedgers
+from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
 from services.slow_loop.version_rows import journal_renewal, journal_version
 from trading_core.market import Market
 
@@ -71,12 +68,12 @@ class SlowLoopService(Stateful):
         judge: Judge,
         lifecycle: PlaybookLifecycle,
         playbooks: PlaybookReader,
-        trials: ShadowTrials,
         policy_loop: PolicyLoopService,
         journal: EventJournal,
         *,
         market_waits: bool = True,
         evidence: ReportEvidence | None = None,
+        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._settings = settings
         self._market = market
@@ -84,7 +81,10 @@ class SlowLoopService(Stateful):
         self._judge = judge
         self._lifecycle = lifecycle
         self._playbooks = playbooks
-        self._trials = trials
+        ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
+        self._trials = trials = ShadowTrials(
+            ledgers, lifecycle, settings.gate, settings.judge, journal, before
+        )
         self._policy_loop = policy_loop
         self._journal = journal
         self._evidence = evidence
@@ -122,7 +122,7 @@ class SlowLoopService(Stateful):
         self.facts.in_force(self._policy_loop.policies)
 
     @property
-    def proven(self) -> Mapping[Key, Evidence]:
+    def proven(self) -> EvidenceOfMeasures:
         """Measures that their own trades contradict, see `ShadowTrials`."""
         return self._trials.proven
 
@@ -350,32 +350,9 @@ class SlowLoopService(Stateful):
             report.telemetry(),
         )
         self._report_seq = self.facts.last_seq
-        if report.fact_check is not None:
-            self._append(now, "fact_check", fact_check_row(report, report_id, self._known_rows))
-        if report.deliberation is not None:
-            self.counters.texts.count(report.deliberation)
-            rows = deliberation_rows(report.deliberation, "narrative", report_id=report_id)
-            for kind, payload, telemetry in rows:
-                self._append(now, kind, payload, telemetry)
-        self._count_report(report, report_id, now)
-
-    def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
-        counters = self.counters
-        counters.runs += 1
-        counters.findings.update(str(cluster.grade) for cluster in report.clusters)
-        counters.recommendations.update(
-            str(recommendation.action) for recommendation in report.recommendations
-        )
-        counters.reports.append(
-            {
-                "report_id": report_id,
-                "known_at": ns_to_datetime(now).isoformat(),
-                "n_episodes": report.n_episodes,
-                "recommended_action": str(report.recommended_action),
-                "recommendations": len(report.recommendations),
-                "insufficient_sample": report.insufficient_sample,
-            }
-        )
+        for row in narrative_rows(report, report_id, self._known_rows):
+            self._append(now, *row)
+        self.counters.count(report, report_id, now)
 
     def _decided(self, verdict: ReplanVerdict, now: int) -> None:
         self.last_verdict = verdict
@@ -387,10 +364,8 @@ class SlowLoopService(Stateful):
             "replan_verdict",
             {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict},
         )
-        if verdict.fact_check is not None:
-            checked = verdict.fact_check
-            row = check_row("judge_reason", checked, bool(checked.struck_text), self._known_rows)
-            self._append(now, "fact_check", {"report_id": verdict.report_id, "verdict_id": verdict_id, **row})
+        for row in reason_rows(verdict, verdict_id, self._known_rows):
+            self._append(now, *row)
         self._apply(verdict, verdict_id, now)
 
     @property

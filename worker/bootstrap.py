@@ -5,37 +5,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.judging import evidence_of, judge_of
+from agents.judging import assemble_judge, evidence_of
 from agents.language_models.cassette import Cassette
 from agents.strategies.configured import configured_strategist
-from agents.strategies.plan_provider import ReflectingPlanProvider, linter
-from schemas.errors import ConfigError
+from agents.strategies.plan_provider import assemble_provider
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
-from services.memory.episode_memory import EpisodeMemory
-from services.model_calls.account import ModelAccount
+from services.memory.experience import Experience
 from services.model_calls.wording import Wordings
-from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.loader import load_playbooks
 from services.playbooks.registry import PlaybookRegistry
-from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
 from services.ports import Critic, Judge, Strategist
-from services.slow_loop.shadow_ledger import ShadowLedgers
-from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.reflection import assemble_reflection
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
+from worker.models import Models, RecordedPast, assemble_models
 from worker.session import Session
 
 
@@ -89,20 +83,18 @@ def assemble(
     books, guard = given_playbooks(settings, definitions), TickGuard()
     market = Market.of(bars, settings.policy_loop.regime)
     events = ParkingJournal(journal)
-    tape = cassette if cassette is not None else configured_cassette(settings)
-    asked = models or (Models() if tape is not None else configured_models(settings, guard, os.environ))
-    account = ModelAccount(settings.llm, events, market.clock)
-    minds = accounted_models(settings, asked, account, guard, tape, recorded)
+    asked = assemble_models(
+        settings, events, market.clock, guard, os.environ, given=models, cassette=cassette, past=recorded
+    )
+    minds = asked.accounted
     wordings = Wordings.of_run(bars.symbols, anonymise=settings.llm.anonymise)
     engine = account_engine(settings, market, guard)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
     playbooks = registry.reader()
-    memory = EpisodeMemory(settings.memory, market.clock, guard, rules_of=playbooks.rules)
-    expectations, remembered = ExpectationBook(market.clock, playbooks.rules), memory.reader()
-    builder = SnapshotBuilder(engine, market, books, remembered, expectations.reader(), playbooks)
-    if settings.judge.replan != "rules" and minds.judge is None:
-        raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
-    judge = own.judge(judge_of(settings, minds.judge, wordings))
+    experience = Experience(settings.memory, market.clock, guard, playbooks.rules)
+    remembered, expected = experience.memory.reader(), experience.expectations.reader()
+    builder = SnapshotBuilder(engine, market, books, remembered, expected, playbooks)
+    judge = own.judge(assemble_judge(settings, minds.judge, wordings))
     strategist = configured_strategist(
         settings,
         playbooks,
@@ -112,64 +104,45 @@ def assemble(
         wordings,
         minds.text_models(),
     )
-    reflection = None
-    if own.critics and settings.reflection.mode == "off":
-        raise ConfigError(
-            "critics are asked by the fast reflection, and reflection is off: leave one of them out"
-        )
-    if settings.reflection.mode != "off":
-        reflection = PolicyLevelReflectionService(
-            settings.reflection,
-            memory=remembered,
-            model=minds.fast,
-            recorded=True,
-            market_waits=market_waits,
-            wordings=wordings,
-            critics=own.critics,
-        )
-    provider = ReflectingPlanProvider(
-        own.strategist(strategist), reflection, playbooks, linter(market.columns)
+    provider = assemble_provider(
+        settings,
+        own.strategist(strategist),
+        playbooks,
+        market.columns,
+        remembered,
+        minds.fast,
+        wordings,
+        own.critics,
+        market_waits=market_waits,
     )
     gatherer = None
     if settings.policy_loop.strategist != "rules":
         gatherer = BackgroundBuilder(
-            bars, memory.reader(), playbooks, settings.envelope, lambda: slow_loop.last_report
+            bars, experience.memory.reader(), playbooks, settings.envelope, lambda: slow_loop.last_report
         )
     policy_loop = PolicyLoopService(
         settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
-    ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
     evidence = evidence_of(settings, minds.texts, wordings)
     slow_loop = SlowLoopService(
         settings,
         market,
-        HighLevelReflectionService(
-            settings, grid=ledgers, model=minds.slow, wordings=wordings, texts=minds.text_models()
-        ),
+        assemble_reflection(settings, market, minds.slow, wordings, minds.text_models()),
         judge,
         lifecycle,
         playbooks,
-        ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events, ledger),
         policy_loop,
         events,
         market_waits=market_waits,
         evidence=evidence,
+        before=ledger,
     )
     return Session(
-        settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
-        policy_loop, slow_loop, account, asked, events, ledger, None if evidence is None else evidence.rows,
+        settings, market, journal, guard, engine, experience, registry, lifecycle,
+        policy_loop, slow_loop, asked, events, ledger, None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made),
     )  # fmt: skip
-
-
-def slow_reflection(settings: Settings, market: Market | None = None) -> HighLevelReflectionService:
-    """The high-level reflection by rules, as a worker beside a run asks it.
-
-    It tries values of the playbooks' grids where there is a market to try them on.
-    """
-    ledgers = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
-    return HighLevelReflectionService(settings, grid=ledgers)
 
 
 def given_playbooks(

@@ -9,11 +9,10 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from agents import language_models
-from agents.change_reader import FORM as CHANGE_FORM
-from agents.judge_model import FORM as JUDGE_FORM
 from agents.language_models.accounted import (
     AccountedModel,
     LiveSource,
@@ -25,12 +24,13 @@ from agents.language_models.cassette import Cassette, CassetteWriter, read_casse
 from agents.language_models.paced import PacedModel, RequestRate
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import WITHOUT_TOOLS, WireModel
-from agents.planning.plan_reply import FORM as PLAN_FORM
-from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
+from agents.planning.plan_reply import PROMPT as PLANNER
+from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
 from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
+from schemas.state import PART, Stateful
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
@@ -42,20 +42,13 @@ from services.deliberation.forms import (
     TEXT_FORMS,
 )
 from services.deliberation.text_models import TextModels
-from services.high_level.narrator import FORM as SLOW_FORM
-from services.model_calls.account import ModelAccount, price_for
+from services.model_calls.account import Clock, ModelAccount, price_for
 from services.model_calls.record import Caller
 from services.model_calls.reply_format import ReplyFormat
-from services.policy_checks.consolidation import FORM as FAST_FORM
-from services.ports import LanguageModel
+from services.ports import EventJournal, LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret
-
-FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {
-    **TEXT_FORMS,
-    **{form.name: form for form in (CHANGE_FORM, PLAN_FORM)},
-}
 
 
 @dataclass(frozen=True)
@@ -96,6 +89,24 @@ class Models:
             close = getattr(model, "close", None)
             if close is not None:
                 await close()
+
+
+@dataclass(frozen=True)
+class RunModels(Stateful):
+    """The models of a run and what was spent on them.
+
+    Attributes:
+        live: whose connections are open.
+        account: admits, records and counts every call.
+        accounted: what is asked: each model through the account, or a record of its replies.
+    """
+
+    STATE: ClassVar = {"account": PART}
+    REBUILT = frozenset({"live", "accounted"})
+
+    live: Models
+    account: ModelAccount
+    accounted: Models
 
 
 def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
@@ -172,7 +183,7 @@ def text_models_of(settings: Settings) -> dict[str, str]:
         found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
         found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
     if settings.planner.judge == "model":
-        found[PLAN_FORM.name] = settings.llm.slow_model
+        found[PLANNER] = settings.llm.slow_model
     return found
 
 
@@ -270,12 +281,13 @@ def configured_models(
     rate = RequestRate(llm.at_once, llm.per_minute)
     opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).opened
     asked = text_models_of(settings) if texts is None else texts
-    full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
+    full, forms = settings.reflection.mode == "full", SEAT_FORMS
+    proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
     return Models(
-        fast=opened(llm.fast_model, FAST_FORM) if full else None,
-        slow=opened(llm.slow_model, SLOW_FORM, llm.stall_ms) if full else None,
-        strategist=opened(llm.strategist_model, STRATEGIST_FORM) if proposes else None,
-        judge=opened(llm.slow_model, JUDGE_FORM, llm.stall_ms) if settings.judge.replan != "rules" else None,
+        fast=opened(llm.fast_model, forms["fast"]) if full else None,
+        slow=opened(llm.slow_model, forms["slow"], llm.stall_ms) if full else None,
+        strategist=opened(llm.strategist_model, forms["strategist"]) if proposes else None,
+        judge=opened(llm.slow_model, forms["judge"], llm.stall_ms) if judges else None,
         texts={
             name: opened(
                 model,
@@ -296,6 +308,41 @@ def configured_cassette(settings: Settings) -> Cassette | None:
     """
     path = settings.runtime.cassette
     return None if path is None or settings.runtime.llm != "replay" else read_cassette(Path(path))
+
+
+def assemble_models(
+    settings: Settings,
+    journal: EventJournal,
+    clock: Clock,
+    guard: TickGuard,
+    environment: Mapping[str, str],
+    *,
+    given: Models | None = None,
+    cassette: Cassette | None = None,
+    past: RecordedPast | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> RunModels:
+    """The models that the settings name, on an account of their own.
+
+    Args:
+        settings: the resolved configuration.
+        journal: of the calls.
+        clock: of the account.
+        guard: of the tick path, on which no model may be asked.
+        environment: holds the key.
+        given: models to ask instead.
+        cassette: recorded replies to play instead of the configured ones.
+        past: replies of a run that goes on.
+        texts: names the model of each prompt about texts; None: as the settings have it.
+
+    Raises:
+        ConfigError: a model without a key, or a cassette that cannot be read or made.
+    """
+    tape = cassette if cassette is not None else configured_cassette(settings)
+    asks = given is None and tape is None
+    live = configured_models(settings, guard, environment, texts) if asks else given or Models()
+    account = ModelAccount(settings.llm, journal, clock)
+    return RunModels(live, account, accounted_models(settings, live, account, guard, tape, past, texts))
 
 
 def accounted_models(
@@ -327,13 +374,15 @@ def accounted_models(
 
     asked = text_models_of(settings) if texts is None else texts
     found = {name: accounted(models.texts.get(name), asked[name], FORMS_ON_DEMAND[name]) for name in asked}
-    llm, full = settings.llm, settings.reflection.mode == "full"
+    llm, full, forms = settings.llm, settings.reflection.mode == "full", SEAT_FORMS
     proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
     return Models(
-        fast=accounted(models.fast, llm.fast_model, FAST_FORM) if full else None,
-        slow=accounted(models.slow, llm.slow_model, SLOW_FORM) if full else None,
-        strategist=accounted(models.strategist, llm.strategist_model, STRATEGIST_FORM) if proposes else None,
-        judge=accounted(models.judge, llm.slow_model, JUDGE_FORM) if judges else None,
+        fast=accounted(models.fast, llm.fast_model, forms["fast"]) if full else None,
+        slow=accounted(models.slow, llm.slow_model, forms["slow"]) if full else None,
+        strategist=accounted(models.strategist, llm.strategist_model, forms["strategist"])
+        if proposes
+        else None,
+        judge=accounted(models.judge, llm.slow_model, forms["judge"]) if judges else None,
         texts={name: model for name, model in found.items() if model is not None},
     )
 

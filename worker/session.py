@@ -6,25 +6,19 @@ come from and when to flush. On a feed that runs on, `worker.trading` takes the 
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from schemas.episode import Episode
-from schemas.reflection import TickValidationResult
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
-from schemas.vocabulary import TickEventKind
 from services.evidence_tools.kept_rows import KeptRows
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
-from services.journal.chain import JournalRow
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_builder import EpisodeContext, build_episode
-from services.memory.episode_memory import EpisodeMemory
-from services.model_calls.account import ModelAccount
-from services.playbooks.expectations import ExpectationBook
+from services.memory.experience import Experience
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.records import tick_event
@@ -38,7 +32,7 @@ from trading_core.live.step import LiveStep
 from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
-from worker.models import Models
+from worker.models import RunModels
 
 SCHEMA_VERSION = 1
 
@@ -64,32 +58,27 @@ class Session(Stateful):
         "journal": PART,
         "guard": PART,
         "clock": PART,
-        "memory": PART,
-        "expectations": PART,
+        "experience": PART,
         "policy_loop": PART,
         "slow_loop": PART,
-        "model_account": PART,
+        "models": PART,
         "bars_validated": int,
         "anomalies": Counter[str],
         "doubted": list[tuple[int, str]],
     }
-    REBUILT = frozenset(
-        {"settings", "market", "engine", "models", "live", "events", "ledger", "kept", "columns_wired"}
-    )
+    REBUILT = frozenset({"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"})
 
     settings: Settings
     market: Market
     journal: JournalWriter
     guard: TickGuard
     engine: TriggerEngine
-    memory: EpisodeMemory
-    expectations: ExpectationBook
+    experience: Experience
     registry: PlaybookRegistry
     lifecycle: PlaybookLifecycle
     policy_loop: PolicyLoopService
     slow_loop: SlowLoopService
-    model_account: ModelAccount
-    models: Models
+    models: RunModels
     events: ParkingJournal
     ledger: TrialLedger = NO_TRIALS
     kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
@@ -115,9 +104,8 @@ class Session(Stateful):
         return self.market.clock
 
     def remember(self, episode: Episode) -> None:
-        """An episode joins memory, expectations and the evidence of the slow loop."""
-        self.memory.add(episode)
-        self.expectations.record(episode)
+        """An episode joins the experience and the evidence of the slow loop."""
+        self.experience.add(episode)
         self.slow_loop.facts.remember(episode)
 
     def begin(self) -> None:
@@ -143,16 +131,8 @@ class Session(Stateful):
 
     def listen(self) -> None:
         """Let slow loop and judge read the journal; the last wire, of a session that begins or goes on."""
-        kept, facts = self.kept, self.slow_loop.facts
-        if kept is None:
-            self.journal.read_by(facts.add)
-            return
-
-        def read(row: JournalRow, payload: Mapping[str, Any]) -> None:
-            facts.add(row, payload)
-            kept.add(row, payload)
-
-        self.journal.read_by(read)
+        beside = () if self.kept is None else (self.kept.add,)
+        self.journal.read_by(self.slow_loop.facts.add, *beside)
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
@@ -163,7 +143,7 @@ class Session(Stateful):
         step = self.validate(timing, end)
         started = time.perf_counter()
         for boundary in step.boundaries:
-            self.model_account.open_event(self.bars.symbols[boundary.s])
+            self.models.account.open_event(self.bars.symbols[boundary.s])
             await self.policy_loop.on_boundary(boundary, history=history)
         timing.policy_s += time.perf_counter() - started
         self.slow_loop.plans.expire(self.clock.now)
@@ -186,7 +166,7 @@ class Session(Stateful):
         """
         row = step.t - 1
         if self.learning and (step.boundaries or self.slow_loop.slot_closed_by(row)):
-            self.model_account.open_event()
+            self.models.account.open_event()
             await self.slow_loop.on_row(row)
             timing.slow_s = self.slow_loop.counters.seconds
 
@@ -237,8 +217,7 @@ class Session(Stateful):
             symbol=episode.symbol,
             payload={"episode_id": episode.episode_id, "episode": episode},
         )
-        self.memory.add(episode)
-        self.expectations.record(episode)
+        self.experience.add(episode)
 
     def finish(self) -> None:
         """Write the last event: what depends on the end of the input, and the positions that stay open."""
@@ -272,17 +251,3 @@ class Session(Stateful):
                 }
             )
         return found
-
-    def tick_validation(self) -> TickValidationResult:
-        """Counters of the tick path; the guard's three are zero or something tried."""
-        return TickValidationResult(
-            bars_validated=self.bars_validated,
-            events={
-                str(kind): self.journal.counts[kind]
-                for kind in sorted(TickEventKind)
-                if self.journal.counts[kind]
-            },
-            llm_calls=self.guard.attempts["llm_calls"],
-            memory_reads=self.guard.attempts["memory_reads"],
-            policy_writes=self.guard.attempts["policy_writes"],
-        )

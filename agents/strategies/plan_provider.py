@@ -10,6 +10,7 @@ switched off each carries the record that says so.
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from schemas.errors import ConfigError
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import (
     InvariantContext,
@@ -18,11 +19,24 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
+from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import Plan, PlanEnd, PlanRound, PlaybookReader, Revision, RevisionBudget, Strategist
+from services.ports import (
+    Critic,
+    LanguageModel,
+    MemoryReader,
+    Plan,
+    PlanEnd,
+    PlanRound,
+    PlaybookReader,
+    Revision,
+    RevisionBudget,
+    Strategist,
+)
 from trading_core.rules import LintFinding, RuleColumns, lint
 
 Linter = Callable[[PolicySnapshot, PolicyProposal], Sequence[LintFinding]]
@@ -136,3 +150,49 @@ def _switched_off(source: str) -> ReflectionInvocationMeta:
         outcome=InvocationOutcome.DISABLED,
         skip_reason="reflection off",
     )
+
+
+def assemble_provider(
+    settings: Settings,
+    strategist: Strategist,
+    playbooks: PlaybookReader,
+    columns: RuleColumns,
+    memory: MemoryReader,
+    model: LanguageModel | None,
+    wordings: Wordings,
+    critics: Sequence[Critic] = (),
+    *,
+    market_waits: bool = True,
+) -> ReflectingPlanProvider:
+    """A strategist with the fast reflection that the settings have.
+
+    Args:
+        settings: the resolved configuration.
+        strategist: who proposes.
+        playbooks: active versions.
+        columns: that the rules of proposals are checked on.
+        memory: what the reflection reads.
+        model: of the reflection in mode `full`; None in every other.
+        wordings: how questions word their data.
+        critics: asked beside our checks.
+        market_waits: no bar comes while a model thinks.
+
+    Raises:
+        ConfigError: mode `full` has no model, or nothing asks the critics.
+    """
+    if settings.reflection.mode == "off":
+        if critics:
+            raise ConfigError(
+                "critics are asked by the fast reflection, and reflection is off: leave one of them out"
+            )
+        return ReflectingPlanProvider(strategist, None, playbooks, linter(columns))
+    reflection = PolicyLevelReflectionService(
+        settings.reflection,
+        memory=memory,
+        model=model,
+        recorded=True,
+        market_waits=market_waits,
+        wordings=wordings,
+        critics=critics,
+    )
+    return ReflectingPlanProvider(strategist, reflection, playbooks, linter(columns))

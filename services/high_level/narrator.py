@@ -9,11 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
-
 from schemas.canonical import canonical_json
 from schemas.deliberation import Deliberation, TextCandidate, TextFinding
-from schemas.fact_check import FactCheck
 from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.vocabulary import Severity
@@ -26,7 +23,6 @@ from services.deliberation.presets.combined import run_reviewed, sectioned
 from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.review import TextTraits
 from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
-from services.deliberation.rows import check_row
 from services.deliberation.rule_critics import (
     FactCritic,
     NewsCritic,
@@ -38,15 +34,12 @@ from services.deliberation.rule_critics import (
 from services.deliberation.rule_reviser import ended
 from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
+from services.high_level.narrative_reply import MAX_CHARACTERS, Narrative, read_narrative, with_known_numbers
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import quoted_json
-from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel
-from services.text.news import unknown_numbers
 
-MAX_CHARACTERS = 4_000
 BYTES_PER_TOKEN = 4  # of English, roughly
 DEADLINE_MS = 60_000.0
 WHOLE_MS = 600_000.0  # of one narrative with everything that is asked about it
@@ -78,51 +71,6 @@ class Prompt(Protocol):
     def render(self, **values: str) -> str:
         """The request with its placeholders filled."""
         ...
-
-
-class NarrativeReply(BaseModel):
-    """The closed wire model of the reply."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    narrative: str = Field(min_length=1, max_length=MAX_CHARACTERS)
-    cited_evidence: tuple[str, ...]
-
-
-_REPLY = TypeAdapter(NarrativeReply)
-FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: is_read(text, _REPLY))
-
-
-@dataclass(frozen=True)
-class Narrative:
-    """The text that stands; `refused` says why a model's text, or a part of it, does not."""
-
-    text: str
-    by_model: bool
-    refused: str | None = None
-    checked: FactCheck | None = None
-    deliberation: Deliberation | None = field(default=None, compare=False)
-
-
-def read_narrative(reply: str, offered: Sequence[str]) -> Narrative:
-    """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
-    try:
-        answer = read_reply(reply, _REPLY)
-    except MalformedReply as error:
-        return Narrative("", False, str(error))
-    if not answer.narrative.strip():
-        return Narrative("", False, "the narrative has no words")
-    if not set(answer.cited_evidence) <= set(offered):
-        return Narrative("", False, "the reply cites evidence that was not offered")
-    return Narrative(answer.narrative.strip(), True)
-
-
-def with_known_numbers(told: Narrative, source: str) -> Narrative:
-    """The narrative if each of its numbers is some number of `source`; else why it is none."""
-    invented = unknown_numbers(told.text, source) if told.by_model else ()
-    if not invented:
-        return told
-    return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
 
 
 @dataclass
@@ -296,12 +244,3 @@ async def _by_numbers(report: HighLevelReflectionReport, writer: NarrativeWriter
         else with_known_numbers(Narrative(said.text, True), source)
     )
     return told if told.by_model else Narrative(report.narrative, False, told.refused)
-
-
-def fact_check_row(
-    report: HighLevelReflectionReport, report_id: str, known: Mapping[str, int] | None = None
-) -> dict[str, Any]:
-    """The journal row of a check: whether the model's text stands, and every claim that did not hold."""
-    checked = report.fact_check or FactCheck(known_at=report.known_at)
-    kept = report.meta.tier == "consolidated"
-    return {"report_id": report_id, **check_row("narrative", checked, kept, known)}

@@ -36,14 +36,14 @@ class JournalWriter(Stateful):
     """
 
     STATE: ClassVar = {"_events": int, "head_hash": str, "counts": Counter[str]}
-    REBUILT = frozenset({"_sink", "_flush_rows", "_buffer", "_reader"})
+    REBUILT = frozenset({"_sink", "_flush_rows", "_buffer", "_readers"})
 
     def __init__(self, sink: JournalSink, flush_rows: int = 2_000) -> None:
         self._sink = sink
         self._flush_rows = flush_rows
         self._buffer: list[JournalRow] = []
         self._events = 0
-        self._reader: RowReader | None = None
+        self._readers: tuple[RowReader, ...] = ()
         self.head_hash = GENESIS_HASH
         self.counts: Counter[str] = Counter()
 
@@ -93,13 +93,13 @@ class JournalWriter(Stateful):
         self._events += 1
         self.head_hash = digest
         self.counts[kind] += 1
-        if self._reader is not None:
-            self._reader(row, payload)
+        for reader in self._readers:
+            reader(row, payload)
         return row
 
-    def read_by(self, reader: RowReader) -> None:
-        """Hand every row to `reader` as it is appended, with the payload that it was written from."""
-        self._reader = reader
+    def read_by(self, *readers: RowReader) -> None:
+        """Hand every row to each reader as it is appended, with the payload that it was written from."""
+        self._readers = readers
 
     async def checkpoint(self) -> None:
         """Flush when at least `flush_rows` rows have gathered; cheap to await after every boundary."""

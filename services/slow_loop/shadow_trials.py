@@ -31,6 +31,7 @@ from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, 
 
 Promoter = Callable[[str, Evidence, int], tuple[PlaybookVersion, ...]]
 TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
+EvidenceOfMeasures = Mapping[Key, Evidence]
 
 
 class ShadowTrials(Stateful):

@@ -28,6 +28,7 @@ from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import COLUMNS
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.stepper import BarAxes, LiveStepper
+from worker.runs.run_result import tick_validation
 
 BATCH = 200
 TIMES = 5  # a hundred symbols, five times
@@ -54,7 +55,7 @@ def ticks() -> list[Finding]:
             took_ms.append((time.perf_counter() - began) * 1e3)
 
     asyncio.run(drive())
-    seen = stepper.session.tick_validation()
+    seen = tick_validation(stepper.session)
     reads = seen.llm_calls + seen.memory_reads + seen.policy_writes
     row_ms = quantile(took_ms[warm:], 0.99)
     return [

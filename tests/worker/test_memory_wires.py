@@ -129,9 +129,9 @@ def test_promotion_leaves_cases_and_expectations_of_the_old_rules_behind() -> No
     lost = episode(
         1, playbook_id=definition.id, playbook_hash=definition.content_hash, direction="long", r=-1.0
     )
-    made.memory.add(lost.model_copy(update={"known_at": known}))
-    made.expectations.record(lost.model_copy(update={"known_at": known}))
-    reader, expected = made.memory.reader(), made.expectations.reader()
+    made.experience.memory.add(lost.model_copy(update={"known_at": known}))
+    made.experience.expectations.record(lost.model_copy(update={"known_at": known}))
+    reader, expected = made.experience.memory.reader(), made.experience.expectations.reader()
     for version, n in ((definition, 1), (changed, 0), (smaller, 1)):
         asked = MemoryQuery("S", definition.id, "long", lost.fingerprint, version.content_hash)
         assert reader.retrieve(asked, known).base_rates.population == n

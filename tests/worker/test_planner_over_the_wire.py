@@ -12,7 +12,6 @@ from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount
 from services.ports import EvidenceQuestion
 from tests.agents.language_models.test_native_tools import CALLING, CALLS, SAID
 from tests.agents.language_models.wire_formats import FORMATS, saying
@@ -20,7 +19,7 @@ from tests.agents.planning.planned import TOLD
 from tests.worker.wire import wire
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
+from worker.models import assemble_models, check_models
 
 ASKED = {PROMPT: "claude-test"}
 QUESTION = EvidenceQuestion("Why did squeeze_breakout lose?", {"playbooks": ["squeeze_breakout"]})
@@ -51,15 +50,13 @@ def planned(told):
     """The plan, and what it cost in US dollars."""
 
     async def scenario():
-        guard, tape = TickGuard(), configured_cassette(told)
-        account = ModelAccount(told.llm, JournalWriter(MemorySink()), SimulatedClock())
-        live = Models() if tape is not None else configured_models(told, guard, os.environ, ASKED)
+        journal, clock = JournalWriter(MemorySink()), SimulatedClock()
+        models = assemble_models(told, journal, clock, TickGuard(), os.environ, texts=ASKED)
         try:
-            models = accounted_models(told, live, account, guard, tape, texts=ASKED)
-            planner = ModelPlanner(models.texts[PROMPT], told.planner, max_tokens=500)
-            return await planner.plan(QUESTION, TOLD), account.ledger.run.usd
+            planner = ModelPlanner(models.accounted.texts[PROMPT], told.planner, max_tokens=500)
+            return await planner.plan(QUESTION, TOLD), models.account.ledger.run.usd
         finally:
-            await live.close()
+            await models.live.close()
 
     return asyncio.run(scenario())
 

@@ -347,10 +347,10 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() 
     episodes = payloads(rows, "episode")
     assert len(episodes) > 3
     assert all(one["episode"]["no_learn"] for one in episodes)
-    assert len(made.memory) == 0
+    assert len(made.experience.memory) == 0
     last = made.clock.now
     assert all(
-        made.expectations.summary(version.definition, last).n == 0
+        made.experience.expectations.summary(version.definition, last).n == 0
         for version in made.registry.reader().active()
     )
 

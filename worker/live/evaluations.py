@@ -42,7 +42,7 @@ async def think(session: Session, evaluation: Evaluation, late: Collection[int] 
     boundary, bars = evaluation.boundary, session.bars
     asked_at = int(bars.close_times[boundary.t])
     with session.clock.pinned(asked_at), session.events.parking() as rows, retrievals(late) as reads:
-        session.model_account.open_event(bars.symbols[boundary.s])
+        session.models.account.open_event(bars.symbols[boundary.s])
         await session.policy_loop.think(evaluation)
     return Answer(evaluation, rows, tuple(reads.late))
 

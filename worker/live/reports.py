@@ -46,7 +46,7 @@ async def judge(
     """
     seen = session.journal.events if seen is None else seen
     with session.clock.pinned(min(report.known_at, session.clock.now)), session.events.parking() as rows:
-        session.model_account.open_event()
+        session.models.account.open_event()
         verdict = await session.slow_loop.judged(report, seen)
     return Judged(request, report, verdict, rows, seen, taken)
 

@@ -104,7 +104,7 @@ class TradingStatus:
                 for version in session.registry.reader().active()
             },
             "plans_waiting": tuple(session.slow_loop.plans.waiting),
-            "model_spend": session.model_account.ledger.run.usd,
+            "model_spend": session.models.account.ledger.run.usd,
         }
 
 

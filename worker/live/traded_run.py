@@ -255,4 +255,4 @@ class TradedRun:
             await self.answers.close()
         await self.committing.close()
         if self.stepper.begun:
-            await self.stepper.session.models.close()
+            await self.stepper.session.models.live.close()

@@ -19,11 +19,9 @@ from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
 from services.slow_loop.evidence_rows import evidence_rows
-from worker.models import accounted_models, check_models, configured_models
+from worker.models import Models, assemble_models, check_models
 from worker.runs.replay import Rebuilt
 from worker.session import Session
 
@@ -71,20 +69,18 @@ async def ask_judge(
     settings = _judging(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
-    model, texts = None, dict[str, LanguageModel]()
+    minds = Models()
     if judge == "model":
-        asked = configured_models(settings, session.guard, environment)
-        account = ModelAccount(settings.llm, journal, session.clock)
-        minds = accounted_models(settings, asked, account, session.guard, None)
-        model, texts = minds.judge, dict(minds.texts)
+        asked = assemble_models(settings, journal, session.clock, session.guard, environment)
+        minds = asked.accounted
     definitions = tuple(version.definition for version in session.registry.reader().active())
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
     try:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
-        client = judge_of(settings, model, wordings)
+        client = judge_of(settings, minds.judge, wordings)
         evidence: tuple[RecommendationEvidence, ...] = ()
         if session.kept is not None:
-            reader = evidence_of(settings, texts, wordings, session.kept)
+            reader = evidence_of(settings, minds.texts, wordings, session.kept)
             evidence = () if reader is None else await reader.read(report, session.journal.events)
         for kind, payload, telemetry in evidence_rows(evidence, report.content_hash[:16]):
             journal.append(
@@ -97,7 +93,7 @@ async def ask_judge(
         verdict = await client.replan(report, definitions, experiments, evidence)
     finally:
         if judge == "model":
-            await asked.close()
+            await asked.live.close()
     await journal.flush()
     return verdict, [_call(row) for row in sink.rows]
 

@@ -83,7 +83,7 @@ async def run_backtest(
         if until is None:
             session.finish()
     finally:
-        await session.models.close()
+        await session.models.live.close()
         await journal.flush()
     timing.total_s = time.perf_counter() - started
     return RunResult(session, timing)

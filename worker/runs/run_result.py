@@ -9,6 +9,7 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
+from schemas.reflection import TickValidationResult
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
@@ -68,7 +69,7 @@ class RunResult:
     def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         session = self.session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
-        seen = contamination(session.settings, self.course, session.model_account.answered)
+        seen = contamination(session.settings, self.course, session.models.account.answered)
         return {
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
@@ -79,11 +80,11 @@ class RunResult:
             "performance": self._performance(),
             "contamination": seen,
             "ledger": session.ledger.document(),
-            "tick_validation": session.tick_validation().payload(),
+            "tick_validation": tick_validation(session).payload(),
             "strategist": {"name": session.settings.policy_loop.strategist, **policy.strategist()},
             "policy_loop": policy.document(),
-            "model": session.model_account.document(),
-            "memory": session.memory.document(),
+            "model": session.models.account.document(),
+            "memory": session.experience.memory.document(),
             "episodes": len(session.slow_loop.facts.episodes),
             "high_level": slow.document(),
             "judge": {
@@ -107,7 +108,7 @@ class RunResult:
 
     def _facts(self, run_id: str) -> RunFacts:
         session, envelope = self.session, self.session.settings.envelope
-        engine, events = session.engine, session.tick_validation().events
+        engine, events = session.engine, tick_validation(session).events
         refused = dict(zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False))
         return RunFacts(
             run_id=run_id,
@@ -155,7 +156,7 @@ class RunResult:
             self._so_far(session.engine.gross),
             session.settings.execution,
             fees=float(session.engine.portfolio["fees"][0]),
-            model_cost=session.model_account.cost,
+            model_cost=session.models.account.cost,
         )
 
     def _timings(self) -> dict[str, float | None]:
@@ -192,3 +193,15 @@ def _holes(bars: BarSeries, doubted: Sequence[tuple[int, str]]) -> int:
         if symbol in bars.symbols and row < bars.shape[0] and bars.times[row] == label:
             holes[row, bars.symbols.index(symbol)] = False
     return int(holes.sum())
+
+
+def tick_validation(session: Session) -> TickValidationResult:
+    """Counters of the tick path; the guard's three are zero or something tried."""
+    counts, attempts = session.journal.counts, session.guard.attempts
+    return TickValidationResult(
+        bars_validated=session.bars_validated,
+        events={str(kind): counts[kind] for kind in sorted(TickEventKind) if counts[kind]},
+        llm_calls=attempts["llm_calls"],
+        memory_reads=attempts["memory_reads"],
+        policy_writes=attempts["policy_writes"],
+    )

@@ -22,11 +22,11 @@ from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of
+from services.slow_loop.reflection import assemble_reflection
 from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.market import Market
 from trading_core.rules.columns import RuleColumns
-from worker.bootstrap import slow_reflection
 from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect
@@ -44,7 +44,7 @@ def new_owner() -> str:
 
 def threaded_reflection(settings: Settings) -> Reflect:
     """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile."""
-    service = slow_reflection(settings)
+    service = assemble_reflection(settings)
 
     async def reflect(
         request: HighLevelReflectionRequest,
@@ -161,4 +161,4 @@ async def _reflected(
     definitions: Sequence[PlaybookDefinition],
 ) -> HighLevelReflectionReport:
     market = Market.of(bars, settings.policy_loop.regime, request.known_at)
-    return await slow_reflection(settings, market).reflect(request, episodes, definitions)
+    return await assemble_reflection(settings, market).reflect(request, episodes, definitions)

@@ -9,7 +9,7 @@ from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
+from worker.models import Models, assemble_models, check_models
 
 
 @asynccontextmanager
@@ -28,10 +28,9 @@ async def asked_models(
         ConfigError: a model without a key, a price or a cassette.
     """
     check_models(settings, environment)
-    account, guard = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(now)), TickGuard()
-    cassette = configured_cassette(settings)
-    live = Models() if cassette is not None else configured_models(settings, guard, environment, asked)
+    journal, clock = JournalWriter(MemorySink()), SimulatedClock(now)
+    made = assemble_models(settings, journal, clock, TickGuard(), environment, texts=asked)
     try:
-        yield accounted_models(settings, live, account, guard, cassette, texts=asked), account
+        yield made.accounted, made.account
     finally:
-        await live.close()
+        await made.live.close()

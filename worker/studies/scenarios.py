@@ -31,6 +31,7 @@ from worker.bootstrap import assemble
 from worker.feeds import sample_data
 from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
+from worker.runs.run_result import tick_validation
 from worker.session import Session, Timing
 
 PLANTED: Final = Path(str(sample_data.__file__)).parent / "planted"
@@ -81,13 +82,13 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
 
     def watched(until: int | None = None) -> Advance:
         before = (
-            session.memory.reads,
+            session.experience.memory.reads,
             len(session.registry.history()),
             session.policy_loop.counters.evaluations,
         )
         step = advance(until)
         after = (
-            session.memory.reads,
+            session.experience.memory.reads,
             len(session.registry.history()),
             session.policy_loop.counters.evaluations,
         )
@@ -100,11 +101,11 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
 
     session.engine.advance = watched  # type: ignore[method-assign]
     await to_the_end(session)
-    result = session.tick_validation()
+    result = tick_validation(session)
     raised = False
     with session.guard.tick_path():
         try:
-            session.memory.reader().base_rates(session.clock.now)
+            session.experience.memory.reader().base_rates(session.clock.now)
         except InvariantViolation:
             raised = True
     forbidden = (result.llm_calls, result.memory_reads, result.policy_writes)
@@ -115,11 +116,11 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
         and raised
         and not any(inside.values())
         and forbidden == (0, 0, 0)
-        and session.memory.reads > 0,
+        and session.experience.memory.reads > 0,
         [
             f"bars validated: {result.bars_validated} of {session.bars.bar_count}, events {result.events}",
             f"while bars were validated: {dict(inside)}; attempts the guard had to refuse: {sum(forbidden)}",
-            f"at boundaries: {session.memory.reads} memory reads, "
+            f"at boundaries: {session.experience.memory.reads} memory reads, "
             f"{session.policy_loop.counters.evaluations} evaluations",
             f"a memory read forced into the tick path raised: {raised}",
         ],

@@ -14,6 +14,7 @@ from agents.language_models.tool_forms import MOST_LEFT_OUT, is_closed, tool_for
 from agents.language_models.wire_model import WITHOUT_TOOLS
 from agents.planning.plan_reply import FORM
 from agents.planning.tool_listing import tools_to_call
+from agents.reply_forms import FORMS_ON_DEMAND
 from schemas.errors import CassetteMiss, ConfigError, ModelError
 from schemas.settings import Settings
 from schemas.settings.llm import LlmSettings, ModelPrice
@@ -30,7 +31,7 @@ from tests.agents.language_models.wire_server import answer, message, serve, str
 from tests.agents.planning.planned import TOLD
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import FORMS_ON_DEMAND, check_models
+from worker.models import check_models
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 SENT = [sent for _, _, sent in tools_to_call(TOLD).values()]

@@ -8,7 +8,7 @@ from agents.planning.plan_reply import FORM as PLAN
 from agents.strategies.strategist_reply import FORM as STRATEGIST
 from agents.strategies.strategist_reply import HoldReply, ReplyFault, read_strategist_reply
 from prompts import load_prompt
-from services.high_level.narrator import FORM as NARRATIVE
+from services.high_level.narrative_reply import FORM as NARRATIVE
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import json_text, unfenced
 from services.policy_checks.consolidation import FORM as CONSOLIDATION

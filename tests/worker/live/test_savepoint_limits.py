@@ -58,7 +58,7 @@ def own_settings(state: dict[str, Any]) -> None:
 
 
 def other_section(state: dict[str, Any]) -> None:
-    state["session"]["model_account"]["ledger"]["settings"] = {"per_run": {"usd": 99.0}}
+    state["session"]["models"]["account"]["ledger"]["settings"] = {"per_run": {"usd": 99.0}}
 
 
 def no_section(state: dict[str, Any]) -> None:

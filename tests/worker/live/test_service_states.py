@@ -130,7 +130,8 @@ def decided(session: Session) -> Any:
             return {key: without(one) for key, one in value.items() if key not in MEASURED}
         return [without(one) for one in value] if isinstance(value, list) else value
 
-    return without({name: part for name, part in session.state().items() if name != "memory"})
+    experience = session.experience.expectations.state()
+    return without(session.state() | {"experience": experience})
 
 
 def stateful(session: Session) -> dict[str, Stateful]:
@@ -143,12 +144,13 @@ def stateful(session: Session) -> dict[str, Stateful]:
 
 
 SERVICES = (
-    "BackgroundBuilder", "Breaker", "DriftWindow", "EpisodeMemory", "ExpectationBook", "JournalWriter",
-    "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount", "OpenPositions",
-    "PastRuns", "PlanCounters", "PlanDesk", "PlanOutcomes", "PlaybookLifecycle", "PlaybookRegistry",
-    "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService", "PromotionLevels",
-    "ReflectingPlanProvider", "Session", "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters",
-    "SlowLoopService", "Spent", "Standing", "TickGuard", "UntradedSignals",
+    "BackgroundBuilder", "Breaker", "DriftWindow", "EpisodeMemory", "ExpectationBook", "Experience",
+    "JournalWriter", "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount",
+    "OpenPositions", "PastRuns", "PlanCounters", "PlanDesk", "PlanOutcomes", "PlaybookLifecycle",
+    "PlaybookRegistry", "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService",
+    "PromotionLevels", "ReflectingPlanProvider", "RunModels", "Session", "ShadowLedger", "ShadowTrials",
+    "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent", "Standing", "TickGuard",
+    "UntradedSignals",
 )  # fmt: skip
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked
 

@@ -72,22 +72,18 @@ async def _consolidated(
     critics: Sequence[Critic],
     given: "Models | None",
 ) -> PlanCheck:
-    from services.model_calls.account import ModelAccount
-    from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
+    from worker.models import assemble_models, check_models
 
     if given is None:
         check_models(settings, environment)
-    guard, clock = TickGuard(), SimulatedClock(request.snapshot.known_at)
-    account = ModelAccount(settings.llm, JournalWriter(MemorySink()), clock)
-    cassette = configured_cassette(settings)
-    asked = given or (Models() if cassette is not None else configured_models(settings, guard, environment))
+    journal, clock = JournalWriter(MemorySink()), SimulatedClock(request.snapshot.known_at)
+    models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
     try:
-        account.open_event(request.snapshot.symbol)
-        models = accounted_models(settings, asked, account, guard, cassette)
-        done = await _reflected(request, settings, critics, models.fast)
+        models.account.open_event(request.snapshot.symbol)
+        done = await _reflected(request, settings, critics, models.accounted.fast)
     finally:
-        await asked.close()
-    return PlanCheck(done.result, done.over_budget, account.document(), done.error)
+        await models.live.close()
+    return PlanCheck(done.result, done.over_budget, models.account.document(), done.error)
 
 
 async def _reflected(

@@ -1,0 +1,29 @@
+"""The high-level reflection with what it tries values of the playbooks' grids on."""
+
+from schemas.settings import Settings
+from services.deliberation.text_models import TextModels
+from services.high_level_reflection_service import HighLevelReflectionService
+from services.model_calls.wording import Wordings
+from services.ports import LanguageModel
+from services.slow_loop.shadow_ledger import ShadowLedgers
+from trading_core.market import Market
+
+
+def assemble_reflection(
+    settings: Settings,
+    market: Market | None = None,
+    model: LanguageModel | None = None,
+    wordings: Wordings | None = None,
+    texts: TextModels | None = None,
+) -> HighLevelReflectionService:
+    """The high-level reflection of a run, or of a worker beside it.
+
+    Args:
+        settings: the resolved configuration.
+        market: on which grids are tried; None tries none.
+        model: writes the narrative; None leaves it to the rules.
+        wordings: how questions word their data.
+        texts: look at the narrative again.
+    """
+    grid = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
+    return HighLevelReflectionService(settings, grid=grid, model=model, wordings=wordings, texts=texts)
