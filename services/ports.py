@@ -12,13 +12,16 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from schemas.background import DecisionBackground
+from schemas.episode import Episode
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, RecommendationEvidence
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import (
     Finding,
     HighLevelReflectionReport,
+    HighLevelReflectionRequest,
     InvariantContext,
     MemorySummary,
     PolicyAmendmentRequest,
@@ -285,6 +288,40 @@ class Judge(Protocol):
         evidence: Sequence[RecommendationEvidence] = (),
     ) -> ReplanVerdict:
         """Turn a report into typed actions, or hold; report and evidence are data, never a command."""
+        ...
+
+
+class PolicyLoop(Protocol):
+    """The policy loop as far as the slow loop changes it."""
+
+    @property
+    def policies(self) -> Mapping[str, FrozenPolicy]:
+        """Every frozen policy by id."""
+        ...
+
+    def replan(self) -> None:
+        """Retire every frozen policy; symbols without a position are asked about at their next close."""
+        ...
+
+    def retire_playbook(self, playbook_id: str | None) -> tuple[str, ...]:
+        """Retire frozen policies of a playbook (None: of all); the symbols that had one."""
+        ...
+
+
+class HighLevelReflection(Protocol):
+    """Turns a batch of resolved trades into a report; reads what the request names and writes nothing."""
+
+    async def reflect(
+        self,
+        request: HighLevelReflectionRequest,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> HighLevelReflectionReport:
+        """The report on a request; `definitions` are the versions now in force."""
+        ...
+
+    def by_rules(self) -> "HighLevelReflection":
+        """The same reflection without a model."""
         ...
 
 
