@@ -23,9 +23,9 @@ from schemas.reflection import BUCKETS
 from schemas.settings.deliberation import PassSettings
 from schemas.snapshot import PolicySnapshot
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.presets.reflection_pass import calls_of, run_pass
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from services.deliberation.text_models import TextModels
 from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import snapshot_facts

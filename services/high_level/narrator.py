@@ -15,6 +15,7 @@ from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.policies import Round, fails_no_more
 from services.deliberation.presets import combined, quality, review
@@ -23,14 +24,7 @@ from services.deliberation.presets.combined import run_reviewed, sectioned
 from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.review import TextTraits
 from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
-from services.deliberation.rule_critics import (
-    FactCritic,
-    NewsCritic,
-    RuleCritic,
-    cut_off,
-    find_cut_off,
-    find_repeats,
-)
+from services.deliberation.rule_critics import NewsCritic, RuleCritic, cut_off, find_cut_off, find_repeats
 from services.deliberation.rule_reviser import ended
 from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
