@@ -15,13 +15,13 @@ from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import visible
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import SEEN, MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.plans.drafting import Proposed
 from services.plans.text_forms import MOST_ACTIONS, UnreadableText, check_characters, read_text
-from services.ports import LanguageModel
 
 PROMPT = "change_plan"
 DEADLINE_MS = 60_000.0

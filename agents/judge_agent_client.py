@@ -26,8 +26,8 @@ from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction
 from services.high_level.report_facts import report_facts
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
 
 
 class JudgeAgentClient(Stateful):

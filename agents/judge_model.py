@@ -19,11 +19,11 @@ from schemas.reflection import HighLevelReflectionReport
 from services.deliberation.fact_check import check_facts
 from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
-from services.ports import LanguageModel, ModelReply
 
 PROMPT = "judge_replanning"
 MAX_TOKENS = 1_500

@@ -9,8 +9,8 @@ from agents.planning.run_evidence import RunEvidence
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.evidence_tools.kept_rows import KeptRows
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
-from services.ports import LanguageModel
 
 PLAN_TOKENS = 1_500
 

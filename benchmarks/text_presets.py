@@ -39,7 +39,7 @@ from services.evidence.run_facts import RunFacts
 from services.high_level.report_facts import report_facts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from services.statistics.quantiles import quantiles
 from tools.docs_pages import table
 from worker.feeds.sample_data import load_embedded_bars

@@ -60,8 +60,8 @@ from services.high_level.recommendations import (
 )
 from services.high_level.report_facts import report_facts
 from services.high_level.report_lines import write_narrative
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
 from services.statistics.multiplicity import Family, register_family
 
 PROMPT_NAME = "high_level_reflection"

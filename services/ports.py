@@ -31,7 +31,7 @@ from schemas.reflection import (
 )
 from schemas.regime import RegimeLabels
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
-from schemas.tool import ToolDefinition, ToolReply, Tools, ToolUse
+from schemas.tool import ToolDefinition, ToolReply
 from schemas.vocabulary import Direction
 
 
@@ -86,44 +86,6 @@ class ExpectationReader(Protocol):
 
     def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
         """Design prior and resolved trades of one playbook, shrunken together."""
-        ...
-
-
-@dataclass(frozen=True)
-class ModelReply:
-    """Raw text of a model with what it cost; validation is the caller's.
-
-    `requests` were sent for it, of which `lost` failed in a way that may be billed although none was counted.
-    `uses` are the calls that it asks for, of the tools that came with the question.
-    """
-
-    text: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    latency_ms: float
-    cache_write_tokens: int = 0
-    cache_read_tokens: int = 0
-    requests: int = 1
-    lost: int = 0
-    uses: tuple[ToolUse, ...] = ()
-
-
-class LanguageModel(Protocol):
-    """One call, one deadline; every failure is a `ModelError`."""
-
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        """The model's raw reply within the deadline."""
-        ...
-
-
-class ToolCallingModel(Protocol):
-    """A language model that can be given tools to call, by its provider's own means."""
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The model's raw reply within the deadline, with the calls that it asks for."""
         ...
 
 

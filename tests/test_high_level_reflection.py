@@ -21,8 +21,8 @@ from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedActi
 from services.clock import DAY_NS
 from services.feeds.port import BarRow
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.model_calls.language_model import ModelReply
 from services.playbooks.measures import revised
-from services.ports import ModelReply
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session

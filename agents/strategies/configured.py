@@ -14,9 +14,10 @@ from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from services.deliberation.forms import CORRECTION, CRITIQUE
 from services.deliberation.text_models import TextModels
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_loop.invariant_context import tolerances
-from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
+from services.ports import BackgroundReader, PlaybookReader, Strategist
 
 
 def configured_strategist(

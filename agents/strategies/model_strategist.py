@@ -30,9 +30,10 @@ from services.deliberation.text_models import TextModels
 from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import snapshot_facts
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
-from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Revision
+from services.ports import BackgroundReader, PlaybookReader, Revision
 
 PROMPT = "strategist"
 MAX_TOKENS = 1_500

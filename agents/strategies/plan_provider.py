@@ -23,11 +23,11 @@ from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import (
     Critic,
-    LanguageModel,
     MemoryReader,
     Plan,
     PlanEnd,

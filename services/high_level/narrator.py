@@ -30,9 +30,9 @@ from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
 from services.high_level.narrative_reply import MAX_CHARACTERS, Narrative, read_narrative, with_known_numbers
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN, Wording
-from services.ports import LanguageModel
 
 BYTES_PER_TOKEN = 4  # of English, roughly
 DEADLINE_MS = 60_000.0

@@ -3,8 +3,8 @@
 from schemas.settings import Settings
 from services.deliberation.text_models import TextModels
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from trading_core.market import Market
 

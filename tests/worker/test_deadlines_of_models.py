@@ -25,9 +25,9 @@ from services.high_level.report_facts import report_facts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.asking import GRACE_MS
+from services.model_calls.language_model import ModelReply
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import ModelReply
 from tests.agents.strategies.questions import propose, question
 from tests.agents.test_judge_model import REPORT, RULES
 from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe, right_request

@@ -18,9 +18,10 @@ from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import Finding, Remedy
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, PlanKind, Severity, VersionState
+from services.model_calls.language_model import ModelReply
 from services.model_calls.wording import PLAIN
 from services.playbooks.registry import PlaybookRegistry
-from services.ports import ModelReply, Revision
+from services.ports import Revision
 from tests.agents.language_models.misbehaviour import WHOLE, Case
 from tests.agents.language_models.wire_server import answer, hang, in_turn, message, serve
 from tests.agents.strategies.bad_replies import BAD

@@ -21,7 +21,7 @@ from services.deliberation.presets.reflection_pass import calls_of, run_pass
 from services.deliberation.refine import Task
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator as Teller
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.agents.strategies.test_model_strategist import SNAPSHOT, strategist
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
