@@ -8,8 +8,9 @@ whoever asked, and actions go through the playbook lifecycle.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from agents.judge_model import Fallback, by_rules, weighed
+from agents.judge_model import by_rules, weighed
 from agents.judge_replanning import replan, with_evidence
+from agents.judge_reply import Fallback
 from agents.judge_rules import judge_amendment, judge_boundary
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import BoundaryVerdict, ReplanVerdict

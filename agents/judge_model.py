@@ -6,12 +6,10 @@ of the rules stands with the reason in `fallback`.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from typing import Any
 
 from agents.judge_replanning import decision_of
+from agents.judge_reply import PROMPT, Fallback, KeepReply, ReplyFault, names_of, read_kept
 from prompts import load_prompt
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
@@ -21,48 +19,13 @@ from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
-from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 
-PROMPT = "judge_replanning"
 MAX_TOKENS = 1_500
 DEADLINE_MS = 60_000.0
-MOST_ACTIONS = 100
-SHOWN = 40
 DROPPED = "dropped_by_model"
 EVIDENCE = "What tools read of the run behind the recommendations, as part of the report (JSON):"
 NOTHING_HOLDS = "no sentence of its reason holds against the report"
-
-
-class Fallback(StrEnum):
-    """Why the rules decide alone although a model was to be asked; a failed call adds its own kind."""
-
-    NO_MODEL = "no_model"
-    NOTHING_TO_DROP = "nothing_to_drop"
-    MALFORMED = "reply_malformed"
-    REPEATED_ACTION = "repeated_action"
-    UNKNOWN_ACTION = "unknown_action"
-    REFUSED_ACTION = "refused_action"
-
-
-class KeepReply(BaseModel):
-    """Which actions stay."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
-    reason: Annotated[str, Field(min_length=1, max_length=1_000)]
-
-
-_REPLY = TypeAdapter(KeepReply)
-
-
-class ReplyFault(ValueError):
-    """A reply that counts for nothing."""
-
-    def __init__(self, kind: Fallback, detail: str) -> None:
-        super().__init__(f"{kind}: {visible(detail)}")
 
 
 def by_rules(verdict: ReplanVerdict, why: str) -> ReplanVerdict:
@@ -101,26 +64,6 @@ async def weighed(
     return _without_the_others(verdict, kept, reply.model).model_copy(update={"fact_check": checked})
 
 
-def read_kept(text: str, accepted: int, refused: int) -> KeepReply:
-    """The reply in a model's text; `accepted` and `refused` are how many actions it was shown.
-
-    Raises:
-        ReplyFault: there is none, or it keeps what was not offered.
-    """
-    try:
-        reply = read_reply(text, _REPLY)
-    except MalformedReply as error:
-        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
-    if len(set(reply.keep)) < len(reply.keep):
-        raise ReplyFault(Fallback.REPEATED_ACTION, "an action is kept twice")
-    for name in reply.keep:
-        if name in _names("r", refused):
-            raise ReplyFault(Fallback.REFUSED_ACTION, f"{name} stays refused")
-        if name not in _names("a", accepted):
-            raise ReplyFault(Fallback.UNKNOWN_ACTION, f"{name[:SHOWN]!r} was not offered")
-    return reply
-
-
 async def _asked(
     verdict: ReplanVerdict,
     report: HighLevelReflectionReport,
@@ -130,8 +73,8 @@ async def _asked(
     evidence: Sequence[RecommendationEvidence],
 ) -> ModelReply | NoReply:
     prompt = load_prompt(PROMPT)
-    actions = zip(_names("a", len(verdict.actions)), verdict.actions, strict=True)
-    refused = zip(_names("r", len(verdict.refused)), verdict.refused, strict=True)
+    actions = zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True)
+    refused = zip(names_of("r", len(verdict.refused)), verdict.refused, strict=True)
     request = prompt.render(
         actions=wording.json([{"id": name, **action.payload()} for name, action in actions]),
         refused=wording.json([{"id": name, **refusal.payload()} for name, refusal in refused]),
@@ -158,7 +101,7 @@ def _told(evidence: Sequence[RecommendationEvidence], wording: Wording) -> str:
 
 
 def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) -> ReplanVerdict:
-    named = dict(zip(_names("a", len(verdict.actions)), verdict.actions, strict=True))
+    named = dict(zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True))
     kept = tuple(action for name, action in named.items() if name in reply.keep)
     reason = visible(reply.reason)
     dropped = [_dropped(action, reason) for name, action in named.items() if name not in reply.keep]
@@ -175,10 +118,3 @@ def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) ->
 
 def _dropped(action: JudgeAction, reason: str) -> RefusedAction:
     return RefusedAction(action=action, code=DROPPED, reason=reason)
-
-
-def _names(letter: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{letter}{number}" for number in range(1, count + 1))
-
-
-FORM = ReplyFormat(PROMPT, KeepReply, lambda text: is_read(text, _REPLY))
