@@ -21,16 +21,15 @@ from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, written_as
 from schemas.trials import NO_TRIALS, TrialLedger
-from schemas.vocabulary import Direction, VersionState
+from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
 from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
-from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
+from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels, TrialKey
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
 
 Promoter = Callable[[str, Evidence, int], tuple[PlaybookVersion, ...]]
-TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
 EvidenceOfMeasures = Mapping[Key, Evidence]
 
 
