@@ -97,7 +97,7 @@ class RuleCritic:
         return critique_of(self.name, self.source, candidate, self.dimension, score, findings)
 
 
-class FactChecker(Critic, Protocol):
+class ClaimCritic(Critic, Protocol):
     """A critic that holds claims of a text against the facts of a run, and keeps each check."""
 
     @property
@@ -118,7 +118,7 @@ class FactChecker(Critic, Protocol):
 class NewsCritic:
     """Refuses numbers and names that neither the first text, nor the task, nor the run has."""
 
-    facts: FactChecker | None = None
+    facts: ClaimCritic | None = None
     name: str = "news"
     source: ClassVar[CritiqueSource] = "rule"
 
@@ -227,7 +227,7 @@ def _finding(code: str, severity: Severity, dimension: str, message: str, said: 
     return TextFinding(code=code, severity=severity, dimension=dimension, message=message, said=said)
 
 
-def rule_critics(facts: FactChecker | None = None) -> tuple[RuleCritic | FactChecker | NewsCritic, ...]:
+def rule_critics(facts: ClaimCritic | None = None) -> tuple[RuleCritic | ClaimCritic | NewsCritic, ...]:
     """All of them, facts first; without a run, those that need none."""
     return (
         *section_critics(facts),
@@ -236,7 +236,7 @@ def rule_critics(facts: FactChecker | None = None) -> tuple[RuleCritic | FactChe
     )
 
 
-def section_critics(facts: FactChecker | None = None) -> tuple[RuleCritic | FactChecker | NewsCritic, ...]:
+def section_critics(facts: ClaimCritic | None = None) -> tuple[RuleCritic | ClaimCritic | NewsCritic, ...]:
     """Those that look at one section of a text: none of them answers the whole question."""
     plain = (
         NewsCritic(facts),

@@ -23,7 +23,7 @@ from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
 from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finished
-from services.plans.sources import PlanSources, TrialProofs
+from services.plans.sources import PlanSources, TrialEvidence
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import EventJournal
 from services.slow_loop.loop_facts import LoopFacts
@@ -56,7 +56,7 @@ class PlanCounters(Stateful):
     ended: Counter[str] = field(default_factory=Counter)
 
 
-class OpenTrials(TrialProofs, Protocol):
+class OpenTrials(TrialEvidence, Protocol):
     """The trials of a run on paper, which are told what became of them."""
 
     def key_of(self, version_hash: str) -> TrialKey | None:

@@ -19,7 +19,7 @@ from services.slow_loop.promotion_levels import Key
 from services.slow_loop.trial_evidence import Evidence
 
 
-class TrialProofs(Protocol):
+class TrialEvidence(Protocol):
     """What the trials of a run on paper have proven."""
 
     @property
@@ -36,7 +36,7 @@ class PlanSources:
     """What the slow loop of a run wants changed, as proposed steps."""
 
     def __init__(
-        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: TrialProofs, timeframe: str
+        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: TrialEvidence, timeframe: str
     ) -> None:
         self._settings = settings
         self._lifecycle = lifecycle

@@ -8,13 +8,12 @@ import numpy.typing as npt
 
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
-from trading_core.features.bank import ColumnBank
-from trading_core.features.columns import FeatureColumns
+from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
+from trading_core.features.columns import Column, FeatureColumns
 from trading_core.features.graph import Place
 from trading_core.features.nodes import Node, stored
 from trading_core.features.registry import resolve
 from trading_core.rules.compile import node_of
-from trading_core.rules.evaluate import Column, FloatArray, TruthArray
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import Kind
 

@@ -14,7 +14,7 @@ CHANGES_PLAYBOOKS = ("rollback", "replan", "plan")  # they wait until no evaluat
 BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}
 
 
-class SteppedRun(Protocol):
+class LiveRun(Protocol):
     """A run that is stepped row by row; its session begins with the first one."""
 
     @property
@@ -47,7 +47,7 @@ class OperatorCommands:
         operator: OperatorRequests,
         plans: ChangePlanRepository,
         run_id: str,
-        run: SteppedRun,
+        run: LiveRun,
         commit: Callable[[], Awaitable[None]],
         note: EventSink,
         outcomes: dict[int, dict[str, Any]],
