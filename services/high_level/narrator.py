@@ -5,7 +5,7 @@ is told what does not hold and asked again, and what is left after the last roun
 left, or an id is cited that was not offered, the rule text stands and the reason is kept.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,7 +15,6 @@ from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
 from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.policies import Round, fails_no_more
 from services.deliberation.presets import combined, quality, review
@@ -24,7 +23,14 @@ from services.deliberation.presets.combined import run_reviewed, sectioned
 from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.review import TextTraits
 from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
-from services.deliberation.rule_critics import NewsCritic, RuleCritic, cut_off, find_cut_off, find_repeats
+from services.deliberation.rule_critics import (
+    ClaimCritic,
+    NewsCritic,
+    RuleCritic,
+    cut_off,
+    find_cut_off,
+    find_repeats,
+)
 from services.deliberation.rule_reviser import ended
 from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
@@ -114,10 +120,12 @@ class Narrator:
     """Who tells the narrative of a report; without a model, the rules do.
 
     Attributes:
+        critic_of: holds texts against the facts of a report.
         texts: who scores, improves, reviews and writes sections; empty where nobody does.
     """
 
     prompt: Prompt
+    critic_of: Callable[[RunFacts], ClaimCritic]
     model: LanguageModel | None = None
     settings: DeliberationSettings = DeliberationSettings()
     texts: TextModels = field(default_factory=lambda: TextModels({}, {}))
@@ -141,14 +149,14 @@ class Narrator:
         if self.settings.quality.fact_check == "numbers":
             source = canonical_json({"report": shown, "symbols": list(wording.symbols.values())})
             return await _by_numbers(report, writer, source)
-        return await self._refined(report, writer, shown, FactCritic(facts))
+        return await self._refined(report, writer, shown, self.critic_of(facts))
 
     async def _refined(
         self,
         report: HighLevelReflectionReport,
         writer: NarrativeWriter,
         shown: Mapping[str, Any],
-        facts: FactCritic,
+        facts: ClaimCritic,
     ) -> Narrative:
         settings = self.settings
         task = Task(QUESTION, canonical_json(shown), report.request_hash)
@@ -186,7 +194,7 @@ class Narrator:
         task: Task,
         done: Deliberation,
         budget: Budget,
-        facts: FactCritic,
+        facts: ClaimCritic,
         rules: Sequence[Critic],
     ) -> Deliberation:
         """The outcome with its text reviewed, and the events of both."""
@@ -209,7 +217,7 @@ class Narrator:
         return None, (found,)
 
 
-def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: FactCritic) -> Narrative:
+def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: ClaimCritic) -> Narrative:
     """What stands of a model's text: all of it, the part that holds, or the rule text."""
     if done.status == "failed":
         return Narrative(report.narrative, False, done.error, None, done)

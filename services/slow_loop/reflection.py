@@ -1,8 +1,11 @@
 """The high-level reflection with what it tries values of the playbooks' grids on."""
 
+from prompts import load_prompt
 from schemas.settings import Settings
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.text_models import TextModels
-from services.high_level_reflection_service import HighLevelReflectionService
+from services.high_level.narrator import Narrator
+from services.high_level_reflection_service import PROMPT_NAME, HighLevelReflectionService
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.slow_loop.shadow_ledger import ShadowLedgers
@@ -26,4 +29,9 @@ def assemble_reflection(
         texts: look at the narrative again.
     """
     grid = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
-    return HighLevelReflectionService(settings, grid=grid, model=model, wordings=wordings, texts=texts)
+    narrator = None
+    if model is not None:
+        narrator = Narrator(
+            load_prompt(PROMPT_NAME), FactCritic, model, settings.deliberation, texts or TextModels({}, {})
+        )
+    return HighLevelReflectionService(settings, grid, narrator, wordings=wordings)
