@@ -5,17 +5,16 @@ action, change one or bring a refused one back; such a reply counts for nothing,
 of the rules stands with the reason in `fallback`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agents.judge_replanning import decision_of
 from agents.judge_reply import PROMPT, Fallback, KeepReply, ReplyFault, names_of, read_kept
 from prompts import load_prompt
 from schemas.evidence_plan import RecommendationEvidence
+from schemas.fact_check import FactCheck
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
-from services.deliberation.fact_check import check_facts
-from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
@@ -39,7 +38,7 @@ async def weighed(
     model: LanguageModel,
     deadline_ms: float = DEADLINE_MS,
     wording: Wording = PLAIN,
-    facts: RunFacts | None = None,
+    check: Callable[[str], FactCheck] | None = None,
     evidence: Sequence[RecommendationEvidence] = (),
 ) -> ReplanVerdict:
     """The verdict of the rules less the actions that the model dropped.
@@ -47,7 +46,7 @@ async def weighed(
     It is shown the report and the `evidence` that was read beside it.
 
     Where the model did not answer, or not in the way it was asked, the verdict of the rules with `fallback`.
-    Sentences of its reason that do not hold against `facts` are struck; None holds nothing against it.
+    Sentences of its reason that do not hold are struck; `check` None holds it against nothing.
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
@@ -58,7 +57,7 @@ async def weighed(
         kept = read_kept(reply.text, len(verdict.actions), len(verdict.refused))
     except ReplyFault as fault:
         return by_rules(verdict, str(fault))
-    checked = None if facts is None else check_facts(kept.reason, facts)
+    checked = None if check is None else check(kept.reason)
     if checked is not None and not checked.holds:
         kept = kept.model_copy(update={"reason": checked.struck_text or NOTHING_HOLDS})
     return _without_the_others(verdict, kept, reply.model).model_copy(update={"fact_check": checked})
