@@ -9,30 +9,17 @@ from typing import ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from schemas.contract import FINITE, Contract
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.settings.bounds import LARGEST_QUOTA
 from schemas.snapshot import MemoryBaseRates, PolicySnapshot
-from schemas.vocabulary import CheckName, InvocationOutcome, PolicyState, ReflectionStatus, Severity
+from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severity
 
 Bucket = Literal["winners", "losers", "failures"]
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
-
-
-class ReflectionInvocationMeta(Contract):
-    """How one invocation of a reflection went, whatever it said."""
-
-    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
-
-    cadence: Literal["policy_loop", "high_level"]
-    source: str = Field(description="policy event, or slot")
-    outcome: InvocationOutcome
-    skip_reason: str | None = None
-    batch_size: int | None = None
-    tier: Literal["deterministic", "consolidated"] = "deterministic"
-    latency_ms: float = Field(default=0.0, ge=0)
 
 
 class Remedy(Contract):
@@ -284,12 +271,3 @@ class PolicyLevelReflectionResult(Contract):
     checks_run: tuple[CheckName, ...] = ()
     memory: MemorySummary | None = None
     deferred: tuple[str, ...] = Field(default=(), description="needs handed to the next high-level request")
-
-
-class DeferredItem(Contract):
-    """Something the fast path wanted but may not do; the next `HighLevelReflectionRequest` carries it."""
-
-    raised_at: int
-    symbol: str
-    text: str
-    reflection_hash: str

@@ -2,7 +2,6 @@
 
 from schemas.fast_reflection import (
     BUCKETS,
-    DeferredItem,
     Finding,
     InvariantContext,
     MemoryCase,
@@ -10,14 +9,15 @@ from schemas.fast_reflection import (
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
     Remedy,
 )
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.no_learn import NoLearnZone
 from schemas.settings.bounds import LARGEST_QUOTA
 from schemas.slow_reflection import (
     ClusterFinding,
     DecayLevel,
+    DeferredItem,
     ExpectationCheck,
     FireCounts,
     FirePair,
