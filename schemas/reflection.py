@@ -1,4 +1,7 @@
-"""Contracts of both reflections and of tick validation, by one name; each lives in the module of its loop."""
+"""Contracts of both reflections and of tick validation, by one name.
+
+Each lives in the module of its loop; contracts, engine and services take it from there.
+"""
 
 from schemas.fast_reflection import (
     BUCKETS,

@@ -14,16 +14,16 @@ from prompts import load_prompt
 from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import (
+from schemas.settings import GateSettings, Settings
+from schemas.slow_reflection import (
     ClusterFinding,
     GridTrial,
     HighLevelReflectionReport,
     HighLevelReflectionRequest,
-    ReflectionInvocationMeta,
     UntradedSignal,
 )
-from schemas.settings import GateSettings, Settings
 from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.high_level.clusters import (

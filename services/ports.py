@@ -14,22 +14,21 @@ from typing import Any, Protocol
 from schemas.background import DecisionBackground
 from schemas.episode import Episode
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, RecommendationEvidence
-from schemas.judge import BoundaryVerdict, ReplanVerdict
-from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.policy import FrozenPolicy
-from schemas.proposal import PolicyProposal, StrategistAnswer
-from schemas.reflection import (
+from schemas.fast_reflection import (
     Finding,
-    HighLevelReflectionReport,
-    HighLevelReflectionRequest,
     InvariantContext,
     MemorySummary,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
 )
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.judge import BoundaryVerdict, ReplanVerdict
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.regime import RegimeLabels
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
 from schemas.tool import ToolDefinition, ToolReply
 from schemas.vocabulary import Direction

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from schemas.canonical import content_id
-from schemas.reflection import TickValidationEvent
 from schemas.settings import NoTradeWindow
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core.bars import BarSeries
 from trading_core.kernel.flags import no_trade_reasons

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from schemas.reflection import ClusterFinding
+from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.held import UNREAD, Held, judged, plainly, rows_of, unknown, written

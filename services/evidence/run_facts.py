@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
-from schemas.reflection import ClusterFinding, HighLevelReflectionReport
+from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import (
     TIMEFRAME_SECONDS,
     EvidenceGrade,

@@ -9,15 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from schemas.errors import InvalidProposal, InvariantViolation
+from schemas.fast_reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.proposal import StrategistAnswer
-from schemas.reflection import (
-    InvariantContext,
-    PolicyAmendmentRequest,
-    PolicyLevelReflectionResult,
-)
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import (

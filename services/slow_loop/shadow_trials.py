@@ -17,8 +17,8 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import OpenEntry
 from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, written_as
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import VersionState

@@ -15,8 +15,8 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from schemas.proposal import PolicyProposal
-from schemas.reflection import UntradedSignal
 from schemas.settings import ExecutionSettings
+from schemas.slow_reflection import UntradedSignal
 from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
 from trading_core.bars import BarSeries, FloatArray
