@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
