@@ -26,10 +26,11 @@ from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.policy import FrozenPolicy
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeLabels
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.tool import ToolDefinition, ToolReply
 from schemas.vocabulary import Direction
 

@@ -18,10 +18,10 @@ from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_st
 from prompts import PromptTemplate, load_prompt
 from schemas.background import DecisionBackground, RecentBar
 from schemas.playbook import PlaybookDefinition
-from schemas.proposal import StrategistAnswer
 from schemas.reflection import BUCKETS
 from schemas.settings.deliberation import PassSettings
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from services.deliberation.budget import Budget
 from services.deliberation.presets.reflection_pass import calls_of, run_pass
 from services.deliberation.refine import Task

@@ -13,9 +13,9 @@ from schemas.fast_reflection import InvariantContext, PolicyAmendmentRequest, Po
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
-from schemas.proposal import StrategistAnswer
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import (
     AmendmentKind,
     CheckName,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
-from schemas.proposal import StrategistAnswer
 from schemas.reflection import InvariantContext, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.settings import ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind
 from services.model_calls.language_model import ModelReply
 from services.playbooks.registry import PlaybookRegistry

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from schemas.errors import ModelError
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import ReflectionStatus
 from services.journal.index import JournalIndex
 from services.journal.references import check_references

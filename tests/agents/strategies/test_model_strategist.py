@@ -14,9 +14,10 @@ from agents.strategies.model_strategist import MAX_TOKENS, NOTHING_TO_CHOOSE, Mo
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.errors import ModelError
 from schemas.playbook import PlaybookVersion
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, Remedy
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, PlanKind, Severity, VersionState
 from services.model_calls.language_model import ModelReply
 from services.model_calls.wording import PLAIN

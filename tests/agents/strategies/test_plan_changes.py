@@ -13,8 +13,9 @@ from agents.strategies.strategist_reply import (
     read_strategist_reply,
 )
 from schemas.canonical import canonical_json
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.rendering import render_rules
