@@ -3,6 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+# Kinds that say what something is said of.
+SUBJECT_KINDS = (
+    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
+    "feature",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Mention:
