@@ -69,6 +69,12 @@ class _Checked:
     deferred: tuple[str, ...] = ()
 
 
+def _demand_model_of_mode(mode: str, model: LanguageModel | None) -> None:
+    if (model is not None) != (mode == "full"):
+        given = "no model" if model is None else "a model"
+        raise ConfigError(f"reflection.mode is {mode!r} but {given} was given: 'full' needs one")
+
+
 class PolicyLevelReflectionService(Stateful):
     """Reflects on proposals; `overruns` counts reflections that took longer than their budget."""
 
@@ -108,9 +114,7 @@ class PolicyLevelReflectionService(Stateful):
         Raises:
             ConfigError: a model without mode `full`, or mode `full` without a model.
         """
-        if (model is not None) != (settings.mode == "full"):
-            given = "no model" if model is None else "a model"
-            raise ConfigError(f"reflection.mode is {settings.mode!r} but {given} was given: 'full' needs one")
+        _demand_model_of_mode(settings.mode, model)
         self.overruns = 0
         self._settings = settings
         self._memory = memory
