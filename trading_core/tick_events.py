@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from schemas.canonical import content_id
-from schemas.settings import NoTradeWindow
+from schemas.settings.envelope import NoTradeWindow
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core.bars import BarSeries

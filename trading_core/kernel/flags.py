@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import ConfigError, InvariantViolation, nearest
-from schemas.settings import NoTradeWindow
+from schemas.settings.envelope import NoTradeWindow
 from trading_core.bars import NS, BarSeries
 from trading_core.kernel import records as rec
 

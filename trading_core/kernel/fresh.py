@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.settings import CorrelationBucket, EnvelopeSettings, ExecutionSettings
+from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings
+from schemas.settings.execution import ExecutionSettings
 from trading_core.bars import NS
 from trading_core.kernel import records as rec
 from trading_core.kernel.flags import column_of

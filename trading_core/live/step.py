@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import InvariantViolation
-from schemas.settings import NoTradeWindow
+from schemas.settings.envelope import NoTradeWindow
 from trading_core.kernel.flags import no_trade_flags
 from trading_core.kernel.records import FLAG_NO_TRADE
 from trading_core.live.growing_bars import Bar, GrowingBars

@@ -5,7 +5,7 @@ One entry that never happened, walked by the same kernel on the bars that follow
 
 import numpy as np
 
-from schemas.settings import ExecutionSettings
+from schemas.settings.execution import ExecutionSettings
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import fresh_state, parameter_record
 from trading_core.kernel.loop import advance
