@@ -36,8 +36,8 @@ from services.deliberation.policies import (
     brings_nothing_new,
 )
 from services.model_calls.asking import GRACE_MS, NoReply
+from services.model_calls.language_model import TIMEOUT
 from services.model_calls.quoting import printable, visible
-from services.model_calls.record import TIMEOUT
 
 BUDGET_SPENT = "budget"
 FACTS_FAILED = "facts_failed"  # to be read

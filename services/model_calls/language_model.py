@@ -5,6 +5,9 @@ from typing import Protocol
 
 from schemas.tool import Tools, ToolUse
 
+TIMEOUT = "timeout"  # the kind of a failure: no reply within the deadline
+GIVEN_UP = "given up before it answered"
+
 
 @dataclass(frozen=True)
 class ModelReply:

@@ -14,12 +14,10 @@ from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.errors import ModelError
 from schemas.tool import ToolDefinition, Tools, ToolUse
-from services.model_calls.language_model import ModelReply
+from services.model_calls.language_model import GIVEN_UP, TIMEOUT, ModelReply
 from services.model_calls.reply_format import ReplyFormat
 
 REPLY = "reply"
-TIMEOUT = "timeout"
-GIVEN_UP = "given up before it answered"
 # The budget of the reflection was spent before the model was asked.
 LATE = "budget_spent"
 # The request may have been worked on although no count came back.

@@ -6,8 +6,7 @@ import pytest
 
 from schemas.errors import ModelError
 from services.model_calls.asking import NoReply, ask
-from services.model_calls.language_model import ModelReply
-from services.model_calls.record import GIVEN_UP
+from services.model_calls.language_model import GIVEN_UP, ModelReply
 
 
 class Failing:

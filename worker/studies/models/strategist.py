@@ -29,7 +29,8 @@ from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind, VersionState
 from services.journal.index import Event, JournalIndex
-from services.model_calls.record import LATE, TIMEOUT
+from services.model_calls.language_model import TIMEOUT
+from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
 from worker.studies.models.panel import Cost, Panel
