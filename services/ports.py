@@ -6,7 +6,7 @@ The fast path receives readers only: they have no method that writes, so a write
 runs (R8).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -32,6 +32,7 @@ from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflecti
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.tool import ToolDefinition, ToolReply
+from schemas.trials import TrialCounts
 from schemas.vocabulary import Direction
 
 
@@ -284,6 +285,14 @@ class HighLevelReflection(Protocol):
 
     def by_rules(self) -> "HighLevelReflection":
         """The same reflection without a model."""
+        ...
+
+
+class TrialCounter(Protocol):
+    """Counts what a run tries."""
+
+    def tried(self, declared: Collection[str]) -> TrialCounts:
+        """What was tried so far, the declared hypotheses included."""
         ...
 
 

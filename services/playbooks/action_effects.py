@@ -24,15 +24,13 @@ from services.playbooks.measures import (
     same_rules,
     with_parameter,
 )
-from services.playbooks.trials import DIRECTIONS, OpenTrial
+from services.playbooks.trials import DIRECTIONS, Evidence, OpenTrial
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 
 MINIMUM_RISK_FRACTION = 0.0005
 MAX_RISK_FRACTION = 0.02
 MAX_RISK_RAISE = 2.0  # in one step
 PROVEN = "proven in shadow"  # the reason of a promotion, and of a ban that its paper trades contradict
-
-Evidence = Mapping[str, float | int | str | None]
 
 
 @dataclass(frozen=True)

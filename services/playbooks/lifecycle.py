@@ -16,7 +16,6 @@ from schemas.vocabulary import VersionState
 from services.playbooks.action_effects import (
     PROVEN,
     Effect,
-    Evidence,
     Lift,
     Limit,
     Refusal,
@@ -28,7 +27,7 @@ from services.playbooks.approved import approved_composition
 from services.playbooks.measures import RISK, Composition, Ledger, Measure, outcome_rules, revised, same_rules
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.transitions import Origin, Transitions, VersionTransitions
-from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
+from services.playbooks.trials import Evidence, OpenTrial, ShadowTrial, banned_cells
 from services.statistics.calendar_units import unit_of_timeframe
 
 __all__ = ["DISCOVERIES", "PROVEN", "PlaybookLifecycle", "ShadowTrial"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from schemas.playbook import PlaybookVersion
-from services.playbooks.action_effects import Evidence
 from services.playbooks.measures import Composition, Ledger, Measure
+from services.playbooks.trials import Evidence
 from services.statistics.calendar_units import BlockUnit, after_units
 
 Due = Mapping[Ledger, tuple[Measure, ...]]

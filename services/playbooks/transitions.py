@@ -11,11 +11,11 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import JudgeSettings
 from schemas.state import Stateful
 from schemas.vocabulary import VersionState
-from services.playbooks.action_effects import Evidence, Situation
+from services.playbooks.action_effects import Situation
 from services.playbooks.measures import Composition, revised
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.renewals import Shown
-from services.playbooks.trials import OpenTrial
+from services.playbooks.trials import Evidence, OpenTrial
 from trading_core.tick_guard import TickGuard
 
 Transitions = tuple[PlaybookVersion, ...]

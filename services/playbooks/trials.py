@@ -1,6 +1,6 @@
 """Shadow trials: what the slow loop trades on paper beside the account, and until when."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +8,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import Direction
 from services.playbooks.measures import RISK, Composition, Measure
 
+Evidence = Mapping[str, float | int | str | None]  # what trades have shown, by figure
 DIRECTIONS: tuple[Direction, ...] = ("long", "short")
 
 

@@ -11,10 +11,10 @@ from schemas.errors import RuleError
 from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.playbooks.rendering import render_rules
-from services.ports import Critic as OwnCritic
 from trading_core.rules.grammar import parse
 
 Critic = Callable[[PolicyLevelReflectionRequest], Finding | None]
+OwnCritic = Callable[[PolicyLevelReflectionRequest], Finding | Iterable[Finding] | None]  # a caller's
 
 OP_WORDS = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 

@@ -9,9 +9,9 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import TrialCounts, TrialLedger
 from services.high_level.hypotheses import declared_hypotheses
+from services.ports import TrialCounter
 from services.store.trials import TriedOn
 from trading_core.bars import BarSeries
-from worker.runs.trials import TrialCounter
 
 if TYPE_CHECKING:
     from services.store import Store

@@ -5,25 +5,18 @@ goes on with it or looks at it reads that row and never the ledger. A run that i
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import ValidationError
 
 from schemas.playbook import PlaybookDefinition
-from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
+from schemas.trials import NO_TRIALS, TrialLedger
+from services.ports import TrialCounter
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
-
-
-class TrialCounter(Protocol):
-    """Counts what a run tries."""
-
-    def tried(self, declared: Collection[str]) -> TrialCounts:
-        """What was tried so far, the declared hypotheses included."""
-        ...
 
 
 class RunTrial(Protocol):

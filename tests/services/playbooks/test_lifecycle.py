@@ -9,11 +9,11 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
 from schemas.settings import JudgeSettings
 from schemas.vocabulary import Structure, Trend, VersionState, VolatilityBand
-from services.playbooks.action_effects import Evidence
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import duration_ns
 from services.playbooks.registry import PlaybookRegistry, RegistryReader
 from services.playbooks.renewals import Renewal
+from services.playbooks.trials import Evidence
 from tests.services.playbooks.samples import DAY, NOON, definition, definitions
 from trading_core.tick_guard import TickGuard
 
