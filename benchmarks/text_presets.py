@@ -17,7 +17,7 @@ from prompts import load_prompt
 from schemas.deliberation import Deliberation
 from schemas.settings import DeliberationSettings, Settings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,

@@ -19,7 +19,7 @@ from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Settings
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.feeds.port import BarRow
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import HighLevelReflectionService

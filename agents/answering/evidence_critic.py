@@ -9,8 +9,7 @@ from agents.answering.statements import MOST_ROWS, Statement
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import CheckedClaim, FactCheck, FactRow
 from schemas.settings.planner import OWN
-from services.deliberation.fact_check import check_facts, strike
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic, check_facts, strike
 from services.evidence.run_facts import RunFacts
 
 

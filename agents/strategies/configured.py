@@ -13,7 +13,7 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import CORRECTION, CRITIQUE
 from services.deliberation.text_models import TextModels
 from services.model_calls.language_model import LanguageModel

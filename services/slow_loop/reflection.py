@@ -2,7 +2,7 @@
 
 from prompts import load_prompt
 from schemas.settings import Settings
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import PROMPT_NAME, HighLevelReflectionService

@@ -19,7 +19,7 @@ from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.high_level import narrator
 from services.high_level.narrative_reply import Narrative
 from services.high_level.report_facts import report_facts

@@ -8,7 +8,7 @@ from schemas.deliberation import Deliberation
 from schemas.errors import ConfigError, nearest
 from schemas.settings import DeliberationSettings, Settings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,

@@ -8,7 +8,7 @@ import pytest
 from schemas.errors import ModelError
 from schemas.settings.deliberation import ChunkedSettings, DeliberationSettings, ReviewSettings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.presets.chunked import (
     WRITTEN_SHOWN,
     as_count,

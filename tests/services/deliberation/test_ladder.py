@@ -8,7 +8,7 @@ from schemas.deliberation import Deliberation
 from schemas.errors import StoreError
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.ladder import (
     CRITIQUE_ONLY,
     FEWER,

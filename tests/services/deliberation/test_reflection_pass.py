@@ -6,7 +6,7 @@ import pytest
 
 from schemas.settings.deliberation import CHECKLIST, PassSettings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.presets.reflection_pass import calls_of, result_fields, run_pass
 from services.deliberation.refine import Task
 from services.deliberation.rule_reviser import RuleReviser

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.settings.deliberation import QUESTIONS, ReviewSettings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.presets.review import (
     TextTraits,
     calls_of,

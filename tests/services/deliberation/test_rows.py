@@ -6,7 +6,7 @@ import json
 from schemas.canonical import canonical_json, content_id
 from schemas.settings.deliberation import PassSettings, QualitySettings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Task

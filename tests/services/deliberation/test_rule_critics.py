@@ -9,8 +9,7 @@ from schemas.deliberation import TextCandidate
 from schemas.errors import StoreError
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
-from services.deliberation.fact_check import check_facts
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic, check_facts
 from services.deliberation.policies import Round, aggregate
 from services.deliberation.refine import FACTS_FAILED, Task
 from services.deliberation.rule_critics import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemas.deliberation import TextCandidate
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.policies import Round, aggregate
 from services.deliberation.refine import NOTHING_LEFT, Draft, Task
 from services.deliberation.rule_critics import cut_off

@@ -4,7 +4,7 @@ import pytest
 
 from prompts import load_prompt
 from schemas.settings.deliberation import DeliberationSettings, QualitySettings
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.high_level.narrative_reply import Narrative, read_narrative, with_known_numbers
 from services.high_level.narrator import Narrator as Teller
 from services.slow_loop.report_rows import fact_check_row

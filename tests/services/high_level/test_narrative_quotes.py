@@ -6,7 +6,7 @@ import json
 import pytest
 
 from prompts import load_prompt
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.high_level.report_facts import report_facts
 from services.high_level.report_lines import write_narrative

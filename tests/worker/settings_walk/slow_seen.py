@@ -11,7 +11,7 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction, Structure
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -8,7 +8,7 @@ from typing import Any
 from prompts import load_prompt
 from schemas.settings import Settings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_critic import FactCritic
+from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
