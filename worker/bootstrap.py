@@ -14,7 +14,7 @@ from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
-from services.memory.experience import Experience
+from services.memory.experience import assemble_experience
 from services.model_calls.wording import Wordings
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_columns, load_playbooks
@@ -23,7 +23,7 @@ from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
 from services.ports import Critic, Judge, Strategist
-from services.slow_loop.reflection import assemble_reflection
+from services.slow_loop.assembly import assemble_reflection, assemble_trials
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.market import Market
@@ -90,7 +90,7 @@ def assemble(
     engine = account_engine(settings, market, guard)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
     playbooks = registry.reader()
-    experience = Experience(settings.memory, market.clock, guard, playbooks.rules)
+    experience = assemble_experience(settings.memory, market.clock, guard, playbooks.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
     names = load_columns(market.columns, books)
     builder = SnapshotBuilder(engine, market, names, remembered, expected, playbooks)
@@ -132,11 +132,11 @@ def assemble(
         judge,
         lifecycle,
         playbooks,
+        assemble_trials(settings, market, lifecycle, events, ledger),
         policy_loop,
         events,
         market_waits=market_waits,
         evidence=evidence,
-        before=ledger,
     )
     return Session(
         settings, market, journal, guard, engine, experience, registry, lifecycle,

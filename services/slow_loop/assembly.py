@@ -1,11 +1,14 @@
-"""The high-level reflection with what it tries values of the playbooks' grids on."""
+"""What the slow loop tries on paper, put together: its reflection with the grids, and its shadow trials."""
 
 from schemas.settings import Settings
+from schemas.trials import TrialLedger
 from services.deliberation.text_models import TextModels
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
+from services.playbooks.lifecycle import PlaybookLifecycle
+from services.ports import EventJournal, LanguageModel
 from services.slow_loop.shadow_ledger import ShadowLedgers
+from services.slow_loop.shadow_trials import ShadowTrials
 from trading_core.market import Market
 
 
@@ -27,3 +30,15 @@ def assemble_reflection(
     """
     grid = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
     return HighLevelReflectionService(settings, grid=grid, model=model, wordings=wordings, texts=texts)
+
+
+def assemble_trials(
+    settings: Settings,
+    market: Market,
+    lifecycle: PlaybookLifecycle,
+    journal: EventJournal,
+    before: TrialLedger,
+) -> ShadowTrials:
+    """The trials of a run; `before` says what was tried on its bars when it began."""
+    ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
+    return ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, journal, before)
