@@ -6,42 +6,22 @@ closed counts for nothing, and the person is shown the forms.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
-
+from agents.change_reply import PROMPT, read_change
 from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import visible
-from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import SEEN, MalformedReply, is_read, read_reply
+from services.model_calls.reply_text import SEEN, MalformedReply
 from services.model_calls.wording import PLAIN, Wording
 from services.plans.drafting import Proposed
-from services.plans.text_forms import MOST_ACTIONS, UnreadableText, check_characters, read_text
-from services.ports import LanguageModel
+from services.plans.text_forms import UnreadableText, check_characters, read_text
 
-PROMPT = "change_plan"
 DEADLINE_MS = 60_000.0
-LONGEST_LINE = 200
-LONGEST_REASONING = 4_000
-
-
-class ChangeReply(BaseModel):
-    """What the request asks for, a form a line, and how it was read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    reasoning: Annotated[str, StringConstraints(max_length=LONGEST_REASONING)]
-    actions: tuple[Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_LINE)], ...] = Field(
-        max_length=2 * MOST_ACTIONS
-    )
-
-
-_REPLY = TypeAdapter(ChangeReply)
-FORM = ReplyFormat(PROMPT, ChangeReply, lambda text: is_read(text, _REPLY))
 
 
 @dataclass(frozen=True)
@@ -80,7 +60,7 @@ async def read_with_model(
     if isinstance(reply, NoReply):
         raise UnreadableText(f"the model did not answer ({reply.kind}): {visible(reply.detail)[:SEEN]}")
     try:
-        read = read_reply(reply.text, _REPLY)
+        read = read_change(reply.text)
     except MalformedReply as error:
         raise UnreadableText(f"the model's reply cannot be used: {visible(str(error))[:SEEN]}") from error
     if not read.actions:

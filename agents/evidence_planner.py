@@ -26,10 +26,11 @@ from schemas.settings.planner import PlannerSettings
 from schemas.tool import ToolUse
 from services.evidence.tools import LONGEST_SHOWN, shown
 from services.model_calls.asking import NoReply, ask, with_tools
+from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
 from services.model_calls.reply_text import SEEN, MalformedReply
 from services.model_calls.wording import PLAIN, Wording
-from services.ports import EvidenceQuestion, LanguageModel, ModelReply
+from services.ports import EvidenceQuestion
 
 DEADLINE_MS = 60_000.0
 LONGEST_TURN = 2_000

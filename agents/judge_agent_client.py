@@ -5,13 +5,15 @@ which can only drop what the rules accepted. It writes nothing and applies nothi
 whoever asked, and actions go through the playbook lifecycle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from agents.judge_model import Fallback, by_rules, weighed
+from agents.judge_model import by_rules, weighed
 from agents.judge_replanning import replan, with_evidence
+from agents.judge_reply import Fallback
 from agents.judge_rules import judge_amendment, judge_boundary
 from schemas.evidence_plan import RecommendationEvidence
+from schemas.fact_check import FactCheck
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
@@ -25,16 +27,19 @@ from schemas.settings import GateSettings, JudgeSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction
+from services.evidence.run_facts import RunFacts
 from services.high_level.report_facts import report_facts
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
+
+Check = Callable[[str, RunFacts], FactCheck]
 
 
 class JudgeAgentClient(Stateful):
     """The judge with counters of what it decided; grades reports again with `gate`.
 
     `reflection_off` is what the settings say: only then the record of a reflection that is off is a result.
-    A model's reason is held against the report (`check_reasons`), and what does not hold is struck. Where the
+    A model's reason is held against the report (`check`), and what does not hold is struck. Where the
     settings ask for a model's opinion on reports and none is given, the verdicts say so.
     """
 
@@ -42,7 +47,7 @@ class JudgeAgentClient(Stateful):
         "boundary_counts": dict[JudgeDecision, int],
         "replan_counts": dict[RecommendedAction, int],
     }
-    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings", "_check_reasons"})
+    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings", "_check"})
 
     def __init__(
         self,
@@ -52,14 +57,14 @@ class JudgeAgentClient(Stateful):
         *,
         reflection_off: bool = False,
         wordings: Wordings | None = None,
-        check_reasons: bool = True,
+        check: Check | None = None,
     ) -> None:
         self._settings = settings
         self._gate = gate or GateSettings()
         self._model = model
         self._reflection_off = reflection_off
         self._wordings = wordings or Wordings()
-        self._check_reasons = check_reasons
+        self._check = check
         self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
         self.replan_counts = dict.fromkeys(RecommendedAction, 0)
 
@@ -99,11 +104,17 @@ class JudgeAgentClient(Stateful):
         verdict = with_evidence(verdict, evidence)
         if self._model is not None:
             wording = self._wordings.at(report.known_at)
-            facts = report_facts(report, (), definitions, wording.symbols) if self._check_reasons else None
+            check = None
+            if self._check is not None:
+                check = _bound(self._check, report_facts(report, (), definitions, wording.symbols))
             verdict = await weighed(
-                verdict, report, self._model, wording=wording, facts=facts, evidence=evidence
+                verdict, report, self._model, wording=wording, check=check, evidence=evidence
             )
         elif self._settings.replan != "rules":
             verdict = by_rules(verdict, Fallback.NO_MODEL)
         self.replan_counts[verdict.decision] += 1
         return verdict
+
+
+def _bound(check: Check, facts: RunFacts) -> Callable[[str], FactCheck]:
+    return lambda text: check(text, facts)

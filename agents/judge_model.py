@@ -5,64 +5,26 @@ action, change one or bring a refused one back; such a reply counts for nothing,
 of the rules stands with the reason in `fallback`.
 """
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from agents.judge_replanning import decision_of
+from agents.judge_reply import PROMPT, Fallback, KeepReply, ReplyFault, names_of, read_kept
 from prompts import load_prompt
 from schemas.evidence_plan import RecommendationEvidence
+from schemas.fact_check import FactCheck
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
-from services.deliberation.fact_check import check_facts
-from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
-from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
-from services.ports import LanguageModel, ModelReply
 
-PROMPT = "judge_replanning"
 MAX_TOKENS = 1_500
 DEADLINE_MS = 60_000.0
-MOST_ACTIONS = 100
-SHOWN = 40
 DROPPED = "dropped_by_model"
 EVIDENCE = "What tools read of the run behind the recommendations, as part of the report (JSON):"
 NOTHING_HOLDS = "no sentence of its reason holds against the report"
-
-
-class Fallback(StrEnum):
-    """Why the rules decide alone although a model was to be asked; a failed call adds its own kind."""
-
-    NO_MODEL = "no_model"
-    NOTHING_TO_DROP = "nothing_to_drop"
-    MALFORMED = "reply_malformed"
-    REPEATED_ACTION = "repeated_action"
-    UNKNOWN_ACTION = "unknown_action"
-    REFUSED_ACTION = "refused_action"
-
-
-class KeepReply(BaseModel):
-    """Which actions stay."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
-    reason: Annotated[str, Field(min_length=1, max_length=1_000)]
-
-
-_REPLY = TypeAdapter(KeepReply)
-
-
-class ReplyFault(ValueError):
-    """A reply that counts for nothing."""
-
-    def __init__(self, kind: Fallback, detail: str) -> None:
-        super().__init__(f"{kind}: {visible(detail)}")
 
 
 def by_rules(verdict: ReplanVerdict, why: str) -> ReplanVerdict:
@@ -76,7 +38,7 @@ async def weighed(
     model: LanguageModel,
     deadline_ms: float = DEADLINE_MS,
     wording: Wording = PLAIN,
-    facts: RunFacts | None = None,
+    check: Callable[[str], FactCheck] | None = None,
     evidence: Sequence[RecommendationEvidence] = (),
 ) -> ReplanVerdict:
     """The verdict of the rules less the actions that the model dropped.
@@ -84,7 +46,7 @@ async def weighed(
     It is shown the report and the `evidence` that was read beside it.
 
     Where the model did not answer, or not in the way it was asked, the verdict of the rules with `fallback`.
-    Sentences of its reason that do not hold against `facts` are struck; None holds nothing against it.
+    Sentences of its reason that do not hold are struck; `check` None holds it against nothing.
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
@@ -95,30 +57,10 @@ async def weighed(
         kept = read_kept(reply.text, len(verdict.actions), len(verdict.refused))
     except ReplyFault as fault:
         return by_rules(verdict, str(fault))
-    checked = None if facts is None else check_facts(kept.reason, facts)
+    checked = None if check is None else check(kept.reason)
     if checked is not None and not checked.holds:
         kept = kept.model_copy(update={"reason": checked.struck_text or NOTHING_HOLDS})
     return _without_the_others(verdict, kept, reply.model).model_copy(update={"fact_check": checked})
-
-
-def read_kept(text: str, accepted: int, refused: int) -> KeepReply:
-    """The reply in a model's text; `accepted` and `refused` are how many actions it was shown.
-
-    Raises:
-        ReplyFault: there is none, or it keeps what was not offered.
-    """
-    try:
-        reply = read_reply(text, _REPLY)
-    except MalformedReply as error:
-        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
-    if len(set(reply.keep)) < len(reply.keep):
-        raise ReplyFault(Fallback.REPEATED_ACTION, "an action is kept twice")
-    for name in reply.keep:
-        if name in _names("r", refused):
-            raise ReplyFault(Fallback.REFUSED_ACTION, f"{name} stays refused")
-        if name not in _names("a", accepted):
-            raise ReplyFault(Fallback.UNKNOWN_ACTION, f"{name[:SHOWN]!r} was not offered")
-    return reply
 
 
 async def _asked(
@@ -130,8 +72,8 @@ async def _asked(
     evidence: Sequence[RecommendationEvidence],
 ) -> ModelReply | NoReply:
     prompt = load_prompt(PROMPT)
-    actions = zip(_names("a", len(verdict.actions)), verdict.actions, strict=True)
-    refused = zip(_names("r", len(verdict.refused)), verdict.refused, strict=True)
+    actions = zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True)
+    refused = zip(names_of("r", len(verdict.refused)), verdict.refused, strict=True)
     request = prompt.render(
         actions=wording.json([{"id": name, **action.payload()} for name, action in actions]),
         refused=wording.json([{"id": name, **refusal.payload()} for name, refusal in refused]),
@@ -158,7 +100,7 @@ def _told(evidence: Sequence[RecommendationEvidence], wording: Wording) -> str:
 
 
 def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) -> ReplanVerdict:
-    named = dict(zip(_names("a", len(verdict.actions)), verdict.actions, strict=True))
+    named = dict(zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True))
     kept = tuple(action for name, action in named.items() if name in reply.keep)
     reason = visible(reply.reason)
     dropped = [_dropped(action, reason) for name, action in named.items() if name not in reply.keep]
@@ -175,10 +117,3 @@ def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) ->
 
 def _dropped(action: JudgeAction, reason: str) -> RefusedAction:
     return RefusedAction(action=action, code=DROPPED, reason=reason)
-
-
-def _names(letter: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{letter}{number}" for number in range(1, count + 1))
-
-
-FORM = ReplyFormat(PROMPT, KeepReply, lambda text: is_read(text, _REPLY))

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from agents.change_reader import FORM as CHANGE
-from agents.judge_model import FORM as JUDGE
+from agents.change_reply import FORM as CHANGE
+from agents.judge_reply import FORM as JUDGE
 from agents.planning.plan_reply import FORM as PLAN
 from agents.strategies.strategist_reply import FORM as STRATEGIST
 from services.deliberation.forms import TEXT_FORMS

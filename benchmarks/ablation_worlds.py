@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.settings import ExecutionSettings, Settings
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.statistics.paired import ALPHA
 from services.store import NewRun, open_store
 from trading_core.bars import BarSeries

@@ -12,12 +12,13 @@ from benchmarks.walks import walks
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tools.docs_pages import table
 from trading_core import BarSeries
-from trading_core.kernel.fresh import event_flags, parameter_record
+from trading_core.kernel.flags import event_flags
+from trading_core.kernel.fresh import parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.market import Market
 from trading_core.policy_orders import PolicyOrders
-from trading_core.rule_bank import SharedColumns
+from trading_core.rules.columns import SharedColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
@@ -84,8 +85,8 @@ def live_step(full: BarSeries, history: int) -> LiveStep:
             columns.boolean(text, s)
     parameters = parameter_record(ExecutionSettings(), EnvelopeSettings(), heartbeat=0, emit_events=True)
     engine = TriggerEngine(
-        bars, event_flags(market.regimes), parameters, 1e6, TickGuard(), TickEventDecoder(bars, "", "bench"),
-        columns=SharedColumns(columns),
+        bars, event_flags(market.regimes.flags), parameters, 1e6, TickGuard(),
+        TickEventDecoder(bars, "", "bench"), columns=SharedColumns(columns),
     )  # fmt: skip
     for s in symbols:
         engine.install(s, _orders(columns.place(ENTRY, s).index))

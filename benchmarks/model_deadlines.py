@@ -20,7 +20,7 @@ from schemas.settings.llm import RunLimits
 from schemas.vocabulary import PolicyEventKind, Timeframe
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.agents.language_models.wire_server import Handler, answer, message, serve
 from tools.docs_pages import table
 from trading_core.bars import BarSeries

@@ -15,8 +15,8 @@ from typing import Any
 
 from schemas.canonical import ns_to_datetime
 from services.plans.editing import StepEdit, revise
+from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
-from services.playbooks.registry import load_playbooks
 from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.plan_records import StoredPlan

@@ -17,6 +17,7 @@ from prompts import load_prompt
 from schemas.deliberation import Deliberation
 from schemas.settings import DeliberationSettings, Settings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
@@ -33,13 +34,12 @@ from services.deliberation.presets.combined import run_chunked, run_reviewed
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
 from services.high_level.report_facts import report_facts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from services.statistics.quantiles import quantiles
 from tools.docs_pages import table
 from worker.feeds.sample_data import load_embedded_bars

@@ -8,30 +8,18 @@ from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from schemas.contract import FINITE, Contract, Nanoseconds
+from schemas.contract import FINITE, Contract
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
+from schemas.settings.bounds import LARGEST_QUOTA
 from schemas.snapshot import MemoryBaseRates, PolicySnapshot
-from schemas.vocabulary import CheckName, InvocationOutcome, PolicyState, ReflectionStatus, Severity
+from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severity
 
 Bucket = Literal["winners", "losers", "failures"]
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
-LARGEST_QUOTA = 20  # cases that a bucket of the memory may be asked for
-
-
-class ReflectionInvocationMeta(Contract):
-    """How one invocation of a reflection went, whatever it said."""
-
-    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
-
-    cadence: Literal["policy_loop", "high_level"]
-    source: str = Field(description="policy event, or slot")
-    outcome: InvocationOutcome
-    skip_reason: str | None = None
-    batch_size: int | None = None
-    tier: Literal["deterministic", "consolidated"] = "deterministic"
-    latency_ms: float = Field(default=0.0, ge=0)
 
 
 class Remedy(Contract):
@@ -147,32 +135,6 @@ def _refuse_bucket(name: str, cases: tuple[MemoryCase, ...], known_at: int, sign
             raise ValueError(f"{where}.episode_id {case.episode_id!r} is in {name} twice")
         seen.add(case.episode_id)
         farthest = case.distance
-
-
-class NoLearnZone(Contract):
-    """A declared interval [start, end) (halt, feed gap, split day) whose outcomes teach nothing.
-
-    With `end` at `start` it is that one moment.
-    """
-
-    start: Nanoseconds
-    end: Nanoseconds
-    symbol: str | None = Field(default=None, description="None: every symbol")
-    reason: str
-
-    @model_validator(mode="after")
-    def _ends_after_it_starts(self) -> Self:
-        if self.end < self.start:
-            raise ValueError(f"a zone must not end before it starts, got {self.start!r} to {self.end!r}")
-        return self
-
-    def touches(self, symbol: str, start: int, end: int) -> bool:
-        """Whether [start, end) of a symbol, in ns, shares a moment with the zone.
-
-        The interval of a bar goes from its open time to its close time, whatever its label says.
-        """
-        shared = self.start < end and (start < self.end or start <= self.start)
-        return shared and self.symbol in (None, symbol)
 
 
 class InvariantContext(Contract):
@@ -309,12 +271,3 @@ class PolicyLevelReflectionResult(Contract):
     checks_run: tuple[CheckName, ...] = ()
     memory: MemorySummary | None = None
     deferred: tuple[str, ...] = Field(default=(), description="needs handed to the next high-level request")
-
-
-class DeferredItem(Contract):
-    """Something the fast path wanted but may not do; the next `HighLevelReflectionRequest` carries it."""
-
-    raised_at: int
-    symbol: str
-    text: str
-    reflection_hash: str

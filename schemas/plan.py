@@ -28,6 +28,8 @@ PlanState = Literal[
 StepState = Literal["waiting", "done", "failed", "undone"]
 Trigger = Literal["verdict", "candidate", "measure", "rollback", "text", "report"]
 Decision = Literal["approve", "cancel", "decline", "expire", "rollback"]
+MOST_STEPS = 50
+MOST_ACTIONS = MOST_STEPS - 1  # a plan of a run that is over has one step more, its folder
 Line = Annotated[str, StringConstraints(max_length=1_000)]
 ID_DIGITS = 16
 HASH_DIGITS = 12  # that a decision has to name at least
@@ -158,7 +160,7 @@ class ChangePlan(Contract):
     trigger: Trigger
     understanding: Line
     approach: Line
-    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=50)
+    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MOST_STEPS)
     risks: tuple[Line, ...] = ()
     expected_outcome: Line
     basis: PlanBasis

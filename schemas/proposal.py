@@ -1,13 +1,11 @@
 """A proposal is one hypothesis, complete enough to trade without asking again."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from schemas.contract import Contract
-from schemas.deliberation import Deliberation
 from schemas.order_terms import OrderTerms
-from schemas.vocabulary import Direction, PlanKind
+from schemas.vocabulary import Direction
 
 
 class PolicyProposal(OrderTerms):
@@ -38,28 +36,3 @@ class PolicyProposal(OrderTerms):
     def _rules_fit_terms(self) -> Self:
         self.refuse_rules(self.entry, self.refinement, "")
         return self
-
-
-class StrategistAnswer(Contract):
-    """What a strategist said: a proposal, a held position, a tighter stop, or an abstention.
-
-    `model` is who answered: `rules`, or the model by its name. `fallback` says why the rules answered in a
-    model's place: how its call failed, or what was wrong with its reply.
-    """
-
-    kind: PlanKind
-    reason: str
-    proposal: PolicyProposal | None = None
-    tighter_stop: float | None = None
-    model: str = "rules"
-    prompt_hash: str | None = None
-    fallback: str | None = None
-    deliberation: Deliberation | None = Field(
-        default=None, description="how the rationale was looked at again; in journal rows of its own"
-    )
-
-    def payload(self) -> dict[str, Any]:
-        """What was said, without how its text came about."""
-        payload = super().payload()
-        del payload["deliberation"]
-        return payload

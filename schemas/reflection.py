@@ -1,23 +1,26 @@
-"""Contracts of both reflections and of tick validation, by one name; each lives in the module of its loop."""
+"""Contracts of both reflections and of tick validation, by one name.
+
+Each lives in the module of its loop; contracts, engine and services take it from there.
+"""
 
 from schemas.fast_reflection import (
     BUCKETS,
-    LARGEST_QUOTA,
-    DeferredItem,
     Finding,
     InvariantContext,
     MemoryCase,
     MemorySummary,
-    NoLearnZone,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
     Remedy,
 )
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.no_learn import NoLearnZone
+from schemas.settings.bounds import LARGEST_QUOTA
 from schemas.slow_reflection import (
     ClusterFinding,
     DecayLevel,
+    DeferredItem,
     ExpectationCheck,
     FireCounts,
     FirePair,

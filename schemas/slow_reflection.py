@@ -8,7 +8,7 @@ from pydantic import Field
 from schemas.contract import Contract
 from schemas.deliberation import Deliberation
 from schemas.fact_check import FactCheck
-from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.trials import TrialLedger
 from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, RecommendedAction
 
@@ -219,6 +219,15 @@ class OpenEntry(Contract):
     playbook_id: str
     regime: str
     entry_label: int
+
+
+class DeferredItem(Contract):
+    """Something the fast path wanted but may not do; the next `HighLevelReflectionRequest` carries it."""
+
+    raised_at: int
+    symbol: str
+    text: str
+    reflection_hash: str
 
 
 class HighLevelReflectionRequest(Contract):

@@ -14,19 +14,18 @@ from prompts import load_prompt
 from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import (
+from schemas.settings import GateSettings, Settings
+from schemas.slow_reflection import (
     ClusterFinding,
     GridTrial,
     HighLevelReflectionReport,
     HighLevelReflectionRequest,
-    ReflectionInvocationMeta,
     UntradedSignal,
 )
-from schemas.settings import GateSettings, Settings
 from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
-from services.deliberation.text_models import TextModels
 from services.high_level.clusters import (
     Measure,
     Population,
@@ -51,7 +50,8 @@ from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid
 from services.high_level.hypotheses import declared_hypotheses
-from services.high_level.narrator import Narrator, Prompt
+from services.high_level.narrative_reply import Narrative
+from services.high_level.narrator import Narrator
 from services.high_level.recommendations import (
     Context,
     playbooks_to_adjust,
@@ -61,7 +61,6 @@ from services.high_level.recommendations import (
 from services.high_level.report_facts import report_facts
 from services.high_level.report_lines import write_narrative
 from services.model_calls.wording import Wordings
-from services.ports import LanguageModel
 from services.statistics.multiplicity import Family, register_family
 
 PROMPT_NAME = "high_level_reflection"
@@ -82,18 +81,14 @@ class HighLevelReflectionService:
     def __init__(
         self,
         settings: Settings,
-        prompts: Callable[[str], Prompt] = load_prompt,
         grid: GridEvaluator | None = None,
-        model: LanguageModel | None = None,
+        narrator: Narrator | None = None,
         timer: Callable[[], float] = time.perf_counter,
         wordings: Wordings | None = None,
-        texts: TextModels | None = None,
     ) -> None:
         self._settings = settings
-        self._prompts = prompts
-        self._prompt = prompts(PROMPT_NAME)
         self._grid = grid
-        self._narrator = Narrator(self._prompt, model, settings.deliberation, texts or TextModels({}, {}))
+        self._narrator = narrator
         self._timer = timer
         self._wordings = wordings or Wordings()
 
@@ -103,7 +98,7 @@ class HighLevelReflectionService:
 
     def by_rules(self) -> "HighLevelReflectionService":
         """The same reflection without a model: the rule text is the narrative."""
-        return HighLevelReflectionService(self._settings, self._prompts, self._grid, timer=self._timer)
+        return HighLevelReflectionService(self._settings, self._grid, timer=self._timer)
 
     async def reflect(
         self,
@@ -122,9 +117,7 @@ class HighLevelReflectionService:
         _check_point_in_time(request, episodes, definitions)
         population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
-        wording = self._wordings.at(request.known_at)
-        facts = report_facts(report, episodes, definitions, wording.symbols)
-        told = await self._narrator.tell(report, facts, wording)
+        told = await self._told(report, episodes, definitions)
         latency = (self._timer() - started) * 1_000.0
         meta = ReflectionInvocationMeta(
             cadence="high_level",
@@ -144,6 +137,19 @@ class HighLevelReflectionService:
                 "deliberation": told.deliberation,
             }
         )
+
+    async def _told(
+        self,
+        report: HighLevelReflectionReport,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> Narrative:
+        """The narrative of a report whose `narrative` holds the rule text."""
+        if self._narrator is None:
+            return Narrative(report.narrative, False)
+        wording = self._wordings.at(report.known_at)
+        facts = report_facts(report, episodes, definitions, wording.symbols)
+        return await self._narrator.tell(report, facts, wording)
 
     def _report(
         self,
@@ -219,7 +225,7 @@ class HighLevelReflectionService:
             ledger=request.ledger,
             excluded=population.excluded,
             narrative="",
-            prompt_hash=self._prompt.hash,
+            prompt_hash=load_prompt(PROMPT_NAME).hash,
             request_hash=request.content_hash,
             known_at=request.known_at,
             meta=ReflectionInvocationMeta(

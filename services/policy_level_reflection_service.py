@@ -16,18 +16,19 @@ from typing import ClassVar
 
 from prompts import PromptTemplate, load_prompt
 from schemas.errors import ConfigError, InvariantViolation
-from schemas.reflection import (
+from schemas.fast_reflection import (
     Finding,
     MemorySummary,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
 )
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.policy_checks.amendment import check_amendment
@@ -38,7 +39,7 @@ from services.policy_checks.findings import own_findings, readable, requested_re
 from services.policy_checks.invariants import check_invariants
 from services.policy_checks.memory import check_memory, needs_for_the_slow_loop
 from services.policy_checks.plan_levels import read_levels
-from services.ports import Critic, LanguageModel, MemoryQuery, MemoryReader
+from services.ports import Critic, MemoryQuery, MemoryReader
 from trading_core.rules import LintFinding
 
 PROMPT = "policy_level_reflection"

@@ -19,10 +19,10 @@ from schemas.errors import (
     ModelRefused,
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
-from schemas.reflection import TickValidationEvent
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, written_as
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder

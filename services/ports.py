@@ -12,23 +12,26 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from schemas.background import DecisionBackground
+from schemas.episode import Episode
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, RecommendationEvidence
-from schemas.judge import BoundaryVerdict, ReplanVerdict
-from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.proposal import PolicyProposal, StrategistAnswer
-from schemas.reflection import (
+from schemas.fast_reflection import (
     Finding,
-    HighLevelReflectionReport,
     InvariantContext,
     MemorySummary,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
 )
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.judge import BoundaryVerdict, ReplanVerdict
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeLabels
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
-from schemas.tool import ToolDefinition, ToolReply, Tools, ToolUse
+from schemas.strategist_answer import StrategistAnswer
+from schemas.tool import ToolDefinition, ToolReply
 from schemas.vocabulary import Direction
 
 
@@ -83,44 +86,6 @@ class ExpectationReader(Protocol):
 
     def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
         """Design prior and resolved trades of one playbook, shrunken together."""
-        ...
-
-
-@dataclass(frozen=True)
-class ModelReply:
-    """Raw text of a model with what it cost; validation is the caller's.
-
-    `requests` were sent for it, of which `lost` failed in a way that may be billed although none was counted.
-    `uses` are the calls that it asks for, of the tools that came with the question.
-    """
-
-    text: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    latency_ms: float
-    cache_write_tokens: int = 0
-    cache_read_tokens: int = 0
-    requests: int = 1
-    lost: int = 0
-    uses: tuple[ToolUse, ...] = ()
-
-
-class LanguageModel(Protocol):
-    """One call, one deadline; every failure is a `ModelError`."""
-
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        """The model's raw reply within the deadline."""
-        ...
-
-
-class ToolCallingModel(Protocol):
-    """A language model that can be given tools to call, by its provider's own means."""
-
-    async def complete(
-        self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float, tools: Tools = ()
-    ) -> ModelReply:
-        """The model's raw reply within the deadline, with the calls that it asks for."""
         ...
 
 
@@ -285,6 +250,40 @@ class Judge(Protocol):
         evidence: Sequence[RecommendationEvidence] = (),
     ) -> ReplanVerdict:
         """Turn a report into typed actions, or hold; report and evidence are data, never a command."""
+        ...
+
+
+class PolicyLoop(Protocol):
+    """The policy loop as far as the slow loop changes it."""
+
+    @property
+    def policies(self) -> Mapping[str, FrozenPolicy]:
+        """Every frozen policy by id."""
+        ...
+
+    def replan(self) -> None:
+        """Retire every frozen policy; symbols without a position are asked about at their next close."""
+        ...
+
+    def retire_playbook(self, playbook_id: str | None) -> tuple[str, ...]:
+        """Retire frozen policies of a playbook (None: of all); the symbols that had one."""
+        ...
+
+
+class HighLevelReflection(Protocol):
+    """Turns a batch of resolved trades into a report; reads what the request names and writes nothing."""
+
+    async def reflect(
+        self,
+        request: HighLevelReflectionRequest,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> HighLevelReflectionReport:
+        """The report on a request; `definitions` are the versions now in force."""
+        ...
+
+    def by_rules(self) -> "HighLevelReflection":
+        """The same reflection without a model."""
         ...
 
 

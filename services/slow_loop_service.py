@@ -17,17 +17,22 @@ from schemas.errors import CassetteMiss, ModelRefused
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
-from services.high_level_reflection_service import HighLevelReflectionService
 from services.plans.desk import Effects, PlanDesk
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.policy_loop_service import PolicyLoopService
-from services.ports import EventJournal, Judge, PlaybookReader, ReportEvidence
+from services.ports import (
+    EventJournal,
+    HighLevelReflection,
+    Judge,
+    PlaybookReader,
+    PolicyLoop,
+    ReportEvidence,
+)
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, structural_permission
 from services.slow_loop.counters import SlowCounters
 from services.slow_loop.evidence_rows import evidence_rows
@@ -63,12 +68,12 @@ class SlowLoopService(Stateful):
         self,
         settings: Settings,
         market: Market,
-        reflection: HighLevelReflectionService,
+        reflection: HighLevelReflection,
         judge: Judge,
         lifecycle: PlaybookLifecycle,
         playbooks: PlaybookReader,
         trials: ShadowTrials,
-        policy_loop: PolicyLoopService,
+        policy_loop: PolicyLoop,
         journal: EventJournal,
         *,
         market_waits: bool = True,

@@ -19,10 +19,12 @@ from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Settings
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
+from services.deliberation.fact_critic import FactCritic
 from services.feeds.port import BarRow
+from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.model_calls.language_model import ModelReply
 from services.playbooks.measures import revised
-from services.ports import ModelReply
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
@@ -61,7 +63,8 @@ class Model:
 
 def reflect(episodes, definitions=BOOKS, *, gate=None, grid=None, model=None, **changes):
     settings = Settings(gate=gate or GateSettings(), envelope=EnvelopeSettings(risk_fraction=0.02))
-    service = HighLevelReflectionService(settings, load_prompt, grid, model)
+    narrator = None if model is None else Narrator(load_prompt("high_level_reflection"), FactCritic, model)
+    service = HighLevelReflectionService(settings, grid, narrator)
     return asyncio.run(service.reflect(request(episodes, **changes), episodes, definitions))
 
 
@@ -733,7 +736,7 @@ def test_report_does_not_depend_on_the_order_of_its_episodes_or_on_wall_time():
     clocks = (iter([0.0, 1.0]), iter([5.0, 50.0]))
     reports = []
     for given_batch, clock in zip((batch, batch[::-1]), clocks, strict=True):
-        service = HighLevelReflectionService(Settings(), load_prompt, Grid({}), timer=clock.__next__)
+        service = HighLevelReflectionService(Settings(), Grid({}), timer=clock.__next__)
         reports.append(asyncio.run(service.reflect(request(batch, episode_ids=ordered), given_batch, BOOKS)))
     assert reports[0].content_hash == reports[1].content_hash
     assert [report.latency_ms for report in reports] == [1_000, 45_000]

@@ -11,9 +11,10 @@ from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
+from services.model_calls.language_model import ModelReply
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import MemoryQuery, MemoryReader, ModelReply
+from services.ports import MemoryQuery, MemoryReader
 from tests.services.policy_checks.plans import (
     PLAN_IDS,
     PLANS,

@@ -7,7 +7,8 @@ from schemas.errors import ConfigError, DataError, RuleError, ThinktwiceError
 from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.settings import Settings
-from services.ports import Critic, Judge, ModelReply, Strategist
+from services.model_calls.language_model import ModelReply
+from services.ports import Critic, Judge, Strategist
 from thinktwice.backtesting import backtest
 from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding

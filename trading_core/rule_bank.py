@@ -9,8 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from trading_core.rules.columns import RuleColumns
-
 
 class EngineColumns(Protocol):
     """What the engine and the policy compiler need of rule columns."""
@@ -31,35 +29,6 @@ class EngineColumns(Protocol):
 
     def copy(self) -> "EngineColumns":
         """What a snapshot of the engine has to keep."""
-
-
-class SharedColumns:
-    """The columns of a bar series as they stand; they grow with it."""
-
-    def __init__(self, columns: RuleColumns) -> None:
-        self._columns = columns
-
-    @property
-    def truths(self) -> npt.NDArray[np.int8]:
-        """Boolean columns (K, R)."""
-        return self._columns.bank.truths
-
-    @property
-    def numbers(self) -> npt.NDArray[np.float64]:
-        """Price columns (K, R)."""
-        return self._columns.bank.numbers
-
-    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
-        """Index of the boolean column of a rule text and symbol; the column is there already."""
-        return self._columns.place(*key).index
-
-    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
-        """Index of the price column of a rule text and symbol; the column is there already."""
-        return self._columns.place(*key).index
-
-    def copy(self) -> "SharedColumns":
-        """Itself: a column never changes."""
-        return self
 
 
 class RuleBank:

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from schemas.canonical import content_id
-from schemas.reflection import TickValidationEvent
 from schemas.settings import NoTradeWindow
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core.bars import BarSeries
-from trading_core.kernel.fresh import no_trade_reasons
+from trading_core.kernel.flags import no_trade_reasons
 from trading_core.kernel.records import BREACHES, CLAMPS, ENTRY_KINDS, REFUSALS, STOP_SOURCES
 from trading_core.kernel.state_machine import STATES
 

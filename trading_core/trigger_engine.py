@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import InvariantViolation
-from schemas.reflection import TickValidationEvent
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, TickEventKind
 from trading_core.bars import BarSeries
 from trading_core.kernel import records as rec

@@ -17,7 +17,8 @@ from services.journal.writer import JournalWriter
 from services.memory.experience import assemble_experience
 from services.model_calls.wording import Wordings
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.registry import PlaybookRegistry, load_columns, load_playbooks
+from services.playbooks.loader import load_playbooks
+from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
@@ -92,8 +93,7 @@ def assemble(
     playbooks = registry.reader()
     experience = assemble_experience(settings.memory, market.clock, guard, playbooks.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
-    names = load_columns(market.columns, books)
-    builder = SnapshotBuilder(engine, market, names, remembered, expected, playbooks)
+    builder = SnapshotBuilder(engine, market, books, remembered, expected, playbooks)
     judge = own.judge(assemble_judge(settings, minds.judge, wordings))
     strategist = configured_strategist(
         settings,

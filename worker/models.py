@@ -43,9 +43,10 @@ from services.deliberation.forms import (
 )
 from services.deliberation.text_models import TextModels
 from services.model_calls.account import Clock, ModelAccount, price_for
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.record import Caller
 from services.model_calls.reply_format import ReplyFormat
-from services.ports import EventJournal, LanguageModel
+from services.ports import EventJournal
 from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret

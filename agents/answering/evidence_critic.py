@@ -10,7 +10,7 @@ from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import CheckedClaim, FactCheck, FactRow
 from schemas.settings.planner import OWN
 from services.deliberation.fact_check import check_facts, strike
-from services.deliberation.rule_critics import FactCritic
+from services.deliberation.fact_critic import FactCritic
 from services.evidence.run_facts import RunFacts
 
 

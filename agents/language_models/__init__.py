@@ -1,1 +1,1 @@
-"""Adapters of language models behind `services.ports.LanguageModel`; one file for each provider."""
+"""Adapters of language models behind the port of `services.model_calls`; one file for each provider."""

@@ -14,6 +14,7 @@ from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
 from services.model_calls.account import ModelAccount
 from services.model_calls.asking import with_tools
+from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
     Caller,
     Question,
@@ -22,7 +23,6 @@ from services.model_calls.record import (
     record_reply,
     record_silence,
 )
-from services.ports import LanguageModel, ModelReply
 from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from schemas.errors import ModelError
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 
 FAILED, MALFORMED = "server", "malformed"  # both count against it
 

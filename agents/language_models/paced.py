@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from schemas.errors import ModelError
 from schemas.tool import Tools
 from services.model_calls.asking import with_tools
-from services.ports import LanguageModel, ModelReply
+from services.model_calls.language_model import LanguageModel, ModelReply
 
 MINUTE_S = 60.0
 MS_PER_S = 1_000.0

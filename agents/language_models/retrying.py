@@ -13,8 +13,8 @@ from dataclasses import replace
 from schemas.errors import ModelError
 from schemas.tool import Tools
 from services.model_calls.asking import with_tools
+from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import UNTOLD
-from services.ports import LanguageModel, ModelReply
 
 PASSING = frozenset({"network", "throttled", "overloaded", "conflict", "server"})
 NS_PER_MS = 1_000_000

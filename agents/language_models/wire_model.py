@@ -24,11 +24,11 @@ from typing import Any, ClassVar, Protocol
 from agents.language_models.knowledge_cutoffs import answers_for
 from schemas.errors import ConfigError, ModelError
 from schemas.tool import ToolDefinition, Tools, ToolUse
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import shown
 from services.model_calls.retry_after import Pause, pause_of
-from services.ports import ModelReply
 from trading_core.tick_guard import TickGuard
 
 KIND_OF_STATUS = {

@@ -18,21 +18,22 @@ from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_st
 from prompts import PromptTemplate, load_prompt
 from schemas.background import DecisionBackground, RecentBar
 from schemas.playbook import PlaybookDefinition
-from schemas.proposal import StrategistAnswer
 from schemas.reflection import BUCKETS
 from schemas.settings.deliberation import PassSettings
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from services.deliberation.budget import Budget
 from services.deliberation.presets.reflection_pass import calls_of, run_pass
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
+from services.deliberation.rule_critics import ClaimCritic
 from services.deliberation.text_models import TextModels
 from services.evidence.observed import ACCOUNT
-from services.evidence.run_facts import snapshot_facts
+from services.evidence.run_facts import RunFacts, snapshot_facts
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
-from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Revision
+from services.ports import BackgroundReader, PlaybookReader, Revision
 
 PROMPT = "strategist"
 MAX_TOKENS = 1_500
@@ -78,6 +79,7 @@ class ModelStrategist:
         prompt: PromptTemplate | None = None,
         texts: TextModels | None = None,
         reflection_pass: PassSettings = BY_DEFAULT,
+        critic_of: Callable[[RunFacts], ClaimCritic] | None = None,
     ) -> None:
         """Hold readers only.
 
@@ -96,6 +98,7 @@ class ModelStrategist:
             prompt: template of the question; None: the one in use.
             texts: who criticises and corrects a rationale; None: nobody does.
             reflection_pass: how a rationale is looked at again.
+            critic_of: holds a rationale against the facts of a snapshot; None: nothing does.
         """
         self._model = model
         self._rules = rules
@@ -111,6 +114,7 @@ class ModelStrategist:
         self._prompt = prompt or load_prompt(PROMPT)
         self._texts = texts
         self._pass = reflection_pass
+        self._critic_of = critic_of
         self._static: tuple[tuple[str, ...], str] = ((), "")
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
@@ -158,8 +162,8 @@ class ModelStrategist:
             return answer
         told = self._wordings.of(snapshot).worded(snapshot.payload())
         shown, facts = quoted_json(told), None
-        if self._pass.fact_check:
-            facts = FactCritic(snapshot_facts(told, snapshot.bar_label), only=OF_A_SNAPSHOT)
+        if self._critic_of is not None:
+            facts = self._critic_of(snapshot_facts(told, snapshot.bar_label))
         budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
         task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown, snapshot.content_hash)
         done = await run_pass(

@@ -32,8 +32,9 @@ from agents.strategies.strategist_reply import (
 )
 from schemas.errors import nearest
 from schemas.playbook import PlaybookDefinition
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from services.model_calls.reply_text import SHOWN, first_problem
 from services.playbooks.rendering import render_rules

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from schemas.errors import ConfigError
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     InvariantContext,
     PolicyAmendmentRequest,
@@ -22,12 +22,13 @@ from schemas.reflection import (
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import (
     Critic,
-    LanguageModel,
     MemoryReader,
     Plan,
     PlanEnd,

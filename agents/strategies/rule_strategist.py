@@ -8,12 +8,13 @@ tightens, else it offers the next playbook. A pure function of the snapshot and 
 from dataclasses import dataclass
 
 from schemas.playbook import PlaybookDefinition
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
 from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
-from services.playbooks.registry import render_rules
+from services.playbooks.rendering import render_rules
 from services.policy_loop.clamps import rules_conviction
 from services.ports import PlaybookReader, Revision
 

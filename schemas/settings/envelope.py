@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from schemas.contract import Contract, Nanoseconds
-from schemas.reflection import NoLearnZone
+from schemas.no_learn import NoLearnZone
 from schemas.settings.bounds import MAX_COUNT
 
 

@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.contract import Contract
-from schemas.reflection import LARGEST_QUOTA
-from schemas.settings.bounds import MAX_COUNT
+from schemas.settings.bounds import LARGEST_QUOTA, MAX_COUNT
 from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind, Timeframe
 
 HOUR_S, FAST_BAR_S = 3_600, 300

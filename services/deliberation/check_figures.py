@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from schemas.reflection import ClusterFinding
+from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.held import UNREAD, Held, judged, plainly, rows_of, unknown, written
 from services.deliberation.numerals import NEARNESS, Figure
 from services.evidence.catalogue import CATALOGUE
-from services.evidence.facts import Fact, Subject
-from services.evidence.run_facts import RunFacts
+from services.evidence.facts import Subject
+from services.evidence.run_facts import Fact, RunFacts
 
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
 EXACTLY = 1e-9  # a parameter is what its file says, and never rounded

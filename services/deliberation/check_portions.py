@@ -8,8 +8,8 @@ from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
 from services.deliberation.numerals import Portion
-from services.evidence.facts import Fact, Subject
-from services.evidence.run_facts import KnownEpisode, RunFacts
+from services.evidence.facts import Subject
+from services.evidence.run_facts import Fact, KnownEpisode, RunFacts
 
 ONE = Portion(-1, -1, 1)
 

@@ -13,7 +13,7 @@ from services.deliberation.claim import Claim
 from services.deliberation.comparison_claims import compared, factor
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.plain_claims import (
     advice,
     alone,

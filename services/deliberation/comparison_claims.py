@@ -7,7 +7,7 @@ from typing import Any
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import exactness
 from services.deliberation.ranking_claims import extreme, measures_of

@@ -38,7 +38,8 @@ from services.deliberation.check_rankings import (
 from services.deliberation.claim import Claim
 from services.deliberation.claims import read_sentence
 from services.deliberation.held import UNREAD, Held, judged, unknown
-from services.deliberation.mentions import Lexicon, Mention
+from services.deliberation.mention import Mention
+from services.deliberation.mentions import Lexicon
 from services.deliberation.unread import Places
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts

@@ -10,7 +10,7 @@ from services.deliberation.comparison_claims import difference
 from services.deliberation.figure_units import measure_unit, unit_of
 from services.deliberation.figures import Reading
 from services.deliberation.member_claims import members_share
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import Figure
 from services.deliberation.part_claims import part_of_number, percent_part, whole_of

@@ -1,6 +1,6 @@
 """Units of measures and of figures, and which figure may be a value of which measure."""
 
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.numerals import Figure
 from services.evidence.catalogue import CATALOGUE
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from services.deliberation.figure_units import fits, measure_unit, side_of, unit_of
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
 from services.deliberation.numerals import Figure, exactness
-from services.deliberation.said_of import SUBJECT_KINDS
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 

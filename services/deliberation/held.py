@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from schemas.fact_check import ClaimVerdict, FactRow
 from services.deliberation.numerals import Figure
-from services.evidence.facts import Fact
-from services.evidence.run_facts import KnownEpisode
+from services.evidence.run_facts import Fact, KnownEpisode
 
 MOST_VALUES = 3
 UNKNOWN = "the run has no answer to it"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.deliberation import Deliberation
-from services.deliberation.rule_critics import FACTS_FAILED
+from services.deliberation.refine import FACTS_FAILED
 from services.deliberation.text_models import MALFORMED
 
 FULL, FEWER, NO_FACTS = "full", "fewer_iterations", "no_fact_check"

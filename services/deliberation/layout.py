@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 
 from services.deliberation.claim_words import FILLERS, NEGATIONS
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.text.claim_words import HEDGES, words
 from services.text.claims import Span
 

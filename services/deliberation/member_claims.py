@@ -5,7 +5,7 @@ from typing import Any
 
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import side_of, unit_of
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase
 from services.deliberation.numerals import (
     PORTIONS,

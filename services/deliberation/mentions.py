@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -11,6 +10,7 @@ from schemas.vocabulary import FailureMode
 from services.deliberation import claim_words as words
 from services.deliberation.first_letters import ANY, first_letters
 from services.deliberation.measure_words import COUNT_WORDS, MEASURES
+from services.deliberation.mention import Mention
 from services.deliberation.numerals import (
     BRACKETED,
     FRACTION,
@@ -47,21 +47,6 @@ ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
 FOREVER = (0, 2**63)
 BEGINNING = re.compile(r"(?<![\w-])\S")
-
-
-@dataclass(frozen=True)
-class Mention:
-    """One thing that a sentence names: what kind of thing, where, its words, and what they stand for."""
-
-    kind: str
-    start: int
-    end: int
-    text: str
-    value: Any = None
-
-    def moved(self, by: int) -> "Mention":
-        """The same mention in a text that begins elsewhere."""
-        return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)
 
 
 def _worded(name: str) -> str:

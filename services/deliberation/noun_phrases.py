@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.text.claim_words import words

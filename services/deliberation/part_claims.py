@@ -4,13 +4,12 @@ import re
 
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
     Figure,
     Portion,
 )
-from services.deliberation.said_of import SUBJECT_KINDS
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 

@@ -7,7 +7,7 @@ from functools import cache
 from services.deliberation.claim import Claim
 from services.deliberation.claim_words import ACTIONS
 from services.deliberation.figure_units import unit_of
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import PORTIONS
 from services.deliberation.ranking_claims import measures_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import side_of, unit_of
 from services.deliberation.member_claims import graded, members_told, told_behind
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
     PORTIONS,
@@ -16,7 +16,6 @@ from services.deliberation.numerals import (
     share_of,
 )
 from services.deliberation.part_claims import whole_of
-from services.deliberation.said_of import SUBJECT_KINDS
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 

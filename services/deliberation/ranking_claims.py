@@ -4,7 +4,7 @@ import re
 
 from services.deliberation.claim import Claim
 from services.deliberation.figures import BOTH
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import filter_of, is_whom
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject

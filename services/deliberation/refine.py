@@ -40,6 +40,7 @@ from services.model_calls.quoting import printable, visible
 from services.model_calls.record import TIMEOUT
 
 BUDGET_SPENT = "budget"
+FACTS_FAILED = "facts_failed"  # to be read
 NOTHING_LEFT = "nothing_left"  # of a text that a reviser by rules would strike whole
 Answer = TypeVar("Answer")
 

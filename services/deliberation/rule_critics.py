@@ -1,25 +1,21 @@
-"""Critics without a model: facts, news, the question, the next step, the end of the text, its own word.
+"""Critics without a model: news, the question, the next step, the end of the text, its own word.
 
 Each answers one question of a text and is asked in the same way as a model. What they score is what they can
 count; none says whether a text is well written.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
-from schemas.canonical import content_hash
 from schemas.deliberation import Critique, CritiqueSource, TextCandidate, TextFinding
-from schemas.errors import StoreError
 from schemas.fact_check import FactCheck
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
-from services.deliberation.fact_check import check_facts
 from services.deliberation.measure_words import COUNT_WORDS
 from services.deliberation.policies import OF_WEIGHT, Round
-from services.deliberation.refine import Task
-from services.evidence.run_facts import RunFacts
+from services.deliberation.refine import Critic, Task
 from services.model_calls.asking import NoReply
 from services.text.claim_words import words
 from services.text.claims import sentences
@@ -52,7 +48,6 @@ END_MARK = re.compile(r"[.!?…:)\]\"'”’`*|»«›。！？؟।॥」』】
 LIST_LINE = re.compile(r"\s*(?:[-*•|#>]|\d+[.)])\s")
 PAIRS = (("(", ")"), ("[", "]"), ("“", "”"))
 PROSE_WORDS = 4
-FACTS_FAILED = "facts_failed"
 # Whoever writes "no one" or "one of them" brings no number.
 AMOUNTS = words(
     "dozens hundreds thousand thousands million millions billion billions twice thrice doubled tripled half "
@@ -60,8 +55,6 @@ AMOUNTS = words(
 )
 TOKEN = re.compile(r"\w+")
 COUNTED = {*COUNT_WORDS, *AMOUNTS} - {"zero", "one"}
-# Only a text without a word and a figure claims nothing that a run could answer: any word may be a claim.
-MAY_CLAIM = re.compile(r"\d|[A-Za-z]{2}|\w_\w")
 Finder = Callable[[Task, TextCandidate], tuple[float | None, Sequence[TextFinding]]]
 
 
@@ -104,76 +97,28 @@ class RuleCritic:
         return critique_of(self.name, self.source, candidate, self.dimension, score, findings)
 
 
-@dataclass
-class FactCritic:
-    """Holds every claim of a text against the facts of a run; keeps each check by the text's hash.
-
-    `facts` may be a function: then they are read when the first text that may claim something needs them.
-    `only` holds figures of these questions alone against them; None: everything.
-    """
-
-    facts: RunFacts | Callable[[], Awaitable[RunFacts]]
-    name: str = "facts"
-    checks: dict[str, FactCheck] = field(default_factory=dict)
-    only: frozenset[str] | None = None
-    source: ClassVar[CritiqueSource] = "data"
-
-    def check(self, text: str) -> FactCheck | None:
-        """The check of a text, made once; None where no facts were read."""
-        if not isinstance(self.facts, RunFacts):
-            return None
-        key = content_hash(text)
-        if key not in self.checks:
-            self.checks[key] = check_facts(text, self.facts, self.only)
-        return self.checks[key]
+class ClaimCritic(Critic, Protocol):
+    """A critic that holds claims of a text against the facts of a run, and keeps each check."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Playbooks and symbols of the run; none where no facts were read."""
-        known = self.facts if isinstance(self.facts, RunFacts) else None
-        return () if known is None else (*known.playbook_ids, *known.symbols)
+        ...
+
+    def check(self, text: str) -> FactCheck | None:
+        """The check of a text; None where no facts were read."""
+        ...
 
     async def read_for(self, text: str) -> NoReply | None:
         """Read the facts where a text may claim something; why they could not be read, or None."""
-        if isinstance(self.facts, RunFacts) or not MAY_CLAIM.search(text):
-            return None
-        try:
-            self.facts = await self.facts()
-        except StoreError as error:
-            return NoReply(FACTS_FAILED, str(error))
-        return None
-
-    async def critique(
-        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
-    ) -> Critique | NoReply:
-        """A finding for each claim that is not verified; the score is the share of those that are."""
-        failed = await self.read_for(candidate.text)
-        if failed is not None:
-            return failed
-        checked = self.check(candidate.text)
-        if checked is None:
-            return critique_of(self.name, self.source, candidate, "accuracy", None, ())
-        findings = [
-            TextFinding(
-                code=f"{claim.verdict}_{claim.kind}",
-                severity=Severity.MAJOR,
-                dimension="accuracy",
-                message=f"{claim.said!r} is {claim.verdict}" + (f": {claim.found}" if claim.found else ""),
-                said=claim.said,
-                within=claim.text,
-                would_pass=claim.would_pass,
-            )
-            for claim in checked.failures
-        ]
-        score = None if not checked.claims else checked.count("verified") / len(checked.claims)
-        return critique_of(self.name, self.source, candidate, "accuracy", score, findings)
+        ...
 
 
 @dataclass(frozen=True)
 class NewsCritic:
     """Refuses numbers and names that neither the first text, nor the task, nor the run has."""
 
-    facts: FactCritic | None = None
+    facts: ClaimCritic | None = None
     name: str = "news"
     source: ClassVar[CritiqueSource] = "rule"
 
@@ -282,7 +227,7 @@ def _finding(code: str, severity: Severity, dimension: str, message: str, said: 
     return TextFinding(code=code, severity=severity, dimension=dimension, message=message, said=said)
 
 
-def rule_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCritic | NewsCritic, ...]:
+def rule_critics(facts: ClaimCritic | None = None) -> tuple[RuleCritic | ClaimCritic | NewsCritic, ...]:
     """All of them, facts first; without a run, those that need none."""
     return (
         *section_critics(facts),
@@ -291,7 +236,7 @@ def rule_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCrit
     )
 
 
-def section_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCritic | NewsCritic, ...]:
+def section_critics(facts: ClaimCritic | None = None) -> tuple[RuleCritic | ClaimCritic | NewsCritic, ...]:
     """Those that look at one section of a text: none of them answers the whole question."""
     plain = (
         NewsCritic(facts),

@@ -8,7 +8,7 @@ from schemas.fact_check import CheckedClaim
 from services.deliberation.budget import Budget
 from services.deliberation.policies import Round
 from services.deliberation.refine import NOTHING_LEFT, Draft, Task
-from services.deliberation.rule_critics import FactCritic, cut_off
+from services.deliberation.rule_critics import ClaimCritic, cut_off
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
 
@@ -20,7 +20,7 @@ REPLACED = frozenset({"number", "percent", "count", "grade"})  # another name wo
 class RuleReviser:
     """Replaces, then strikes, then ends the text where its last sentence ends."""
 
-    facts: FactCritic | None = None
+    facts: ClaimCritic | None = None
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The text that is left, or why nothing is."""

@@ -4,15 +4,11 @@ import re
 from dataclasses import dataclass
 
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-SUBJECT_KINDS = (
-    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
-    "feature",
-)  # fmt: skip
 FIGURES = ("number", "count_word", "interval", "fraction")
 ATTACHING = words("of in for by from with on the its during under across within at a an as")
 BETWEEN_NAMES = ATTACHING | words(

@@ -8,8 +8,8 @@ from schemas.deliberation import CallUsage, Critique
 from services.deliberation.budget import Budget
 from services.deliberation.refine import BUDGET_SPENT, Task
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import quoted_json
-from services.ports import LanguageModel, ModelReply
 
 MALFORMED = "reply_malformed"
 CALL_MS = 45_000.0  # of one call, whatever is left for the text

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
-from services.deliberation.mentions import Mention
+from services.deliberation.mention import Mention
 from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN
 from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject

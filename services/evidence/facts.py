@@ -1,11 +1,10 @@
-"""A fact of a run, and what it is about."""
+"""What a fact of a run is about, its unit, and the names that a run has for its parts."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from schemas.canonical import datetime_to_ns
-from schemas.fact_check import FactRow
 
 Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score"]
 WHOLE_RUN = "the run"
@@ -72,15 +71,6 @@ class Subject:
         """The subject in words."""
         named = [str(value) for value in vars(self).values() if value is not None]
         return ", ".join(named) or WHOLE_RUN
-
-
-@dataclass(frozen=True)
-class Fact:
-    """One stored or derived value: R multiples, counts, shares 0 to 1, bars, prices or scores by unit."""
-
-    value: float
-    unit: Unit
-    rows: tuple[FactRow, ...] = ()
 
 
 class RunNames(Protocol):

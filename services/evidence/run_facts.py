@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
-from schemas.reflection import ClusterFinding, HighLevelReflectionReport
+from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import (
     TIMEFRAME_SECONDS,
     EvidenceGrade,
@@ -18,7 +18,7 @@ from schemas.vocabulary import (
     RecommendedAction,
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
-from services.evidence.facts import Fact, Subject, period_of
+from services.evidence.facts import Subject, Unit, period_of
 from services.evidence.observed import ACCOUNT, KnownSnapshot, Observed
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
@@ -36,6 +36,15 @@ IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+")
 CLOSED_NAMES = frozenset(
     member.value for group in (EvidenceGrade, RecommendedAction, FailureMode, ExitReason) for member in group
 )
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One stored or derived value: R multiples, counts, shares 0 to 1, bars, prices or scores by unit."""
+
+    value: float
+    unit: Unit
+    rows: tuple[FactRow, ...] = ()
 
 
 @dataclass(frozen=True)

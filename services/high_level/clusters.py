@@ -15,8 +15,8 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings
+from schemas.slow_reflection import OpenEntry
 from schemas.vocabulary import FailureMode
 from services.high_level.cluster_rows import Keys, cluster_rows
 from services.statistics.blocks import Blocks, Trades, winsorise

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from schemas.contract import Contract
 from schemas.episode import Episode
-from schemas.reflection import DecayLevel, FirePair, RegimeShift
 from schemas.regime import FINGERPRINT
+from schemas.slow_reflection import DecayLevel, FirePair, RegimeShift
 from services.high_level.clusters import Measure, by_exit
 from services.statistics.blocks import Floats
 from services.statistics.drift import ARL, detect_decay

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from schemas.playbook import Expectation, PlaybookDefinition
-from schemas.reflection import ExpectationCheck
+from schemas.slow_reflection import ExpectationCheck
 from services.high_level.clusters import Measure, describe
 
 HOLD_Z_LIMIT = 2.0

@@ -8,7 +8,7 @@ itself.
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
-from schemas.reflection import FireCounts, FirePair, FireQuality, FireWindow
+from schemas.slow_reflection import FireCounts, FirePair, FireQuality, FireWindow
 
 MINIMUM_FIRES = 5
 SHARE_SHIFT = 0.2

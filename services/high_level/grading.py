@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import ClusterFinding
 from schemas.settings import GateSettings
+from schemas.slow_reflection import ClusterFinding
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import GridTrial
 from schemas.settings import GateSettings
+from schemas.slow_reflection import GridTrial
 from services.high_level.clusters import bounds_of
 from services.statistics.blocks import Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe

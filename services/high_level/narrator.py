@@ -5,14 +5,14 @@ is told what does not hold and asked again, and what is left after the last roun
 left, or an id is cited that was not offered, the rule text stands and the reason is kept.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from schemas.canonical import canonical_json
 from schemas.deliberation import Deliberation, TextCandidate, TextFinding
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION
@@ -24,7 +24,7 @@ from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.review import TextTraits
 from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
 from services.deliberation.rule_critics import (
-    FactCritic,
+    ClaimCritic,
     NewsCritic,
     RuleCritic,
     cut_off,
@@ -36,9 +36,9 @@ from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
 from services.high_level.narrative_reply import MAX_CHARACTERS, Narrative, read_narrative, with_known_numbers
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN, Wording
-from services.ports import LanguageModel
 
 BYTES_PER_TOKEN = 4  # of English, roughly
 DEADLINE_MS = 60_000.0
@@ -120,10 +120,12 @@ class Narrator:
     """Who tells the narrative of a report; without a model, the rules do.
 
     Attributes:
+        critic_of: holds texts against the facts of a report.
         texts: who scores, improves, reviews and writes sections; empty where nobody does.
     """
 
     prompt: Prompt
+    critic_of: Callable[[RunFacts], ClaimCritic]
     model: LanguageModel | None = None
     settings: DeliberationSettings = DeliberationSettings()
     texts: TextModels = field(default_factory=lambda: TextModels({}, {}))
@@ -147,14 +149,14 @@ class Narrator:
         if self.settings.quality.fact_check == "numbers":
             source = canonical_json({"report": shown, "symbols": list(wording.symbols.values())})
             return await _by_numbers(report, writer, source)
-        return await self._refined(report, writer, shown, FactCritic(facts))
+        return await self._refined(report, writer, shown, self.critic_of(facts))
 
     async def _refined(
         self,
         report: HighLevelReflectionReport,
         writer: NarrativeWriter,
         shown: Mapping[str, Any],
-        facts: FactCritic,
+        facts: ClaimCritic,
     ) -> Narrative:
         settings = self.settings
         task = Task(QUESTION, canonical_json(shown), report.request_hash)
@@ -192,7 +194,7 @@ class Narrator:
         task: Task,
         done: Deliberation,
         budget: Budget,
-        facts: FactCritic,
+        facts: ClaimCritic,
         rules: Sequence[Critic],
     ) -> Deliberation:
         """The outcome with its text reviewed, and the events of both."""
@@ -215,7 +217,7 @@ class Narrator:
         return None, (found,)
 
 
-def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: FactCritic) -> Narrative:
+def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: ClaimCritic) -> Narrative:
     """What stands of a model's text: all of it, the part that holds, or the rule text."""
     if done.status == "failed":
         return Narrative(report.narrative, False, done.error, None, done)

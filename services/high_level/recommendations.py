@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import ClusterFinding, Recommendation
 from schemas.settings import JudgeSettings
+from schemas.slow_reflection import ClusterFinding, Recommendation
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from schemas.reflection import ClusterFinding, GridTrial, HighLevelReflectionReport, Recommendation
+from schemas.slow_reflection import ClusterFinding, GridTrial, HighLevelReflectionReport, Recommendation
 from schemas.vocabulary import EvidenceGrade
 
 SHOWN = 12

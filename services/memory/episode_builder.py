@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from schemas.canonical import content_id
 from schemas.episode import Episode
+from schemas.no_learn import NoLearnZone
 from schemas.policy import FrozenPolicy
-from schemas.reflection import NoLearnZone
 from schemas.vocabulary import Direction
 from services.high_level.failure_modes import classify
 from trading_core.bars import BarSeries

@@ -6,8 +6,8 @@ from typing import cast
 
 from schemas.errors import ModelError
 from schemas.tool import ToolDefinition, Tools
+from services.model_calls.language_model import LanguageModel, ModelReply, ToolCallingModel
 from services.model_calls.record import GIVEN_UP, TIMEOUT
-from services.ports import LanguageModel, ModelReply, ToolCallingModel
 
 GRACE_MS = 20.0
 

@@ -14,8 +14,8 @@ from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.errors import ModelError
 from schemas.tool import ToolDefinition, Tools, ToolUse
+from services.model_calls.language_model import ModelReply
 from services.model_calls.reply_format import ReplyFormat
-from services.ports import ModelReply
 
 REPLY = "reply"
 TIMEOUT = "timeout"

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -23,11 +23,11 @@ from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
 from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finished
-from services.plans.sources import PlanSources
+from services.plans.sources import PlanSources, TrialEvidence
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import EventJournal
 from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.promotion_levels import TrialKey
 from trading_core.market import Market
 
 AUTO, UNATTENDED = "auto", "unattended"
@@ -54,6 +54,22 @@ class PlanCounters(Stateful):
 
     made: int = 0
     ended: Counter[str] = field(default_factory=Counter)
+
+
+class OpenTrials(TrialEvidence, Protocol):
+    """The trials of a run on paper, which are told what became of them."""
+
+    def key_of(self, version_hash: str) -> TrialKey | None:
+        """Key of the ledger of a candidate in shadow; None where there is none any more."""
+        ...
+
+    def promoted(self, key: TrialKey, at: int) -> None:
+        """Note that a candidate came into force."""
+        ...
+
+    def lifted(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
+        """Note measures that ended on their own evidence."""
+        ...
 
 
 class PlanDesk(Stateful):
@@ -84,7 +100,7 @@ class PlanDesk(Stateful):
         settings: Settings,
         market: Market,
         lifecycle: PlaybookLifecycle,
-        trials: ShadowTrials,
+        trials: OpenTrials,
         facts: LoopFacts,
         journal: EventJournal,
         effects: Effects,
@@ -98,7 +114,7 @@ class PlanDesk(Stateful):
         self._effects = effects
         self._rows = PlanRows(journal)
         self.sources = PlanSources(settings, lifecycle, trials, market.bars.timeframe)
-        self._executor = PlanExecutor(lifecycle, trials, settings.judge, market.bars.timeframe)
+        self._executor = PlanExecutor(lifecycle, trials.key_of, settings.judge, market.bars.timeframe)
         self.asks = asks
         self.waiting: dict[str, WaitingPlan] = {}
         self.finished: dict[str, FinishedPlan] = {}

@@ -1,6 +1,6 @@
 """Phase 2, step by step on the lifecycle: each step makes exactly the version that was approved, or fails."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from schemas.settings import JudgeSettings
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.slow_loop.action_contract import ContractState, check_action
-from services.slow_loop.shadow_trials import ShadowTrials, TrialKey
+from services.slow_loop.promotion_levels import TrialKey
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,15 @@ class PlanExecutor:
     """Carries out the steps of plans on the versions of one run."""
 
     def __init__(
-        self, lifecycle: PlaybookLifecycle, trials: ShadowTrials, judge: JudgeSettings, timeframe: str
+        self,
+        lifecycle: PlaybookLifecycle,
+        key_of: Callable[[str], TrialKey | None],
+        judge: JudgeSettings,
+        timeframe: str,
     ) -> None:
+        """Act on a lifecycle; `key_of` names the ledger of a candidate by its version hash."""
         self._lifecycle = lifecycle
-        self._trials = trials
+        self._key_of = key_of
         self._judge = judge
         self._timeframe = timeframe
 
@@ -56,7 +61,7 @@ class PlanExecutor:
         mark, done = self._lifecycle.mark(), list[ExecutedStep]()
         for step in steps:
             try:
-                key = None if step.candidate is None else self._trials.key_of(step.candidate)
+                key = None if step.candidate is None else self._key_of(step.candidate)
                 versions = self._one_step(plan, step, proven, at)
                 self._demand_approved(step, versions)
             except (ConfigError, InvariantViolation) as error:

@@ -3,7 +3,8 @@
 Each becomes typed actions with the evidence and the very version that would come into force.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from schemas.judge import JudgeAction
 from schemas.plan import RollbackAction
@@ -14,14 +15,28 @@ from services.playbooks.action_effects import Lift, Limit
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import RISK, Measure
 from services.playbooks.trials import OpenTrial
-from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.promotion_levels import Key
+from services.slow_loop.trial_evidence import Evidence
+
+
+class TrialEvidence(Protocol):
+    """What the trials of a run on paper have proven."""
+
+    @property
+    def proven(self) -> Mapping[Key, Evidence]:
+        """Measures that their own trades contradict, by ledger."""
+        ...
+
+    def proves(self) -> dict[str, Evidence]:
+        """What is proven as of the last step: candidates by version hash, measures as `HASH|CELL`."""
+        ...
 
 
 class PlanSources:
     """What the slow loop of a run wants changed, as proposed steps."""
 
     def __init__(
-        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: ShadowTrials, timeframe: str
+        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: TrialEvidence, timeframe: str
     ) -> None:
         self._settings = settings
         self._lifecycle = lifecycle

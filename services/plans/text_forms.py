@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from schemas.errors import ConfigError, nearest
 from schemas.judge import JudgeAction
-from schemas.plan import RollbackAction
+from schemas.plan import MOST_ACTIONS, RollbackAction
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from schemas.vocabulary import Trend, VolatilityBand
@@ -32,7 +32,6 @@ FORMS = (
 CHECKPOINTS = ("checkpoint", "then ask")
 LONGEST_TEXT = 8_000
 LONGEST_REASON = 300
-MOST_ACTIONS = 49  # a plan of a run that is over has one step more, its folder
 SHOWN = 120
 
 NAME = r"""["'`‘’“”]?(?P<{}>[\w.-]+)["'`‘’“”]?"""

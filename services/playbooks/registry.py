@@ -16,14 +16,8 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
 from schemas.state import Stateful
 from schemas.vocabulary import Direction, VersionState
-from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import outcome_rules, revised
-from services.playbooks.rendering import render_rules, rule_texts
-from trading_core.rules.columns import RuleColumns
-from trading_core.rules.grammar import parse
 from trading_core.tick_guard import TickGuard
-
-__all__ = ["TRANSITIONS", "PlaybookRegistry", "RegistryReader", "load_playbooks", "render_rules"]
 
 TRANSITIONS: Mapping[VersionState | None, frozenset[VersionState]] = MappingProxyType(
     {
@@ -187,33 +181,3 @@ class PlaybookRegistry(Stateful):
     def next_number(self, playbook_id: str) -> int:
         """The version number that a new version of this playbook gets."""
         return 1 + max(v.definition.version for v in self._latest.values() if v.definition.id == playbook_id)
-
-
-def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
-    """Make every column that a rule of a playbook for these bars needs; the names of the features read.
-
-    Any other rule is computed where it is needed.
-    """
-    bars = columns.bars
-    names = columns.features.load(feature_names(definitions, bars.timeframe))
-    for text in playbook_rules(definitions, bars.timeframe):
-        for s in range(len(bars.symbols)):
-            columns.place(text, s)
-    return names
-
-
-def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every feature that some rule of some playbook for this timeframe reads, sorted."""
-    names = {name for text in playbook_rules(definitions, timeframe) for name in parse(text).features}
-    return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
-
-
-def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every rule of every playbook for this timeframe, each once, in the order of the files."""
-    texts: dict[str, None] = {}
-    for definition in definitions:
-        if definition.timeframes and timeframe not in definition.timeframes:
-            continue
-        for direction in definition.rules:
-            texts.update(dict.fromkeys(rule_texts(render_rules(definition, direction)).values()))
-    return tuple(texts)

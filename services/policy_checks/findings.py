@@ -8,7 +8,7 @@ A plan that already says what its playbook says gets no remedy, because the same
 from collections.abc import Callable, Iterable, Sequence
 
 from schemas.errors import RuleError
-from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.playbooks.rendering import render_rules
 from services.ports import Critic as OwnCritic

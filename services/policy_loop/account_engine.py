@@ -6,9 +6,10 @@ import numpy.typing as npt
 from schemas.settings import Settings
 from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
-from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
+from trading_core.kernel.flags import event_flags
+from trading_core.kernel.fresh import bucket_bits, parameter_record
 from trading_core.market import Market
-from trading_core.rule_bank import SharedColumns
+from trading_core.rules.columns import SharedColumns
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
@@ -26,7 +27,7 @@ def account_engine(settings: Settings, market: Market, guard: TickGuard) -> Trig
     windows = envelope.no_trade_windows
     engine = TriggerEngine(
         bars,
-        event_flags(market.regimes, bars, windows),
+        event_flags(market.regimes.flags, bars, windows),
         parameters,
         settings.account.cash,
         guard,

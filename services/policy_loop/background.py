@@ -26,10 +26,11 @@ from schemas.background import (
     RecentBar,
 )
 from schemas.policy import FrozenPolicy
-from schemas.reflection import HighLevelReflectionReport, TickValidationEvent
 from schemas.settings import EnvelopeSettings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import Direction, EvidenceGrade, TickEventKind
 from services.ports import MemoryQuery, MemoryReader, PlaybookReader
 from services.statistics.blocks import Floats

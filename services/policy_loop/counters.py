@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.proposal import StrategistAnswer
-from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.fast_reflection import Finding, PolicyLevelReflectionResult
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.regime import RegimeView
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
 from services.deliberation.counters import TextCounters
 from services.policy_loop.admission import Admission

@@ -6,15 +6,13 @@ from typing import Any
 
 from schemas.background import DecisionBackground
 from schemas.canonical import content_id
+from schemas.fast_reflection import PolicyLevelReflectionResult
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
-from schemas.reflection import (
-    PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
-    TickValidationEvent,
-)
 from schemas.snapshot import PolicySnapshot
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome
 from services.deliberation.rows import check_row, deliberation_rows
 from services.policy_loop.admission import Admission, EventSkip

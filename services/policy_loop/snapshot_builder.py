@@ -10,10 +10,12 @@ from typing import cast
 import numpy as np
 
 from schemas.errors import DataError
+from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
+from services.playbooks.rule_columns import load_columns
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from trading_core.kernel.state_machine import STATES
@@ -30,7 +32,7 @@ class SnapshotBuilder:
     Args:
         engine: state, bars and portfolio.
         market: where regimes and features stand; its clock refuses anything later than the decision bar.
-        names: the features that a snapshot holds.
+        definitions: playbooks; a snapshot holds the features that their rules read.
         memory, expectations, playbooks: readers.
     """
 
@@ -38,13 +40,14 @@ class SnapshotBuilder:
         self,
         engine: TriggerEngine,
         market: Market,
-        names: Sequence[str],
+        definitions: Sequence[PlaybookDefinition],
         memory: MemoryReader,
         expectations: ExpectationReader,
         playbooks: PlaybookReader,
     ) -> None:
         self._engine = engine
         self._market = market
+        names = load_columns(market.columns, definitions)
         symbols, features = range(len(market.bars.symbols)), market.columns.features
         self._places = [{name: features.place(name, s).index for name in names} for s in symbols]
         self._memory = memory

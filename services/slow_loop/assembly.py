@@ -1,12 +1,16 @@
 """What the slow loop tries on paper, put together: its reflection with the grids, and its shadow trials."""
 
+from prompts import load_prompt
 from schemas.settings import Settings
 from schemas.trials import TrialLedger
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.text_models import TextModels
-from services.high_level_reflection_service import HighLevelReflectionService
+from services.high_level.narrator import Narrator
+from services.high_level_reflection_service import PROMPT_NAME, HighLevelReflectionService
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.ports import EventJournal, LanguageModel
+from services.ports import EventJournal
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from trading_core.market import Market
@@ -29,7 +33,12 @@ def assemble_reflection(
         texts: look at the narrative again.
     """
     grid = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
-    return HighLevelReflectionService(settings, grid=grid, model=model, wordings=wordings, texts=texts)
+    narrator = None
+    if model is not None:
+        narrator = Narrator(
+            load_prompt(PROMPT_NAME), FactCritic, model, settings.deliberation, texts or TextModels({}, {})
+        )
+    return HighLevelReflectionService(settings, grid, narrator, wordings=wordings)
 
 
 def assemble_trials(

@@ -18,8 +18,8 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
-from schemas.reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
 from schemas.settings import Settings
+from schemas.slow_reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import (
@@ -41,8 +41,7 @@ from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
 from services.slow_loop.standing import Standing
-from services.slow_loop.untraded_signals import EVENTS, UntradedSignals
-from trading_core.rules.columns import RuleColumns
+from services.slow_loop.untraded_signals import EVENTS, LevelColumns, UntradedSignals
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ class LoopFacts(Stateful):
         """Every episode that may teach and was known at a time."""
         return self._learnable[: self._count(clock)]
 
-    def request(self, run: Run, clock: int, columns: RuleColumns | None) -> HighLevelReflectionRequest:
+    def request(self, run: Run, clock: int, columns: LevelColumns | None) -> HighLevelReflectionRequest:
         """The request of one run; its hash names what was asked, whoever asks.
 
         Only episodes entered in the window are examined, and only actions of the judge in it are shown.
@@ -298,7 +297,7 @@ class LoopFacts(Stateful):
         last = self.runs.last(slot, clock)
         return 0 if last is None else self._count(last.slot)
 
-    def _window_start(self, columns: RuleColumns | None, clock: int) -> int:
+    def _window_start(self, columns: LevelColumns | None, clock: int) -> int:
         """Label of the first bar of the window that ends with the last bar closed at `clock`."""
         window = self._settings.high_level.window_bars
         if window is None:

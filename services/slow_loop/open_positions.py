@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from schemas.episode import Episode
-from schemas.reflection import OpenEntry
+from schemas.slow_reflection import OpenEntry
 from schemas.state import Stateful
 
 

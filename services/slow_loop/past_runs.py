@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.plan import ChangePlan
-from schemas.reflection import GridTrial, JudgeActionSeen
+from schemas.slow_reflection import GridTrial, JudgeActionSeen
 from schemas.state import Stateful
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow

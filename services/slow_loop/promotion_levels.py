@@ -9,11 +9,14 @@ from typing import ClassVar
 from schemas.settings import JudgeSettings
 from schemas.state import Pairs, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
+from schemas.vocabulary import Direction
 from services.statistics.multiplicity import online_level
 
 # What a candidate trades, or the hash of the version from before a measure; then the banned cell, "" for a
 # cut, None for a candidate.
 Key = tuple[str, str | None]
+# What a ledger on paper trades, its kind, its one regime cell (None: wherever it is eligible), its sides.
+TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
 KINDS = ("candidate", "banned_cell", "risk_cut", "experiment")  # the order of what began together
 
 

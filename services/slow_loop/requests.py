@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import (
-    JudgeActionSeen,
-)
 from schemas.settings import Settings
+from schemas.slow_reflection import JudgeActionSeen
 from schemas.vocabulary import OverrideReason
 from services.slow_loop.cadence import CadenceFacts
 

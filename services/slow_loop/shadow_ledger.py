@@ -19,7 +19,7 @@ from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
-from services.playbooks.registry import render_rules
+from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
 from trading_core.kernel.fresh import parameter_record
 from trading_core.market import Market

@@ -17,20 +17,19 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import OpenEntry
 from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, written_as
 from schemas.trials import NO_TRIALS, TrialLedger
-from schemas.vocabulary import Direction, VersionState
+from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
 from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
-from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
+from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels, TrialKey
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
 
 Promoter = Callable[[str, Evidence, int], tuple[PlaybookVersion, ...]]
-TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
 EvidenceOfMeasures = Mapping[Key, Evidence]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -9,12 +10,25 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from services.high_level.clusters import bounds_of, trades_of
-from services.slow_loop.shadow_ledger import ShadowLedger
 from services.statistics.blocks import Trades
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.track import Bounds, Track
 
 Evidence = dict[str, float | int | str | None]
+
+
+class PaperLedger(Protocol):
+    """The trades of a version on paper."""
+
+    @property
+    def episodes(self) -> Sequence[Episode]:
+        """Those that are resolved, in order."""
+        ...
+
+    @property
+    def open_since(self) -> int | None:
+        """Entry of the oldest that is open, ns; None where none is."""
+        ...
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +80,7 @@ def trial_evidence(
 
 
 def paired_evidence(
-    candidate: ShadowLedger, incumbent: ShadowLedger, gate: GateSettings, at_ns: int
+    candidate: PaperLedger, incumbent: PaperLedger, gate: GateSettings, at_ns: int
 ) -> Evidence:
     """E-value of what a candidate made more than the incumbent on the same bars, in place of its own.
 

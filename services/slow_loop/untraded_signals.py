@@ -10,22 +10,35 @@ waiting for the price would have brought, and assumes nothing about a fill that 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from schemas.proposal import PolicyProposal
-from schemas.reflection import UntradedSignal
 from schemas.settings import ExecutionSettings
+from schemas.slow_reflection import UntradedSignal
 from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
-from trading_core.rules.columns import RuleColumns
+from trading_core.bars import BarSeries, FloatArray
 
 Reason = Literal["unfilled", "expired", "blocked"]
 UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's
 SIGNALLED = frozenset({str(TickEventKind.THESIS_ARMED), str(TickEventKind.ORDER_ACCEPTED)})
 ENDINGS = (TickEventKind.ENTRY_FILLED, TickEventKind.THESIS_EXPIRED, TickEventKind.ORDER_REFUSED)
 EVENTS = SIGNALLED | {str(kind) for kind in ENDINGS}
+
+
+class LevelColumns(Protocol):
+    """Bars with the levels that rules name on them."""
+
+    @property
+    def bars(self) -> BarSeries:
+        """The series."""
+        ...
+
+    def number(self, text: str, s: int) -> FloatArray:
+        """A level of symbol s: float64 (T,), NaN where unknown or absent."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,7 @@ class UntradedSignals(Stateful):
         """
         self._pending.append(PendingSignal(symbol, label, proposal, "blocked", known_at))
 
-    def known(self, columns: RuleColumns, since: int, clock: int) -> tuple[UntradedSignal, ...]:
+    def known(self, columns: LevelColumns, since: int, clock: int) -> tuple[UntradedSignal, ...]:
         """Signals whose outcome became known after `since` and by `clock`, both ns, by time and symbol.
 
         `columns` are those of the run's bars, as far as they are known at the clock at least.
@@ -119,7 +132,7 @@ class UntradedSignals(Stateful):
         """No request tells again of an outcome that was known by `until`, ns."""
         self._resolved = [signal for signal in self._resolved if signal.known_at > until]
 
-    def _outcome(self, pending: PendingSignal, columns: RuleColumns, rows: int) -> UntradedSignal | None:
+    def _outcome(self, pending: PendingSignal, columns: LevelColumns, rows: int) -> UntradedSignal | None:
         """The same signal, known at the same time, whenever it is asked for; None while it is open."""
         from trading_core.research.counterfactual import bracket_outcome  # loads the compiler
 

@@ -12,7 +12,7 @@ from schemas.evidence_plan import EvidenceCall, EvidencePlan, GatheredEvidence, 
 from schemas.judge import ReplanVerdict
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.tool import ToolReply
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from services.slow_loop.artefacts import read_report
 from tests.services.high_level.builders import episode
 from tests.test_high_level_reflection import BOOKS, PULLBACK, planted_cell, reflect

@@ -7,7 +7,7 @@ import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     Finding,
     InvariantContext,
@@ -16,6 +16,7 @@ from schemas.reflection import (
 )
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, InvocationOutcome, PlanKind, ReflectionStatus, Severity
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService

@@ -15,8 +15,8 @@ from schemas.settings import DataSettings, EnvelopeSettings, PolicyLoopSettings,
 from schemas.settings.llm import LlmSettings, RunLimits
 from schemas.vocabulary import TickEventKind
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
+from services.model_calls.language_model import ModelReply
 from services.policy_checks.coherence import LINT_SEVERITY
-from services.ports import ModelReply
 from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
 from tests.worker.settings_walk.texts_seen import told
 from tests.worker.settings_walk.walking import settings_with

@@ -14,7 +14,7 @@ from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, series_of
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.plans.drafting import Proposed, draft
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.slow_loop.artefacts import stored_text
 from services.store import NewRun, Store, open_store
 from services.store.change_plans import Operator

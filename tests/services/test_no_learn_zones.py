@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from schemas.reflection import NoLearnZone
+from schemas.no_learn import NoLearnZone
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.policy_checks.invariants import check_invariants
 from tests.services.policy_checks.plans import DAY, NOW, changed, codes, right_request

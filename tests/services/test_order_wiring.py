@@ -13,8 +13,8 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
-from services.playbooks.registry import feature_names
 from services.playbooks.rendering import render_rules
+from services.playbooks.rule_columns import feature_names
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
@@ -24,8 +24,8 @@ from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from trading_core.market import Market
 from trading_core.research.counterfactual import bracket_outcome
-from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
+from trading_core.rules.columns import SharedColumns
 
 EVERYWHERE = {"trend": tuple(Trend), "volatility": tuple(VolatilityBand), "structure": tuple(Structure)}
 RULES = {

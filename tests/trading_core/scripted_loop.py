@@ -16,14 +16,15 @@ from schemas.settings import CorrelationBucket, EnvelopeSettings, ExecutionSetti
 from tests.trading_core.market import random_series
 from trading_core.bars import BarSeries
 from trading_core.kernel.execution import on_tick
-from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
+from trading_core.kernel.flags import event_flags
+from trading_core.kernel.fresh import bucket_bits, parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.market import Market
 from trading_core.policy_orders import EntryKind, PolicyOrders
 from trading_core.regime import RegimeTracker
-from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
+from trading_core.rules.columns import SharedColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
@@ -97,14 +98,14 @@ class World:
         """An engine over all bars, before the first one."""
         columns = RuleColumns(self.bars)
         regime = RegimeTracker(self.bars, features=columns.features)
-        flags = event_flags(regime.columns, self.bars, self.envelope.no_trade_windows)
+        flags = event_flags(regime.columns.flags, self.bars, self.envelope.no_trade_windows)
         return self._on(self.bars, columns, flags)
 
     def live(self, history: int) -> LiveStep:
         """A step whose engine has the first rows and has validated none of them."""
         bars = GrowingBars(first_rows(self.bars, history))
         market, windows = Market.of(bars), self.envelope.no_trade_windows
-        engine = self._on(bars, market.columns, event_flags(market.regimes, bars, windows))
+        engine = self._on(bars, market.columns, event_flags(market.regimes.flags, bars, windows))
         return LiveStep(market, engine, windows)
 
     def _on(self, bars: BarSeries, columns: RuleColumns, flags: Any) -> TriggerEngine:

@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.settings import LlmSettings, PolicyLoopSettings, Settings
 from schemas.settings.llm import ModelPrice
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.agents.strategies.questions import HOLD, Question, propose, question
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.models import Models

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.settings import JudgeSettings, Settings
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import losing_settings
 from trading_core.bars import BarSeries

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from schemas.judge import BoundaryVerdict
-from schemas.proposal import StrategistAnswer
 from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.settings import ExecutionSettings, ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, JudgeDecision, PlanKind, ReflectionStatus
 from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex

@@ -155,7 +155,8 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
     narrator = Asked(json.dumps({"narrative": "asset_1 drifted.", "cited_evidence": []}))
     models = Models(Asked(AGREES), narrator, Asked())
     made = assemble(full(), BARS, JournalWriter(MemorySink()), models=models)
-    service: HighLevelReflectionService = made.slow_loop._reflection
+    service = made.slow_loop._reflection
+    assert isinstance(service, HighLevelReflectionService)
     made.clock.advance(int(BARS.close_times[-1]))
     now = int(BARS.close_times[-1])
     deferred = DeferredItem(raised_at=now, symbol="AAPL", text="review AAPL", reflection_hash="h")

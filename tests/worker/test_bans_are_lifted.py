@@ -17,7 +17,7 @@ from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.momentum_worlds import momentum_world
 from tests.worker.shared_runs import played

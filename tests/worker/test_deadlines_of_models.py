@@ -19,15 +19,16 @@ from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from services.deliberation.fact_critic import FactCritic
 from services.high_level import narrator
 from services.high_level.narrative_reply import Narrative
 from services.high_level.report_facts import report_facts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.asking import GRACE_MS
+from services.model_calls.language_model import ModelReply
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import ModelReply
 from tests.agents.strategies.questions import propose, question
 from tests.agents.test_judge_model import REPORT, RULES
 from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe, right_request
@@ -181,7 +182,7 @@ FACTS = report_facts(REPORT, (), (), {})
 
 def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
     model = Boundless(10 * narrator.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
+    told, seconds = timed(lambda: narrator.Narrator(ASKED, FactCritic, model).tell(REPORT, FACTS))
     assert told == Narrative(REPORT.narrative, False, "model failed: no answer within 60000 ms")
     assert model.deadlines_ms == [narrator.DEADLINE_MS]
     assert seconds == pytest.approx((narrator.DEADLINE_MS + GRACE_MS) / 1_000)
@@ -189,7 +190,7 @@ def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_gr
 
 def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
     model = Keeping(10 * narrator.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
+    told, seconds = timed(lambda: narrator.Narrator(ASKED, FactCritic, model).tell(REPORT, FACTS))
     assert told.refused is not None
     assert seconds == pytest.approx(narrator.DEADLINE_MS / 1_000)
 

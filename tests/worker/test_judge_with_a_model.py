@@ -11,8 +11,8 @@ import pytest
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import LlmSettings, Settings
 from schemas.settings.llm import ModelPrice
-from services.playbooks.registry import load_playbooks
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
+from services.playbooks.loader import load_playbooks
 from services.store import NewRun, open_store
 from tests.agents.language_models.wire_server import Handler, events, in_turn, reset, stream
 from tests.worker.replays import backtest_replay

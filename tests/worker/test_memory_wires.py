@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
+from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookVersion
-from schemas.reflection import NoLearnZone
 from schemas.settings import EnvelopeSettings, MemorySettings, Settings
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised, with_parameter

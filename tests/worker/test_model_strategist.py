@@ -12,9 +12,9 @@ from agents.strategies.strategist_reply import FORM
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import ExecutionSettings, PolicyLoopSettings, Settings
 from schemas.settings.llm import RunLimits
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, question_key
 from services.model_calls.wording import PLAIN
-from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, tighten

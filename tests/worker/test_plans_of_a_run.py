@@ -8,8 +8,8 @@ from typing import Any
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.plans.editing import StepEdit, revise
+from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
-from services.playbooks.registry import load_playbooks
 from tests.services.plans.desks import DeskWorld, settings_with
 from tests.worker.momentum_worlds import momentum_world
 from worker.bootstrap import assemble

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from schemas.reflection import NoLearnZone
+from schemas.no_learn import NoLearnZone
 from schemas.settings import HighLevelSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.playbooks.lifecycle import PROVEN
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
 from trading_core.market import Market

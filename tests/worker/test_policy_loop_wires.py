@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
-from schemas.proposal import StrategistAnswer
 from schemas.reflection import InvariantContext, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.settings import ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind
+from services.model_calls.language_model import ModelReply
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import ModelReply, Plan, PlanEnd, PlanRound, RevisionBudget
+from services.ports import Plan, PlanEnd, PlanRound, RevisionBudget
 from tests.services.policy_checks.plans import PLAYBOOKS, right_request
 from tests.worker.test_session_wires import (
     finished,

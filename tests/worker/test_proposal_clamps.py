@@ -6,17 +6,19 @@ from typing import Any
 import pytest
 
 from schemas.errors import ModelError
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import ReflectionStatus
 from services.journal.index import JournalIndex
 from services.journal.references import check_references
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import load_playbooks
+from services.model_calls.language_model import ModelReply
+from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.clamps import clamped, highest_conviction, rules_conviction
-from services.ports import ModelReply, Plan, PlanEnd, PlanRound
+from services.ports import Plan, PlanEnd, PlanRound
 from tests.services.journal.rows import stream
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
 from tests.worker.shared_runs import embedded_bars

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from schemas.settings import Settings
+from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
-from services.playbooks.registry import load_playbooks
 from tests.worker.momentum_worlds import momentum_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED

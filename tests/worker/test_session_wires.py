@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from schemas.canonical import datetime_to_ns
-from schemas.proposal import StrategistAnswer
-from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
+from schemas.no_learn import NoLearnZone
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import JudgeDecision, PlanKind, ReflectionStatus
 from schemas.vocabulary import PolicyEventKind as KIND
 from services.journal.chain import JournalRow

@@ -13,7 +13,7 @@ from schemas.errors import CassetteMiss, ConfigError, ModelError
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from services.store import NewRun, open_store
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars, run_on

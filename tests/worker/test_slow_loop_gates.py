@@ -9,8 +9,8 @@ import pytest
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import EnvelopeSettings, HighLevelSettings, Settings
 from schemas.vocabulary import OverrideReason
+from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
-from services.playbooks.registry import load_playbooks
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import blocked, finished, payloads, plans_changed, session
 from worker.feeds.sample_data.worlds import make_world

@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.settings import HighLevelSettings, Settings
 from services.clock import is_slot
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from tests.worker.crashing_worlds import crashing_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED

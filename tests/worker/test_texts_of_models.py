@@ -15,7 +15,7 @@ from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings
 from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, QUALITY, REVIEW
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from services.store import NewRun, open_store
 from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, question
 from tests.services.high_level.narrators import Narrator

@@ -10,7 +10,7 @@ from schemas.trials import TrialLedger
 from services.high_level.hypotheses import declared_hypotheses
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.slow_loop.artefacts import read_report
 from services.statistics.multiplicity import online_level
 from tests.worker.replays import backtest_replay

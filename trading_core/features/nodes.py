@@ -8,9 +8,6 @@ unknown; the arithmetic itself is in `recurrences`.
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from trading_core.features.calendar import CALENDAR_COLUMNS
-
-RAW_COLUMNS = ("open", "high", "low", "close", "volume", *CALENDAR_COLUMNS)
 RANK_WINDOW = 252
 RANK_MINIMUM = 60
 
@@ -138,7 +135,7 @@ def raw(column: str) -> Node:
     return Node(Op.RAW, column=column)
 
 
-OPEN, HIGH, LOW, CLOSE, VOLUME = (raw(name) for name in RAW_COLUMNS[:5])
+OPEN, HIGH, LOW, CLOSE, VOLUME = (raw(name) for name in ("open", "high", "low", "close", "volume"))
 
 
 def add(a: Node, b: Node) -> Node:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from schemas.errors import InvariantViolation
 from schemas.settings import NoTradeWindow
-from trading_core.kernel.fresh import no_trade_flags
+from trading_core.kernel.flags import no_trade_flags
 from trading_core.kernel.records import FLAG_NO_TRADE
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.market import Market
@@ -37,7 +37,7 @@ class LiveStep:
 
         Args:
             market: history so far, in bars that grow.
-            engine: engine on those bars with `rule_bank.SharedColumns` of their columns.
+            engine: engine on those bars with `SharedColumns` of their columns.
             windows: no-trade windows.
 
         Raises:

@@ -4,16 +4,16 @@ A column at a bar is final: later bars never change it.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
-from trading_core.features.bank import ColumnBank
-from trading_core.features.columns import FeatureColumns
+from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
+from trading_core.features.columns import Column, FeatureColumns
 from trading_core.features.graph import Place
 from trading_core.features.nodes import Node, stored
 from trading_core.features.registry import resolve
 from trading_core.rules.compile import node_of
-from trading_core.rules.evaluate import Column, FloatArray, TruthArray
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import Kind
 
@@ -131,6 +131,35 @@ class RuleColumns:
         if key not in self._views or self._views[key][0] != rows:
             self._views[key] = rows, self.bank.column(self._place(rule, s), rows)
         return self._views[key][1]
+
+
+class SharedColumns:
+    """The columns of a bar series as they stand; they grow with it."""
+
+    def __init__(self, columns: RuleColumns) -> None:
+        self._columns = columns
+
+    @property
+    def truths(self) -> npt.NDArray[np.int8]:
+        """Boolean columns (K, R)."""
+        return self._columns.bank.truths
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Price columns (K, R)."""
+        return self._columns.bank.numbers
+
+    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
+        """Index of the boolean column of a rule text and symbol; the column is there already."""
+        return self._columns.place(*key).index
+
+    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
+        """Index of the price column of a rule text and symbol; the column is there already."""
+        return self._columns.place(*key).index
+
+    def copy(self) -> "SharedColumns":
+        """Itself: a column never changes."""
+        return self
 
 
 def _feature(name: str) -> Node:

@@ -86,7 +86,7 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
     Raises:
         ConfigError: a file that is not a playbook, with the field and the reason.
     """
-    from services.playbooks.registry import load_playbooks
+    from services.playbooks.loader import load_playbooks
 
     folder = settings.runtime.playbooks
     return load_playbooks(None if folder is None else Path(folder))
@@ -106,7 +106,8 @@ def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:
     Raises:
         ConfigError: a no-trade window or a correlation bucket names an unknown symbol.
     """
-    from trading_core.kernel.fresh import bucket_bits, no_trade_flags
+    from trading_core.kernel.flags import no_trade_flags
+    from trading_core.kernel.fresh import bucket_bits
 
     no_trade_flags(bars.close_times[:1], bars.symbols, settings.envelope.no_trade_windows)
     bucket_bits(bars.symbols, settings.envelope.correlation_buckets)

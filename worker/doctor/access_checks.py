@@ -13,7 +13,7 @@ from schemas.errors import ModelError
 from schemas.settings import Settings
 from services.feeds.port import MarketFeed
 from services.high_level.narrator import DEADLINE_MS as NARRATIVE_MS
-from services.ports import LanguageModel
+from services.model_calls.language_model import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.doctor.checks import DoctorContext, Finding
 from worker.models import Models, check_models, configured_models, model_address, models_in_use

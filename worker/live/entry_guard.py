@@ -17,8 +17,8 @@ from schemas.settings import DataSettings
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
 from services.feeds.port import BarRow, BlockReason, FeedAnomaly, MarketFeed
 from services.slow_loop.standing import SAFE_MODE
+from trading_core.bars import BarSeries
 from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
-from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink
 
 if TYPE_CHECKING:
@@ -47,21 +47,19 @@ class Doubts:
         feed: MarketFeed,
         store: "Store",
         record: "RunRecord",
-        stepper: LiveStepper,
+        bars: BarSeries | None,
     ) -> "Doubts":
-        """As `data.plausibility` says for this feed, behind the rows of the stepper."""
+        """As `data.plausibility` says for this feed, behind the bars so far; None before the first."""
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         if not wanted:
             return cls(None, blocks=False)
-        guard = PlausibilityGuard(stepper.market.symbols, settings)
-        if stepper.begun:
+        guard = PlausibilityGuard(feed.symbols, settings)
+        if bars is not None:
             told = [
                 json.loads(row.payload)
                 async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
             ]
-            guard.remember(
-                stepper.session.bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE]
-            )
+            guard.remember(bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE])
         return cls(guard, blocks=not feed.lock_step)
 
     async def sifted(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:

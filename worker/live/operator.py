@@ -1,19 +1,31 @@
 """What an operator asks of a running process: fetched beside the bars, done between two rows, answered."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from schemas.errors import StoreError, ThinktwiceError
 from services.store.change_plans import ChangePlanRepository
 from services.store.operator_requests import OperatorRequest, OperatorRequests, Outcome
 from services.store.repository import LeaseLost
-from worker.live.commit_loop import CommitLoop
-from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink
 from worker.session import Session
 
 CHANGES_PLAYBOOKS = ("rollback", "replan", "plan")  # they wait until no evaluation is out
 BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}
+
+
+class LiveRun(Protocol):
+    """A run that is stepped row by row; its session begins with the first one."""
+
+    @property
+    def session(self) -> Session:
+        """The session, which has begun."""
+        ...
+
+    @property
+    def lock_step(self) -> bool:
+        """Whether rows wait for the policy loop and the slow loop."""
+        ...
 
 
 class OperatorCommands:
@@ -23,8 +35,8 @@ class OperatorCommands:
         operator: where they wait.
         plans: where the plans stand that they decide on.
         run_id: the run.
-        stepper: what they change.
-        committing: stores what was done before the operator is told.
+        run: what they change.
+        commit: stores what was done before the operator is told.
         note: told of each request that was answered.
         outcomes: of commands that stand in the journal already, by number.
         released: the operator lets entries go on.
@@ -35,8 +47,8 @@ class OperatorCommands:
         operator: OperatorRequests,
         plans: ChangePlanRepository,
         run_id: str,
-        stepper: LiveStepper,
-        committing: CommitLoop,
+        run: LiveRun,
+        commit: Callable[[], Awaitable[None]],
         note: EventSink,
         outcomes: dict[int, dict[str, Any]],
         released: Callable[[], None],
@@ -44,8 +56,8 @@ class OperatorCommands:
         self._operator = operator
         self._plans = plans
         self._run_id = run_id
-        self._stepper = stepper
-        self._committing = committing
+        self._run = run
+        self._commit = commit
         self._note = note
         self._outcomes = outcomes
         self._released = released
@@ -81,7 +93,7 @@ class OperatorCommands:
         for request in waiting:
             if self._ends(request) != ending:
                 self._waiting.append(request)
-            elif request.kind not in CHANGES_PLAYBOOKS or not self._stepper.session.policy_loop.in_flight:
+            elif request.kind not in CHANGES_PLAYBOOKS or not self._run.session.policy_loop.in_flight:
                 told = await self._done(request)
                 if told is not None:
                     await self._answer(request, told)
@@ -96,17 +108,19 @@ class OperatorCommands:
             return known
         if one.kind == "plan" and one.payload["decision"] == "approve":
             claimed = await self._claimed(one)
-            if claimed is None or (claimed and self._stepper.session.policy_loop.in_flight):
+            if claimed is None or (claimed and self._run.session.policy_loop.in_flight):
                 return None  # an approval that is claimed is claimed again at the next look
             if not claimed:
                 return _refused_plan(one)
         self._unanswered.add(one.number)
         command = {"number": one.number, "kind": one.kind, "payload": one.payload}
         self._outcomes[one.number] = BEFORE  # it stands in the journal from here on
-        self._outcomes[one.number] = told = await execute(self._stepper, command)
+        self._outcomes[one.number] = told = await execute(
+            self._run.session, command, lock_step=self._run.lock_step
+        )
         if one.kind == "kill_switch" and not one.payload["on"]:
             self._released()
-        await self._committing.commit()
+        await self._commit()
         return told
 
     async def _claimed(self, one: OperatorRequest) -> bool | None:
@@ -134,27 +148,27 @@ class OperatorCommands:
         self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
 
 
-async def execute(stepper: LiveStepper, command: dict[str, Any]) -> dict[str, Any]:
+async def execute(session: Session, command: dict[str, Any], *, lock_step: bool) -> dict[str, Any]:
     """Journal a command and do it.
 
     Args:
-        stepper: a stepper that has begun.
+        session: of the run.
         command: {number, kind, payload} as the store holds it.
+        lock_step: rows wait for the policy loop and the slow loop.
 
     Returns:
         {outcome: done | refused, ...} with what came of it, for the one who asked.
     """
-    session = stepper.session
     now = session.clock.now
-    stepper.journal.append("operator_command", ts_event=now, known_at=now, payload=command)
+    session.journal.append("operator_command", ts_event=now, known_at=now, payload=command)
     kind, payload = command["kind"], command["payload"]
     if kind == "kill_switch":
         session.engine.set_kill_switch(payload["on"])
         return {"outcome": "done", "kill_switch": payload["on"]}
     if kind == "rollback":
-        return _rolled_back(stepper, payload["playbook_id"])
+        return _rolled_back(session, payload["playbook_id"])
     if kind == "replan":
-        return await _replanned(stepper)
+        return await _replanned(session, lock_step=lock_step)
     if kind == "rule_tried":
         return {"outcome": "done", "trial": payload["trial"]}
     if kind == "plan":
@@ -162,13 +176,12 @@ async def execute(stepper: LiveStepper, command: dict[str, Any]) -> dict[str, An
     return {"outcome": "done"}
 
 
-async def _replanned(stepper: LiveStepper) -> dict[str, Any]:
+async def _replanned(session: Session, *, lock_step: bool) -> dict[str, Any]:
     """Reflect and ask the judge out of turn; where a model would keep the bars waiting, that is refused."""
-    settings = stepper.settings
+    settings = session.settings
     asks_models = settings.reflection.mode == "full" or settings.judge.replan != "rules"
-    if asks_models and not stepper.lock_step:
+    if asks_models and not lock_step:
         return _refused("models judge this run beside its bars: it is replanned on its worker's reports")
-    session = stepper.session
     verdict = await session.slow_loop.replan_now(session.engine.t - 1)
     if verdict is None:
         return _refused("the slow loop of this run is off (high_level.enabled)")
@@ -191,8 +204,7 @@ def _refused(reason: str) -> dict[str, Any]:
     return {"outcome": "refused", "reason": reason}
 
 
-def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
-    session = stepper.session
+def _rolled_back(session: Session, playbook_id: str) -> dict[str, Any]:
     if session.settings.plans.enabled:
         return _rollback_planned(session, playbook_id)
     try:

@@ -146,7 +146,9 @@ class Player:
                 judged = await judge(stepper.session, *asked, seen=arrived.get("seen"))
                 apply_report(stepper.session, judged)
             else:
-                self._script.outcomes[recorded.payload["number"]] = await execute(stepper, recorded.payload)
+                self._script.outcomes[recorded.payload["number"]] = await execute(
+                    stepper.session, recorded.payload, lock_step=stepper.lock_step
+                )
 
 
 class StoppedEarly(Exception):

@@ -115,7 +115,7 @@ class TradedRun:
         self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._stop.until)
         self.guard = EntryGuard(feed.symbols, self._note)
         self.requests = OperatorCommands(
-            store.operator, store.plans, run_id, self.stepper, self.committing, self._note,
+            store.operator, store.plans, run_id, self.stepper, self.committing.commit, self._note,
             self._script.outcomes, self.guard.release,
         )  # fmt: skip
         self.status = TradingStatus(
@@ -151,7 +151,8 @@ class TradedRun:
             self.reports = ReportConsumer(given.store.reports, record.run_id, given.owner, known)
         for evaluation in script.unanswered:
             self._ask(evaluation)
-        self._doubts = await Doubts.of_run(given.settings.data, given.feed, given.store, record, stepper)
+        bars = stepper.session.bars if stepper.begun else None
+        self._doubts = await Doubts.of_run(given.settings.data, given.feed, given.store, record, bars)
         self.recovering = False
 
     def _ask_beside(self, evaluation: Evaluation) -> None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from agents.change_reader import PROMPT, ChangeReading, read_with_model
+from agents.change_reader import ChangeReading, read_with_model
+from agents.change_reply import PROMPT
 from schemas.errors import OperatorError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings

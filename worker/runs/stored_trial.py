@@ -9,9 +9,9 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import TrialCounts, TrialLedger
 from services.high_level.hypotheses import declared_hypotheses
-from services.slow_loop_service import SlowLoopService
 from services.store.trials import TriedOn
 from trading_core.bars import BarSeries
+from worker.runs.trials import TrialCounter
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -43,7 +43,7 @@ class StoredTrial:
         self._fresh = fresh
         self._away = away
         self._declared: frozenset[str] = frozenset()
-        self._slow_loop: SlowLoopService | None = None
+        self._slow_loop: TrialCounter | None = None
         self._told: TrialCounts | None = None
 
     async def begin(
@@ -70,7 +70,7 @@ class StoredTrial:
         """The playbooks of the run, where it began in another process."""
         self._declared = frozenset(declared_hypotheses(definitions, [timeframe]))
 
-    def follow(self, slow_loop: SlowLoopService) -> None:
+    def follow(self, slow_loop: TrialCounter) -> None:
         """Count what the slow loop tries."""
         self._slow_loop = slow_loop
 
@@ -104,7 +104,7 @@ class BegunTrial:
         """What the run started with."""
         return self._ledger
 
-    def follow(self, slow_loop: SlowLoopService) -> None:
+    def follow(self, slow_loop: TrialCounter) -> None:
         """Count what the slow loop tries."""
         self._trial.follow(slow_loop)
 

@@ -5,18 +5,25 @@ goes on with it or looks at it reads that row and never the ledger. A run that i
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import ValidationError
 
 from schemas.playbook import PlaybookDefinition
-from schemas.trials import NO_TRIALS, TrialLedger
+from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
 
 if TYPE_CHECKING:
-    from services.slow_loop_service import SlowLoopService
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
+
+
+class TrialCounter(Protocol):
+    """Counts what a run tries."""
+
+    def tried(self, declared: Collection[str]) -> TrialCounts:
+        """What was tried so far, the declared hypotheses included."""
+        ...
 
 
 class RunTrial(Protocol):
@@ -28,7 +35,7 @@ class RunTrial(Protocol):
         """What the run starts with; `bars` are all of its bars, or the first row of those that `grows`."""
         ...
 
-    def follow(self, slow_loop: "SlowLoopService") -> None:
+    def follow(self, slow_loop: TrialCounter) -> None:
         """The slow loop of the run: what it tries is counted from here on."""
         ...
 
@@ -45,7 +52,7 @@ class NoTrial:
         """What it was given."""
         return self._ledger
 
-    def follow(self, slow_loop: "SlowLoopService") -> None:
+    def follow(self, slow_loop: TrialCounter) -> None:
         """Nothing is counted."""
 
 

@@ -17,7 +17,8 @@ from services.statistics.blocks import Trades
 from services.statistics.track import Bounds, Track
 from trading_core.bars import BarSeries
 from trading_core.compiled_cache import full_mark
-from trading_core.kernel.fresh import event_flags, parameter_record
+from trading_core.kernel.flags import event_flags
+from trading_core.kernel.fresh import parameter_record
 from trading_core.regime import regime_columns
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
@@ -35,7 +36,7 @@ def compile_engine() -> float:
     regimes = regime_columns(bars)
     decoder = TickEventDecoder(bars, "", "")
     parameters = parameter_record(ExecutionSettings(), EnvelopeSettings(), heartbeat=0, emit_events=True)
-    engine = TriggerEngine(bars, event_flags(regimes), parameters, 1.0, TickGuard(), decoder)
+    engine = TriggerEngine(bars, event_flags(regimes.flags), parameters, 1.0, TickGuard(), decoder)
     while not engine.done:
         engine.advance()
     scan(room(LANES, 1), nothing_found(np.ones(3, dtype=np.int64)), np.zeros(1), 0, 0, 0)

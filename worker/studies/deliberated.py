@@ -8,6 +8,7 @@ from schemas.deliberation import Deliberation
 from schemas.errors import ConfigError, nearest
 from schemas.settings import DeliberationSettings, Settings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
@@ -20,7 +21,6 @@ from services.deliberation.forms import (
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets import chunked, combined, quality, reflection_pass, review
 from services.deliberation.refine import Generator, Task
-from services.deliberation.rule_critics import FactCritic
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
 

@@ -21,7 +21,7 @@ from schemas.vocabulary import EvidenceGrade, FindingClass, JudgeDecision, Recom
 from services.high_level.recommendations import gain_is_proven
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.freeze import freeze
 from services.ports import Plan, PlanRound

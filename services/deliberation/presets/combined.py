@@ -14,7 +14,7 @@ from services.deliberation.presets.chunked import SectionedGenerator, assemble_c
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
 from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
-from services.deliberation.rule_critics import FactCritic, NewsCritic, section_critics
+from services.deliberation.rule_critics import ClaimCritic, NewsCritic, section_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
@@ -35,7 +35,7 @@ def sectioned(
     settings: DeliberationSettings,
     models: TextModels,
     trace: Trace,
-    facts: FactCritic | None,
+    facts: ClaimCritic | None,
 ) -> SectionedGenerator:
     """What writes a text in sections; each is reviewed where that is set."""
 
@@ -57,7 +57,7 @@ class RuleSections:
     text: str
     settings: DeliberationSettings
     trace: Trace
-    facts: FactCritic | None
+    facts: ClaimCritic | None
 
     def draft(self) -> Draft:
         """The whole, put together again."""
@@ -89,7 +89,7 @@ async def run_chunked(
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: FactCritic | None = None,
+    facts: ClaimCritic | None = None,
 ) -> Deliberation:
     """A text in sections, reviewed as the settings say; without models, the given one in its own sections.
 
@@ -135,7 +135,7 @@ async def _whole(
     settings: DeliberationSettings,
     budget: Budget,
     models: TextModels | None,
-    facts: FactCritic | None,
+    facts: ClaimCritic | None,
     trace: Trace,
 ) -> Deliberation:
     """The sections together, reviewed where that is set."""
@@ -163,7 +163,7 @@ async def run_reviewed(
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: FactCritic | None = None,
+    facts: ClaimCritic | None = None,
     traits: TextTraits | None = None,
     requested_tokens: int = 0,
     rules: Sequence[Critic] | None = None,
@@ -186,7 +186,7 @@ async def run_reviewed(
     return struck(better.model_copy(update={"events": events, "preset": review.NAME}), facts)
 
 
-async def _news(task: Task, before: str, after: str, facts: FactCritic | None) -> bool:
+async def _news(task: Task, before: str, after: str, facts: ClaimCritic | None) -> bool:
     """Whether a text has numbers or names that neither the one before it, nor the task, nor the run has."""
     first, later = (_begun(text, "given").candidates[0] for text in (before, after))
     said = await NewsCritic(facts).critique(task, later, (Round(first, (), aggregate(())),), Budget(0, 0))

@@ -24,7 +24,7 @@ from services.deliberation.policies import (
     brings_nothing_new,
 )
 from services.deliberation.refine import Critic, Draft, Generator, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import FactCritic, rule_critics
+from services.deliberation.rule_critics import ClaimCritic, rule_critics
 from services.deliberation.rule_reviser import RuleReviser, ended
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
@@ -88,7 +88,7 @@ class QualityLoop:
     settings: QualitySettings
     budget: Budget
     models: TextModels | None = None
-    facts: FactCritic | None = None
+    facts: ClaimCritic | None = None
     corrector: Reviser | None = None
     fallback: str | None = None
     application: Application = brings_nothing_new
@@ -139,7 +139,7 @@ class QualityLoop:
         self.draft = done.candidates[0].text  # a rung further down asks for no second first draft
         return done
 
-    def _reviser(self, corrections: int, iterations: int, facts: FactCritic | None) -> Reviser:
+    def _reviser(self, corrections: int, iterations: int, facts: ClaimCritic | None) -> Reviser:
         improver = None
         if self.models is not None and self.models.has(IMPROVEMENT):
             improver = Improver(self.models, self.settings.improvement_tokens)
@@ -154,7 +154,7 @@ def failure_of(done: Deliberation) -> str | None:
     return done.degraded_from.partition(": ")[2]
 
 
-def struck(done: Deliberation, facts: FactCritic | None) -> Deliberation:
+def struck(done: Deliberation, facts: ClaimCritic | None) -> Deliberation:
     """The outcome with what still fails of its text struck, and the checks of both texts."""
     if facts is None or not done.candidates:
         return done
@@ -182,7 +182,7 @@ async def run_quality(
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: FactCritic | None = None,
+    facts: ClaimCritic | None = None,
     critic: CachedCritic | None = None,
 ) -> Deliberation:
     """What stands of a text; without models, rules score it and stored values correct it."""

@@ -19,7 +19,7 @@ from services.deliberation.policies import Acceptance, brings_nothing_new, lates
 from services.deliberation.presets.observed import ObservedCritic, ObservedReviser
 from services.deliberation.presets.quality import struck
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import FactCritic, NewsCritic, rule_critics
+from services.deliberation.rule_critics import ClaimCritic, NewsCritic, rule_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
@@ -70,7 +70,7 @@ async def run_pass(
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: FactCritic | None = None,
+    facts: ClaimCritic | None = None,
     reviewed: bool = False,
     news_alone: bool = False,
 ) -> Deliberation:

@@ -16,7 +16,7 @@ from services.deliberation.model_critics import CachedCritic, review_critic
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import FactCritic, cut_off, rule_critics
+from services.deliberation.rule_critics import ClaimCritic, cut_off, rule_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
 
@@ -77,7 +77,7 @@ async def run_review(
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: FactCritic | None = None,
+    facts: ClaimCritic | None = None,
     traits: TextTraits | None = None,
     trace: Trace | None = None,
     rules: Sequence[Critic] | None = None,

@@ -10,8 +10,8 @@ from schemas.settings.llm import EventLimits, LlmSettings, ModelPrice
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import LATE, Caller, RecordedCall
-from services.ports import ModelReply
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 

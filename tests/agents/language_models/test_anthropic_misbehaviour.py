@@ -9,7 +9,7 @@ import pytest
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.wire_model import LONGEST_REPLY
 from schemas.errors import ModelError
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, WHOLE, Case
 from tests.agents.language_models.wire_server import answer, events, frame, message, serve, stream
 from trading_core.tick_guard import TickGuard

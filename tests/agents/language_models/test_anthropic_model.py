@@ -8,7 +8,7 @@ import pytest
 
 from agents.language_models.anthropic import AnthropicModel
 from schemas.errors import InvariantViolation, ModelError
-from services.ports import LanguageModel, ModelReply
+from services.model_calls.language_model import LanguageModel, ModelReply
 from tests.agents.language_models.wire_server import answer, drip, hang, message, reset, serve
 from trading_core.tick_guard import TickGuard
 

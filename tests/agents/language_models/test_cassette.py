@@ -5,9 +5,9 @@ import pytest
 
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ModelError, OperatorError
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, Question, record_failure, record_reply, record_silence
 from services.policy_checks.consolidation import FORM
-from services.ports import ModelReply
 
 CALLER = Caller("anthropic", "claude-test", "policy_level_reflection", "ab" * 32)
 QUESTION = Question(CALLER, "system", "prompt", 512, 1)

@@ -8,7 +8,7 @@ from agents.language_models.paced import PACED, PacedModel, RequestRate
 from agents.language_models.retrying import RetryingModel
 from schemas.errors import ModelError
 from services.model_calls.budget import FAILURES
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.worker.live.virtual_time import run_virtually
 
 

@@ -18,9 +18,9 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.budget import estimate
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, Question, RecordedCall
 from services.policy_checks.consolidation import FORM
-from services.ports import ModelReply
 from tests.agents.language_models.wire_formats import FORMATS, WireFormat, saying
 from tests.agents.language_models.wire_server import (
     Handler,

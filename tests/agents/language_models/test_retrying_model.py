@@ -5,7 +5,7 @@ import pytest
 
 from agents.language_models.retrying import PASSING, RetryingModel
 from schemas.errors import ModelError
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 
 REPLY = ModelReply("fine", "m", 1, 1, 3.0)
 

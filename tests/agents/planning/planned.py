@@ -10,7 +10,8 @@ from schemas.evidence_plan import EvidenceCall, EvidencePlan
 from schemas.settings.planner import OWN, PlannerSettings
 from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.evidence.tools import TOOLS
-from services.ports import EvidenceQuestion, ModelReply
+from services.model_calls.language_model import ModelReply
+from services.ports import EvidenceQuestion
 
 TOLD: Mapping[str, Sequence[ToolDefinition]] = {OWN: tuple(tool.definition for tool in TOOLS.values())}
 

@@ -14,13 +14,15 @@ from agents.strategies.model_strategist import MAX_TOKENS, NOTHING_TO_CHOOSE, Mo
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.errors import ModelError
 from schemas.playbook import PlaybookVersion
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, Remedy
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, PlanKind, Severity, VersionState
+from services.model_calls.language_model import ModelReply
 from services.model_calls.wording import PLAIN
 from services.playbooks.registry import PlaybookRegistry
-from services.ports import ModelReply, Revision
+from services.ports import Revision
 from tests.agents.language_models.misbehaviour import WHOLE, Case
 from tests.agents.language_models.wire_server import answer, hang, in_turn, message, serve
 from tests.agents.strategies.bad_replies import BAD

@@ -13,10 +13,12 @@ from agents.strategies.strategist_reply import (
     read_strategist_reply,
 )
 from schemas.canonical import canonical_json
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
-from services.playbooks.registry import PlaybookRegistry, render_rules
+from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.rendering import render_rules
 from tests.agents.strategies.questions import ABSTAIN, HOLD, change, in_position, propose, tighten
 from tests.services.policy_checks.plans import PLANS, PLAYBOOKS, playbook_named, proposal_for, right_request
 from trading_core.tick_guard import TickGuard

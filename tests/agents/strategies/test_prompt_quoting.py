@@ -9,8 +9,9 @@ from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, Severity
+from services.model_calls.language_model import ModelReply
 from services.playbooks.registry import PlaybookRegistry
-from services.ports import ModelReply, Revision
+from services.ports import Revision
 from tests.agents.strategies.questions import ABSTAIN
 from tests.services.policy_checks.plans import PLAYBOOKS, changed, expected, right_request
 from trading_core.tick_guard import TickGuard

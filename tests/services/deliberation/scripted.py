@@ -24,7 +24,7 @@ from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 
 HANGS = "hangs"
 NEVER_S = 3_600.0

@@ -8,6 +8,7 @@ import pytest
 from schemas.errors import ModelError
 from schemas.settings.deliberation import ChunkedSettings, DeliberationSettings, ReviewSettings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.presets.chunked import (
     WRITTEN_SHOWN,
     as_count,
@@ -17,7 +18,6 @@ from services.deliberation.presets.chunked import (
 )
 from services.deliberation.presets.combined import calls_of, run_chunked, run_reviewed
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.deliberation.scripted import HANGS, failing, improved, reviewed, texts
 

@@ -8,6 +8,7 @@ from schemas.deliberation import Deliberation
 from schemas.errors import StoreError
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.ladder import (
     CRITIQUE_ONLY,
     FEWER,
@@ -19,7 +20,6 @@ from services.deliberation.ladder import (
 )
 from services.deliberation.presets.quality import failure_of, run_quality
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import HANGS, failing, improved, scored, texts
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.model_critics import ArguingCritics, CachedCritic, quality_critic
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets.quality import calls_of, result_fields, run_quality, threshold_of
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.deliberation.scripted import ScriptedModel, failing, improved, scored, texts
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.settings.deliberation import QUESTIONS, ReviewSettings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.presets.review import (
     TextTraits,
     calls_of,
@@ -16,7 +17,6 @@ from services.deliberation.presets.review import (
     run_review,
 )
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import HANGS, failing, improved, reviewed, texts
 

@@ -6,11 +6,11 @@ import json
 from schemas.canonical import canonical_json, content_id
 from schemas.settings.deliberation import PassSettings, QualitySettings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Task
 from services.deliberation.rows import deliberation_rows
-from services.deliberation.rule_critics import FactCritic
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import Ticks, critique, improved, scored, texts
 

@@ -10,11 +10,10 @@ from schemas.errors import StoreError
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
 from services.deliberation.fact_check import check_facts
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.policies import Round, aggregate
-from services.deliberation.refine import Task
+from services.deliberation.refine import FACTS_FAILED, Task
 from services.deliberation.rule_critics import (
-    FACTS_FAILED,
-    FactCritic,
     NewsCritic,
     RuleCritic,
     cut_off,

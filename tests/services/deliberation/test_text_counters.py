@@ -8,11 +8,11 @@ from schemas.deliberation import CallUsage, Deliberation, DeliberationEvent
 from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
 from services.deliberation.budget import Budget
 from services.deliberation.counters import TextCounters, texts_document
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.presets.review import run_review
 from services.deliberation.refine import Task
-from services.deliberation.rule_critics import FactCritic
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import critique, improved, reviewed, scored, texts
 

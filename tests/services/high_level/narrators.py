@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 
 LIE = (
     "All 60 trades of channel_breakout won and squeeze_breakout earned +0.96R a trade, which is significant."

@@ -4,6 +4,7 @@ import pytest
 
 from prompts import load_prompt
 from schemas.settings.deliberation import DeliberationSettings, QualitySettings
+from services.deliberation.fact_critic import FactCritic
 from services.high_level.narrative_reply import Narrative, read_narrative, with_known_numbers
 from services.high_level.narrator import Narrator as Teller
 from services.slow_loop.report_rows import fact_check_row
@@ -54,7 +55,7 @@ def test_reply_of_another_shape_is_refused_with_its_reason(reply, word):
 def told_by(*narratives: str, **settings) -> tuple[Narrative, Narrator]:
     model = Narrator(list(narratives))
     prompt = load_prompt("high_level_reflection")
-    teller = Teller(prompt, model, DeliberationSettings(quality=QualitySettings(**settings)))
+    teller = Teller(prompt, FactCritic, model, DeliberationSettings(quality=QualitySettings(**settings)))
     return asyncio.run(teller.tell(recorded_report(), recorded())), model
 
 
@@ -115,7 +116,7 @@ def test_row_of_a_check_has_the_claims_that_do_not_hold():
 
 def test_improved_text_that_is_longer_than_a_report_takes_does_not_stand():
     texts, _ = scripted_texts(quality=[scored(50), scored(95)], improvement=improved(f"{TRUE} " * 90))
-    teller = Teller(load_prompt("high_level_reflection"), Narrator([TRUE]), texts=texts)
+    teller = Teller(load_prompt("high_level_reflection"), FactCritic, Narrator([TRUE]), texts=texts)
     told = asyncio.run(teller.tell(recorded_report(), recorded()))
     assert told.text == TRUE
     assert told.deliberation is not None

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from prompts import load_prompt
+from services.deliberation.fact_critic import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.high_level.report_facts import report_facts
 from services.high_level.report_lines import write_narrative
@@ -29,7 +30,7 @@ def told(needs: tuple[str, ...], narrative: str):
     drafted = drafted.model_copy(update={"narrative": write_narrative(drafted)})
     narrator = Narrator([narrative])
     facts = report_facts(drafted, (), (), {})
-    return asyncio.run(Teller(TEMPLATE, narrator).tell(drafted, facts)), narrator.prompts[0]
+    return asyncio.run(Teller(TEMPLATE, FactCritic, narrator).tell(drafted, facts)), narrator.prompts[0]
 
 
 def test_narrative_every_deferred_need_stays_inside_its_quotes():

@@ -7,8 +7,8 @@ from schemas.settings.llm import LlmSettings, ModelPrice
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount, price_for
 from services.model_calls.budget import DAY_NS
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, RecordedCall, record_failure, record_reply
-from services.ports import ModelReply
 from trading_core.clock import SimulatedClock
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from schemas.errors import ModelError
 from services.model_calls.asking import NoReply, ask
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import GIVEN_UP
-from services.ports import ModelReply
 
 
 class Failing:

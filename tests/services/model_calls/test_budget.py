@@ -3,6 +3,7 @@ import pytest
 from schemas.errors import ModelError
 from schemas.settings.llm import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
 from services.model_calls.budget import DAY_NS, Ledger, Spent, estimate, price_of, used_by
+from services.model_calls.language_model import ModelReply
 from services.model_calls.record import (
     Caller,
     Question,
@@ -11,7 +12,6 @@ from services.model_calls.record import (
     record_reply,
     record_silence,
 )
-from services.ports import ModelReply
 
 PRICE = ModelPrice(model="m", input_usd=2.0, output_usd=10.0, cache_write_usd=2.5, cache_read_usd=0.2)
 CALLER = Caller("anthropic", "m", "policy_level_reflection", "ab" * 32)

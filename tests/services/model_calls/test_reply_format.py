@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agents.judge_model import FORM as JUDGE
+from agents.judge_reply import FORM as JUDGE
 from agents.planning.plan_reply import FORM as PLAN
 from agents.strategies.strategist_reply import FORM as STRATEGIST
 from agents.strategies.strategist_reply import HoldReply, ReplyFault, read_strategist_reply

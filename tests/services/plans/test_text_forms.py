@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction
-from schemas.plan import RollbackAction
+from schemas.plan import MOST_ACTIONS, RollbackAction
 from schemas.settings import JudgeSettings
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
-from services.plans.text_forms import FORMS, LONGEST_TEXT, MOST_ACTIONS, UnreadableText, read_text
+from services.plans.text_forms import FORMS, LONGEST_TEXT, UnreadableText, read_text
 from services.playbooks.loader import load_playbooks
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 

@@ -7,8 +7,9 @@ import pytest
 
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Structure, Trend, VolatilityBand
-from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
-from services.playbooks.rendering import KIND_OF_ROLE
+from services.playbooks.loader import load_playbooks
+from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.rendering import KIND_OF_ROLE, render_rules
 from trading_core.rules import parse
 from trading_core.tick_guard import TickGuard
 

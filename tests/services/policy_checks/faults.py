@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest
+from schemas.no_learn import NoLearnZone
+from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, Structure, Trend, VolatilityBand
 from services.playbooks.rendering import number_text, render_rules, rule_texts

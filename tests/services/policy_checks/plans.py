@@ -18,8 +18,8 @@ from schemas.snapshot import (
     RiskState,
 )
 from schemas.vocabulary import Direction, PolicyState, Timeframe
-from services.playbooks.registry import load_playbooks, render_rules
-from services.playbooks.rendering import rule_texts
+from services.playbooks.loader import load_playbooks
+from services.playbooks.rendering import render_rules, rule_texts
 from trading_core.rules import parse
 
 NOW = 1_262_304_000_000_000_000

@@ -12,8 +12,9 @@ from math import exp, log
 from random import Random
 from typing import Any
 
+from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import InvariantContext, MemorySummary, NoLearnZone, PolicyLevelReflectionRequest
+from schemas.reflection import InvariantContext, MemorySummary, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyState
 from services.playbooks.rendering import render_rules, rule_texts

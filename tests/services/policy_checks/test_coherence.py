@@ -4,7 +4,7 @@ import pytest
 
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Severity, Structure, Trend, VolatilityBand
-from services.playbooks.registry import render_rules
+from services.playbooks.rendering import render_rules
 from services.policy_checks.coherence import check_coherence, lint_findings
 from services.policy_checks.plan_levels import read_levels
 from tests.services.policy_checks.plans import (

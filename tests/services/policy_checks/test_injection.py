@@ -17,14 +17,15 @@ from pydantic import ValidationError
 
 from prompts import load_prompt
 from schemas.errors import ThinktwiceError
-from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.no_learn import NoLearnZone
+from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import PositionView
 from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severity
+from services.model_calls.language_model import ModelReply
 from services.policy_checks.consolidation import STRICTNESS
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PROMPT, PolicyLevelReflectionService
-from services.ports import ModelReply
 from tests.services.policy_checks.injections import INJECTIONS, Injection
 from tests.services.policy_checks.plans import (
     DAY,

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from schemas.reflection import NoLearnZone, Remedy
+from schemas.no_learn import NoLearnZone
+from schemas.reflection import Remedy
 from schemas.vocabulary import Severity
 from services.policy_checks.invariants import check_invariants
 from tests.services.policy_checks.plans import (

@@ -8,9 +8,9 @@ from functools import lru_cache
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Direction, ReflectionStatus
+from services.model_calls.language_model import ModelReply
 from services.policy_checks.stated_stance import words_against
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import ModelReply
 from tests.services.policy_checks import wordings_fresh as fresh
 from tests.services.policy_checks import wordings_whole as whole
 from tests.services.policy_checks.plans import changed, playbook_named, right_request

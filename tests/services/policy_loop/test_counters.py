@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from schemas.proposal import StrategistAnswer
 from schemas.settings import ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.counters import PolicyCounters

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.settings import EnvelopeSettings, Settings
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from tests.services.policy_checks.plans import changed
 from tests.worker.shared_runs import embedded_bars, run_on
 

@@ -343,7 +343,7 @@ def test_strict_gate_weighs_a_difference_as_it_weighs_a_claim():
             for k, r in enumerate(outcomes.flat)
         ]
         gate = GateSettings(strict=strict)
-        found.append(paired_evidence(mine, Paper([]), gate, OVER)["e_value"])  # type: ignore[arg-type]
+        found.append(paired_evidence(mine, Paper([]), gate, OVER)["e_value"])
     assert found[0] > 2.0 * found[1] > 0.0  # type: ignore[operator]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from services.playbooks.registry import PlaybookRegistry, load_playbooks
+from services.playbooks.loader import load_playbooks
+from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.invariant_context import invariant_context
 from tests.worker.shared_runs import Run
 from trading_core.tick_guard import TickGuard

@@ -22,7 +22,7 @@ from schemas.errors import ModelError, StoreError
 from schemas.settings import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.chain import JournalRow, check_chain
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from services.store import open_store
 from services.store.tables import ORDER_KINDS
 from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay

@@ -5,7 +5,8 @@ import json
 from typing import Any
 
 from schemas.judge import ReplanVerdict
-from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
+from schemas.no_learn import NoLearnZone
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.settings import EnvelopeSettings, Settings
 from schemas.vocabulary import RecommendedAction
 from services.ports import Plan, PlanRound

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.slow_loop_service import SlowLoopService
 from services.store import open_store
 from services.store.failures import StoreDamaged

@@ -13,7 +13,7 @@ from schemas.canonical import datetime_to_ns, ns_to_datetime
 from schemas.errors import ModelError
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.settings.llm import ModelPrice
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app

@@ -13,7 +13,7 @@ from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSet
 from schemas.vocabulary import CheckName, PolicyEventKind, Severity
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.policy_loop.counters import FindingExample, PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
 from worker.bootstrap import assemble

@@ -17,8 +17,8 @@ from schemas.settings import Settings
 from schemas.settings.llm import PROVIDERS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.language_model import ModelReply
 from services.model_calls.reply_format import ReplyFormat
-from services.ports import ModelReply
 from tests.agents.test_judge_model import REPORT, RULES
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.settings_walk.runs_seen import rows_of

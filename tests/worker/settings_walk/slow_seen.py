@@ -11,6 +11,7 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction, Structure
+from services.deliberation.fact_critic import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -215,6 +216,6 @@ BANNED, TRIED = carried_out(BAN), carried_out(TRY)
 def narrated(settings: Settings) -> Any:
     """What stands of a text that lies, and how often a model was asked for it."""
     model = Narrator([f"{TRUE} {LIE}", LIE.replace("60", "61")])
-    teller = Teller(load_prompt("high_level_reflection"), model, settings.deliberation)
+    teller = Teller(load_prompt("high_level_reflection"), FactCritic, model, settings.deliberation)
     told = asyncio.run(teller.tell(recorded_report(), recorded()))
     return told.text, told.refused, len(model.prompts)

@@ -8,6 +8,7 @@ from typing import Any
 from prompts import load_prompt
 from schemas.settings import Settings
 from services.deliberation.budget import Budget
+from services.deliberation.fact_critic import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
@@ -21,7 +22,7 @@ from services.deliberation.presets.reflection_pass import calls_of, run_pass
 from services.deliberation.refine import Task
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator as Teller
-from services.ports import ModelReply
+from services.model_calls.language_model import ModelReply
 from tests.agents.strategies.test_model_strategist import SNAPSHOT, strategist
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
@@ -82,7 +83,11 @@ def told(settings: Settings) -> Any:
     """What stands of a narrative, and everything that models were asked about it."""
     scribe, model = Scribe(), Narrator([f"{TRUE} {LIE}", f"{TRUE} It says so."])
     teller = Teller(
-        load_prompt("high_level_reflection"), model, settings.deliberation, scribe.models(settings)
+        load_prompt("high_level_reflection"),
+        FactCritic,
+        model,
+        settings.deliberation,
+        scribe.models(settings),
     )
     narrative = asyncio.run(teller.tell(recorded_report(), recorded()))
     done = narrative.deliberation
@@ -95,7 +100,11 @@ def told_in_one_look(settings: Settings) -> Any:
     """The same of a narrative in which nothing fails."""
     scribe, model = Scribe(), Narrator([TRUE])
     teller = Teller(
-        load_prompt("high_level_reflection"), model, settings.deliberation, scribe.models(settings)
+        load_prompt("high_level_reflection"),
+        FactCritic,
+        model,
+        settings.deliberation,
+        scribe.models(settings),
     )
     narrative = asyncio.run(teller.tell(recorded_report(), recorded()))
     assert narrative.deliberation is not None
@@ -144,6 +153,8 @@ def patience(settings: Settings) -> Any:
             return ModelReply(json.dumps(SCORES), "m", 1, 1, 0.0)
 
     texts = TextModels({QUALITY: Waiting()}, {QUALITY: load_prompt(QUALITY)})
-    teller = Teller(load_prompt("high_level_reflection"), Narrator([TRUE]), settings.deliberation, texts)
+    teller = Teller(
+        load_prompt("high_level_reflection"), FactCritic, Narrator([TRUE]), settings.deliberation, texts
+    )
     asyncio.run(teller.tell(recorded_report(), recorded()))
     return given

@@ -8,7 +8,8 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import RuntimeSettings, Settings
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import PlaybookRegistry, load_playbooks
+from services.playbooks.loader import load_playbooks
+from services.playbooks.registry import PlaybookRegistry
 from services.slow_loop.version_rows import journal_version
 from services.store import open_store
 from tests.services.high_level.builders import episode

@@ -44,7 +44,8 @@ def resolved(number: int, known_at: int, timeframe: str = "1h", playbook: str = 
 async def trade(store: Any, run_id: str, episodes: Any, *, timeframe: str = "1h") -> None:
     """What the trading process journals: its start, and trades that closed."""
     # The engine comes with these; a worker process of a test never trades and does without.
-    from services.playbooks.registry import PlaybookRegistry, load_playbooks
+    from services.playbooks.loader import load_playbooks
+    from services.playbooks.registry import PlaybookRegistry
     from services.slow_loop.version_rows import journal_version
     from trading_core.tick_guard import TickGuard
 

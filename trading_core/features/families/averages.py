@@ -4,13 +4,8 @@ import math
 
 from trading_core.features import nodes as f
 from trading_core.features.families.family import ANY, NOT_NEGATIVE, FeatureFamily
+from trading_core.features.formulas import efficiency
 from trading_core.features.nodes import CLOSE, Node
-
-
-def efficiency(n: int) -> Node:
-    """Net move over the path of n bars."""
-    path = f.scale(float(n), f.mean(f.absolute(f.change(CLOSE)), n))
-    return f.divide(f.absolute(f.change(CLOSE, n)), path)
 
 
 def _dema(n: int) -> Node:

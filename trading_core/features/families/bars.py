@@ -2,22 +2,8 @@
 
 from trading_core.features import nodes as f
 from trading_core.features.families.family import ANY, INFINITY, NOT_NEGATIVE, UNIT_INTERVAL, FeatureFamily
+from trading_core.features.formulas import log_return, typical_price
 from trading_core.features.nodes import CLOSE, HIGH, LOW, OPEN, VOLUME, Node
-
-
-def three_prices() -> Node:
-    """High + low + close, three times the typical price."""
-    return f.add(f.add(HIGH, LOW), CLOSE)
-
-
-def typical_price() -> Node:
-    """(high + low + close) / 3."""
-    return f.scale(1 / 3, three_prices())
-
-
-def log_return() -> Node:
-    """Log of close over the close before."""
-    return f.log(f.divide(CLOSE, f.lag(CLOSE, 1)))
 
 
 def _of_range(x: Node) -> Node:

@@ -2,7 +2,7 @@
 
 from trading_core.features import nodes as f
 from trading_core.features.families.family import FeatureFamily
-from trading_core.features.families.sessions import previous_session, session_open, session_vwap
+from trading_core.features.formulas import previous_session, session_open, session_vwap
 from trading_core.features.nodes import CLOSE, HIGH, LOW, Node
 
 

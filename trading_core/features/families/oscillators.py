@@ -1,8 +1,8 @@
 """Families of momentum: changes of the close, MACD, RSI, stochastics and their kin."""
 
 from trading_core.features import nodes as f
-from trading_core.features.families.bars import three_prices, typical_price
 from trading_core.features.families.family import INFINITY, PERCENT, FeatureFamily
+from trading_core.features.formulas import three_prices, typical_price
 from trading_core.features.nodes import CLOSE, HIGH, LOW, Node
 
 LAMBERT = 0.015  # Lambert (1980): the factor that puts most CCI values within -100..100

@@ -2,8 +2,7 @@
 
 from trading_core.features import nodes as f
 from trading_core.features.families.family import UNIT_INTERVAL, FeatureFamily
-from trading_core.features.families.trend import trend_strength
-from trading_core.features.families.volatility import range_ratio, realized_volatility
+from trading_core.features.formulas import range_ratio, realized_volatility, trend_strength
 
 FAMILIES = (
     FeatureFamily(

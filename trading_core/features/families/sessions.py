@@ -4,36 +4,17 @@ A session is the UTC day, a week the ISO week, of the close time less one nanose
 current session is said of its bars so far, this one included; on daily bars a session is one bar.
 """
 
-from typing import Literal
-
 from trading_core.features import nodes as f
-from trading_core.features.families.bars import typical_price
 from trading_core.features.families.family import (
     INFINITY,
     NOT_NEGATIVE,
     UNIT_INTERVAL,
     FeatureFamily,
 )
+from trading_core.features.formulas import SESSION, previous_session, session_open, session_vwap
 from trading_core.features.nodes import CLOSE, HIGH, LOW, OPEN, VOLUME, Node
 
-SESSION, WEEK = f.raw("session"), f.raw("week")
-
-
-def session_open() -> Node:
-    """Open of the session's first bar."""
-    return f.first_of(OPEN, SESSION)
-
-
-def session_vwap() -> Node:
-    """Volume-weighted typical price of the session so far."""
-    money = f.total_of(f.multiply(typical_price(), VOLUME), SESSION)
-    return f.divide(money, f.total_of(VOLUME, SESSION))
-
-
-def previous_session(price: Literal["high", "low", "close"]) -> Node:
-    """High, low or close of the last session before this one that had a bar."""
-    at_its_end = {"high": f.highest_of(HIGH, SESSION), "low": f.lowest_of(LOW, SESSION), "close": CLOSE}
-    return f.last_of_previous(at_its_end[price], SESSION)
+WEEK = f.raw("week")
 
 
 def _session_location() -> Node:

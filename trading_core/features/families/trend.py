@@ -1,9 +1,9 @@
 """Families of direction and its strength: directional movement, Aroon, vortex, distances between averages."""
 
 from trading_core.features import nodes as f
-from trading_core.features.families.averages import efficiency
 from trading_core.features.families.family import NOT_NEGATIVE, PERCENT, FeatureFamily
-from trading_core.features.nodes import CLOSE, HIGH, LOW, Node
+from trading_core.features.formulas import efficiency, trend_strength
+from trading_core.features.nodes import HIGH, LOW, Node
 
 
 def directional_index(n: int, up: bool) -> Node:
@@ -16,11 +16,6 @@ def directional_index(n: int, up: bool) -> Node:
 def _dx(n: int) -> Node:
     plus, minus = directional_index(n, up=True), directional_index(n, up=False)
     return f.scale(100.0, f.divide(f.absolute(f.subtract(minus, plus)), f.add(minus, plus)))
-
-
-def trend_strength(fast: int, slow: int) -> Node:
-    """(ema_F - ema_S) / atr_S."""
-    return f.divide(f.subtract(f.ema(CLOSE, fast), f.ema(CLOSE, slow)), f.atr(slow))
 
 
 def _trend_change(fast: int, slow: int, n: int) -> Node:

@@ -1,20 +1,9 @@
 """Families of volatility: standard deviations, average true ranges, and their expansion."""
 
 from trading_core.features import nodes as f
-from trading_core.features.families.bars import log_return
 from trading_core.features.families.family import NOT_NEGATIVE, FeatureFamily
-from trading_core.features.nodes import CLOSE, Node
-
-
-def realized_volatility(n: int) -> Node:
-    """Population standard deviation of the last n log returns."""
-    return f.stdev(log_return(), n)
-
-
-def range_ratio(n: int) -> Node:
-    """True range over atr_N."""
-    return f.divide(f.true_range(), f.atr(n))
-
+from trading_core.features.formulas import range_ratio, realized_volatility
+from trading_core.features.nodes import CLOSE
 
 FAMILIES = (
     FeatureFamily(

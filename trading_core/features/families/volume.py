@@ -1,8 +1,8 @@
 """Families of volume: means, ratios, volume-weighted price, on-balance volume."""
 
 from trading_core.features import nodes as f
-from trading_core.features.families.bars import typical_price
 from trading_core.features.families.family import NOT_NEGATIVE, FeatureFamily
+from trading_core.features.formulas import typical_price
 from trading_core.features.nodes import CLOSE, VOLUME, Node
 
 

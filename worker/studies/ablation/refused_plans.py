@@ -21,8 +21,7 @@ from services.slow_loop.shadow_ledger import UNLIMITED_CASH
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
 from trading_core.policy_orders import PolicyOrders
-from trading_core.rule_bank import SharedColumns
-from trading_core.rules.columns import RuleColumns
+from trading_core.rules.columns import RuleColumns, SharedColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine

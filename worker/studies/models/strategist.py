@@ -23,9 +23,10 @@ from prompts import PromptTemplate
 from schemas.background import DecisionBackground
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookVersion
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind, VersionState
 from services.journal.index import Event, JournalIndex
 from services.model_calls.record import LATE, TIMEOUT

@@ -15,9 +15,10 @@ from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflecti
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.ports import Critic, LanguageModel
+from services.ports import Critic
 from trading_core.clock import SimulatedClock
 from trading_core.rules import evaluate_for_symbol, parse
 from trading_core.tick_guard import TickGuard

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import EnvelopeSettings, ExecutionSettings, ReflectionSettings, Settings
-from services.playbooks.registry import load_playbooks
+from services.playbooks.loader import load_playbooks
 from services.store import NewRun, open_store
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world

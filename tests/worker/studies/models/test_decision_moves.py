@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import binomtest
 
-from schemas.proposal import StrategistAnswer
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from tests.services.policy_checks.plans import right_request
 from worker.studies.models.comparison import holm, moves, paired_test

@@ -1,0 +1,74 @@
+"""The closed wire model of the judge's reply: ids of the accepted actions that stay, and a reason.
+
+What does not fit, or keeps what was not offered, is a fault with its kind. Pure functions over the reply's
+text.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from services.model_calls.quoting import visible
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply
+
+PROMPT = "judge_replanning"
+MOST_ACTIONS = 100
+SHOWN = 40
+
+
+class Fallback(StrEnum):
+    """Why the rules decide alone although a model was to be asked; a failed call adds its own kind."""
+
+    NO_MODEL = "no_model"
+    NOTHING_TO_DROP = "nothing_to_drop"
+    MALFORMED = "reply_malformed"
+    REPEATED_ACTION = "repeated_action"
+    UNKNOWN_ACTION = "unknown_action"
+    REFUSED_ACTION = "refused_action"
+
+
+class KeepReply(BaseModel):
+    """Which actions stay."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
+    reason: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+_REPLY = TypeAdapter(KeepReply)
+FORM = ReplyFormat(PROMPT, KeepReply, lambda text: is_read(text, _REPLY))
+
+
+class ReplyFault(ValueError):
+    """A reply that counts for nothing."""
+
+    def __init__(self, kind: Fallback, detail: str) -> None:
+        super().__init__(f"{kind}: {visible(detail)}")
+
+
+def read_kept(text: str, accepted: int, refused: int) -> KeepReply:
+    """The reply in a model's text; `accepted` and `refused` are how many actions it was shown.
+
+    Raises:
+        ReplyFault: there is none, or it keeps what was not offered.
+    """
+    try:
+        reply = read_reply(text, _REPLY)
+    except MalformedReply as error:
+        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
+    if len(set(reply.keep)) < len(reply.keep):
+        raise ReplyFault(Fallback.REPEATED_ACTION, "an action is kept twice")
+    for name in reply.keep:
+        if name in names_of("r", refused):
+            raise ReplyFault(Fallback.REFUSED_ACTION, f"{name} stays refused")
+        if name not in names_of("a", accepted):
+            raise ReplyFault(Fallback.UNKNOWN_ACTION, f"{name[:SHOWN]!r} was not offered")
+    return reply
+
+
+def names_of(letter: str, count: int) -> tuple[str, ...]:
+    """Names under which a model is shown actions: a letter and their number."""
+    return tuple(f"{letter}{number}" for number in range(1, count + 1))

@@ -1,0 +1,35 @@
+"""What a strategist says when it is asked: a proposal, or why there is none."""
+
+from typing import Any
+
+from pydantic import Field
+
+from schemas.contract import Contract
+from schemas.deliberation import Deliberation
+from schemas.proposal import PolicyProposal
+from schemas.vocabulary import PlanKind
+
+
+class StrategistAnswer(Contract):
+    """What a strategist said: a proposal, a held position, a tighter stop, or an abstention.
+
+    `model` is who answered: `rules`, or the model by its name. `fallback` says why the rules answered in a
+    model's place: how its call failed, or what was wrong with its reply.
+    """
+
+    kind: PlanKind
+    reason: str
+    proposal: PolicyProposal | None = None
+    tighter_stop: float | None = None
+    model: str = "rules"
+    prompt_hash: str | None = None
+    fallback: str | None = None
+    deliberation: Deliberation | None = Field(
+        default=None, description="how the rationale was looked at again; in journal rows of its own"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """What was said, without how its text came about."""
+        payload = super().payload()
+        del payload["deliberation"]
+        return payload

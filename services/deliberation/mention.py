@@ -1,0 +1,25 @@
+"""One thing that a sentence names."""
+
+from dataclasses import dataclass
+from typing import Any
+
+# Kinds that say what something is said of.
+SUBJECT_KINDS = (
+    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
+    "feature",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mention:
+    """One thing that a sentence names: what kind of thing, where, its words, and what they stand for."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    value: Any = None
+
+    def moved(self, by: int) -> "Mention":
+        """The same mention in a text that begins elsewhere."""
+        return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)
