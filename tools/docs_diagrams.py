@@ -115,7 +115,9 @@ class Wiring:
             )
             for node in classes
             for field in node.body
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            if isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(field.annotation, ast.Name | ast.BinOp)
         }
         self.edges: set[tuple[str, str, bool]] = set()
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -29,6 +29,7 @@ from schemas.state import demand_fields, read_as, written_as
 from schemas.trials import TrialLedger
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.repository import Lease, LeaseLost
@@ -38,7 +39,7 @@ from trading_core.live.growing_bars import GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
-from worker.bootstrap import assemble, given_playbooks
+from worker.bootstrap import assemble
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
 from worker.operations.logs import EventSink

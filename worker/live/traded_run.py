@@ -11,12 +11,12 @@ from collections.abc import AsyncGenerator, Callable
 from schemas.errors import StoreError
 from services.feeds.port import BarRow, FeedAnomaly
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from services.policy_loop.evaluation import Evaluation
 from services.store import RunRecord
 from services.store.checkpoints import Savepoint
 from services.store.records import Closing
 from services.store.repository import Lease
-from worker.bootstrap import given_playbooks
 from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, restored
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
