@@ -32,7 +32,6 @@ from services.high_level.clusters import (
     build_clusters,
     count_failures,
     measure,
-    reference_of,
     regime_marginals,
     split_population,
     unclassified_share,
@@ -60,6 +59,7 @@ from services.high_level.recommendations import (
 )
 from services.high_level.report_facts import report_facts
 from services.high_level.report_lines import write_narrative
+from services.high_level.trade_bounds import reference_of
 from services.model_calls.wording import Wordings
 from services.statistics.multiplicity import Family, register_family
 

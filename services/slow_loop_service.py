@@ -20,7 +20,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.state import PART, Stateful
-from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
+from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
 from services.plans.desk import Effects, PlanDesk
@@ -38,7 +38,6 @@ from services.slow_loop.counters import SlowCounters
 from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.report_rows import narrative_rows, reason_rows
-from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
 from services.slow_loop.version_rows import journal_renewal, journal_version
 from trading_core.market import Market
@@ -73,12 +72,12 @@ class SlowLoopService(Stateful):
         judge: Judge,
         lifecycle: PlaybookLifecycle,
         playbooks: PlaybookReader,
+        trials: ShadowTrials,
         policy_loop: PolicyLoop,
         journal: EventJournal,
         *,
         market_waits: bool = True,
         evidence: ReportEvidence | None = None,
-        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._settings = settings
         self._market = market
@@ -86,10 +85,7 @@ class SlowLoopService(Stateful):
         self._judge = judge
         self._lifecycle = lifecycle
         self._playbooks = playbooks
-        ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
-        self._trials = trials = ShadowTrials(
-            ledgers, lifecycle, settings.gate, settings.judge, journal, before
-        )
+        self._trials = trials
         self._policy_loop = policy_loop
         self._journal = journal
         self._evidence = evidence

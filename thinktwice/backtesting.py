@@ -13,6 +13,7 @@ from agents.language_models.cassette import Cassette
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings
 from thinktwice.parts import (
     CriticParts,
@@ -26,7 +27,7 @@ from thinktwice.parts import (
     told_by_settings,
 )
 from thinktwice.result import BacktestResult, Inputs
-from worker.bootstrap import OwnParts, given_playbooks
+from worker.bootstrap import OwnParts
 from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.warm_up import compile_engine

@@ -89,11 +89,16 @@ OWN = "own"
 class Wiring:
     """Who is given whom in `bootstrap.assemble`: classes, and edges (holder, held, only through a reader).
 
+    What is taken of an object is the class of its field, or the object's where the field may hold several.
     Functions of the same module, and those of ours that it imports, are followed with what they are given.
     """
 
     def __init__(
-        self, tree: ast.Module, start: str = "assemble", names: dict[str, Held] | None = None
+        self,
+        tree: ast.Module,
+        room: str = "worker",
+        start: str = "assemble",
+        names: dict[str, Held] | None = None,
     ) -> None:
         self.homes = {
             alias.asname or alias.name: node.module or ""
@@ -101,7 +106,19 @@ class Wiring:
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self.rooms = {name: home.split(".")[0] for name, home in self.homes.items()}
+        self.rooms |= dict.fromkeys((node.name for node in classes), room)
+        self.fields = {
+            (node.name, field.target.id): (
+                field.annotation.id if isinstance(field.annotation, ast.Name) else node.name
+            )
+            for node in classes
+            for field in node.body
+            if isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(field.annotation, ast.Name | ast.BinOp)
+        }
         self.edges: set[tuple[str, str, bool]] = set()
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.held = self._result(start, names or {})
@@ -130,6 +147,9 @@ class Wiring:
         """What an argument gives to its receiver: classes, and whether only a reader of each."""
         if isinstance(value, ast.Name):
             return names.get(value.id, [])
+        if isinstance(value, ast.Attribute):
+            taken = [((name, value.attr), reads) for name, reads in self._held(value.value, names)]
+            return [(self.fields[field], reads) for field, reads in taken if field in self.fields]
         if isinstance(value, ast.IfExp):
             return [*self._held(value.body, names), *self._held(value.orelse, names)]
         if not isinstance(value, ast.Call):
@@ -163,9 +183,10 @@ class Wiring:
             return []
         tree = ast.parse(home.read_text("utf-8"))
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-        other = Wiring(tree, name, *(bound(function, given) | named for function in functions))
+        room = self.homes[name].split(".")[0]
+        other = Wiring(tree, room, name, *(bound(function, given) | named for function in functions))
         self.edges |= other.edges
-        self.rooms = other.rooms | self.rooms
+        self.rooms, self.fields = other.rooms | self.rooms, other.fields | self.fields
         return other.held
 
 

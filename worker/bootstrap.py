@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agents.judging import assemble_judge, evidence_of
 from agents.language_models.cassette import Cassette
@@ -14,17 +13,15 @@ from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
-from services.memory.experience import Experience
+from services.memory.experience import assemble_experience
 from services.model_calls.wording import Wordings
-from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.loader import load_playbooks
-from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.assembly import assemble_playbooks
 from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
 from services.ports import Critic, Judge, Strategist
-from services.slow_loop.reflection import assemble_reflection
+from services.slow_loop.assembly import assemble_reflection, assemble_trials
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.market import Market
@@ -80,7 +77,8 @@ def assemble(
         ConfigError: a playbook file is wrong, mode `full` or the strategist has no model, or nothing asks the
             critics.
     """
-    books, guard = given_playbooks(settings, definitions), TickGuard()
+    guard = TickGuard()
+    books = assemble_playbooks(settings, definitions, guard, int(bars.times[0]))
     market = Market.of(bars, settings.policy_loop.regime)
     events = ParkingJournal(journal)
     asked = assemble_models(
@@ -89,11 +87,10 @@ def assemble(
     minds = asked.accounted
     wordings = Wordings.of_run(bars.symbols, anonymise=settings.llm.anonymise)
     engine = account_engine(settings, market, guard)
-    registry = PlaybookRegistry(books, guard, int(bars.times[0]))
-    playbooks = registry.reader()
-    experience = Experience(settings.memory, market.clock, guard, playbooks.rules)
+    playbooks = books.registry.reader()
+    experience = assemble_experience(settings.memory, market.clock, guard, playbooks.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
-    builder = SnapshotBuilder(engine, market, books, remembered, expected, playbooks)
+    builder = SnapshotBuilder(engine, market, books.definitions, remembered, expected, playbooks)
     judge = own.judge(assemble_judge(settings, minds.judge, wordings))
     strategist = configured_strategist(
         settings,
@@ -123,38 +120,22 @@ def assemble(
     policy_loop = PolicyLoopService(
         settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
-    lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     evidence = evidence_of(settings, minds.texts, wordings)
     slow_loop = SlowLoopService(
         settings,
         market,
         assemble_reflection(settings, market, minds.slow, wordings, minds.text_models()),
         judge,
-        lifecycle,
+        books.lifecycle,
         playbooks,
+        assemble_trials(settings, market, books.lifecycle, events, ledger),
         policy_loop,
         events,
         market_waits=market_waits,
         evidence=evidence,
-        before=ledger,
     )
     return Session(
-        settings, market, journal, guard, engine, experience, registry, lifecycle,
+        settings, market, journal, guard, engine, experience, books.registry, books.lifecycle,
         policy_loop, slow_loop, asked, events, ledger, None if evidence is None else evidence.rows,
         columns_wired=len(market.columns.features.made),
     )  # fmt: skip
-
-
-def given_playbooks(
-    settings: Settings, definitions: Sequence[PlaybookDefinition] | None
-) -> Sequence[PlaybookDefinition]:
-    """The given playbooks, or those of the configured folder, or the embedded ones.
-
-    Raises:
-        ConfigError: a playbook file is wrong.
-    """
-    return definitions if definitions is not None else load_playbooks(_folder(settings))
-
-
-def _folder(settings: Settings) -> Path | None:
-    return None if settings.runtime.playbooks is None else Path(settings.runtime.playbooks)

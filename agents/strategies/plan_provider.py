@@ -188,12 +188,7 @@ def assemble_provider(
             )
         return ReflectingPlanProvider(strategist, None, playbooks, linter(columns))
     reflection = PolicyLevelReflectionService(
-        settings.reflection,
-        memory=memory,
-        model=model,
-        recorded=True,
-        market_waits=market_waits,
-        wordings=wordings,
-        critics=critics,
-    )
+        settings.reflection, memory=memory, model=model, recorded=True, market_waits=market_waits,
+        wordings=wordings, critics=critics,
+    )  # fmt: skip
     return ReflectingPlanProvider(strategist, reflection, playbooks, linter(columns))

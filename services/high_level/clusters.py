@@ -18,30 +18,26 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.slow_reflection import OpenEntry
 from schemas.vocabulary import FailureMode
-from services.high_level.hypotheses import hypothesis
-from services.statistics.blocks import Blocks, Trades, winsorise
+from services.high_level.cluster_rows import Keys, cluster_rows
+from services.high_level.trade_bounds import bounds_of, reference_of, trades_of
+from services.statistics.blocks import Blocks, winsorise
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.drift import hold_calibration_z
-from services.statistics.multiplicity import WHOLE
 from services.statistics.quantiles import quantile
-from services.statistics.track import Bounds, Sample, Track
+from services.statistics.track import Sample, Track
 
 RECURRENCE = 2
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Trades that share a key, in order of exit; `regime` and `timeframe` None on the levels above.
-
-    `tested_as` is the name of the hypothesis in the family. A cell with one timeframe shares its own, because
-    both levels hold the same trades.
-    """
+    """Trades that share a key, in order of exit; see `ClusterRows`."""
 
     playbook_id: str
     regime: str | None
     timeframe: str | None
-    episodes: tuple[Episode, ...]
     tested_as: str
+    episodes: tuple[Episode, ...]
 
 
 @dataclass(frozen=True)
@@ -71,51 +67,18 @@ def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
 def build_clusters(
     episodes: Sequence[Episode], starts: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[Cluster, ...]:
-    """Clusters of all three levels, sorted by key.
-
-    `starts` holds the entry, ns, from which trades are tested in all open cells of a playbook together
-    (`playbook|*`) and in single cells (`playbook|regime`); all of them where it says nothing.
-    """
-    groups: dict[tuple[str, str, str], list[Episode]] = {}
-    for item in by_exit(episodes):
-        keys = {(item.playbook_id, "", ""), (item.playbook_id, item.regime, "")}
-        for key in sorted(keys | {(item.playbook_id, item.regime, item.timeframe)}):
-            if item.entry_label >= starts.get(
-                hypothesis(item.playbook_id, key[1] or WHOLE), item.entry_label
-            ):
-                groups.setdefault(key, []).append(item)
-    frames = Counter((playbook, regime) for playbook, regime, frame in groups if frame)
-    return tuple(
-        Cluster(
-            playbook,
-            regime or None,
-            frame or None,
-            tuple(members),
-            hypothesis(playbook, regime or None, frame if frame and frames[playbook, regime] > 1 else None),
-        )
-        for (playbook, regime, frame), members in sorted(groups.items())
+    """Clusters of all three levels, sorted by key; `starts` as `cluster_rows` takes it."""
+    ordered = by_exit(episodes)
+    keys = Keys.of(
+        [item.playbook_id for item in ordered],
+        [item.regime for item in ordered],
+        [item.timeframe for item in ordered],
     )
-
-
-def trades_of(episodes: Sequence[Episode]) -> Trades:
-    """Entry, exit and R of episodes, in their order."""
-    return Trades.of([(item.exit_label, item.entry_label, item.r) for item in episodes])
-
-
-def reference_of(definition: PlaybookDefinition | None, gate: GateSettings) -> float:
-    """What trades are held against: the playbook's frozen measured contract, else the setting."""
-    if definition is not None and definition.expectation.source == "measured":
-        return definition.expectation.expectancy_r
-    return gate.reference_r
-
-
-def bounds_of(definition: PlaybookDefinition | None, gate: GateSettings, most_trades: int = 0) -> Bounds:
-    """What is known of a trade's R before it is seen.
-
-    `most_trades` of a block are all that the account allows.
-    """
-    target = None if definition is None else definition.expectation.target_r
-    return Bounds(gate.winsor_low, gate.winsor_high, target, most_trades, gate.strict)
+    entries = np.array([item.entry_label for item in ordered], dtype=np.int64)
+    return tuple(
+        Cluster(playbook_id, cell, frame, tested_as, tuple(ordered[row] for row in rows))
+        for playbook_id, cell, frame, tested_as, rows in cluster_rows(keys, entries, starts)
+    )
 
 
 def measure(

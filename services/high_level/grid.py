@@ -13,7 +13,7 @@ from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
 from schemas.slow_reflection import GridTrial
-from services.high_level.clusters import bounds_of
+from services.high_level.trade_bounds import bounds_of
 from services.statistics.blocks import Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.track import Track

@@ -1,19 +1,17 @@
 """Clusters of a table of resolved trades, whoever made them: the slow loop's three levels, from columns.
 
-Columns instead of episodes, because such a table may have a million rows. Keys, order and hypotheses are
-those of `services.high_level.clusters`.
+Columns instead of episodes, because such a table may have a million rows.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from schemas.settings import GateSettings
-from services.high_level.hypotheses import hypothesis
+from services.high_level.cluster_rows import Keys, cluster_rows
 from services.statistics.blocks import Blocks, Floats, Trades
-from services.statistics.calendar_units import BlockUnit, Integers, block_unit
+from services.statistics.calendar_units import Integers, block_unit
 from services.statistics.track import Bounds, Track
 
 
@@ -45,10 +43,16 @@ class TradeTable:
     def __len__(self) -> int:
         return len(self.r)
 
+    @property
+    def keys(self) -> Keys:
+        """What clusters are made by."""
+        names = self.playbooks, self.regimes, self.timeframes
+        return Keys(self.playbook, self.regime, self.timeframe, names)
+
 
 @dataclass(frozen=True)
 class TableCluster:
-    """One cluster of a table; see `services.high_level.clusters.Cluster`."""
+    """One cluster of a table; see `ClusterRows`."""
 
     playbook_id: str
     regime: str | None
@@ -70,54 +74,21 @@ def clusters_of(
     Raises:
         DataError: a reference does not lie strictly between the winsor bounds.
     """
-    cells = _rows_by_key(table)
-    groups: dict[tuple[str, str, str], list[Integers]] = {}
-    for (playbook, regime, frame), rows in cells.items():
-        for key in ((playbook, "", ""), (playbook, regime, ""), (playbook, regime, frame)):
-            groups.setdefault(key, []).append(rows)
-    frames = Counter((playbook, regime) for playbook, regime, _ in cells)
-    bar_s = dict(zip(table.timeframes, table.bar_s, strict=True))
+    bar_s = np.array(table.bar_s)
     references = dict(zip(table.playbooks, table.references, strict=True))
     usual = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
     teachers: dict[str, Blocks] = {}
     found = []
-    for key, parts in sorted(groups.items()):
-        rows = np.concatenate(parts)
+    for playbook, regime, timeframe, tested_as, rows in cluster_rows(table.keys, table.entry_ns):
         track = Track(
             Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
-            _unit(gate, key, cells, bar_s),
-            references[key[0]],
-            (bounds or {}).get(key[0], usual),
-            teacher=teachers.get(key[0]),
+            block_unit(
+                gate.block, int(bar_s[table.timeframe[rows]].max())
+            ),  # by the longest bars that it holds
+            references[playbook],
+            (bounds or {}).get(playbook, usual),
+            teacher=teachers.get(playbook),
         )
-        teachers.setdefault(key[0], track.blocks)  # the playbook comes before its cells
-        tested_as = hypothesis(key[0], key[1] or None, key[2] if key[2] and frames[key[:2]] > 1 else None)
-        found.append(TableCluster(key[0], key[1] or None, key[2] or None, tested_as, track))
+        teachers.setdefault(playbook, track.blocks)  # the playbook comes before its cells
+        found.append(TableCluster(playbook, regime, timeframe, tested_as, track))
     return tuple(found)
-
-
-def _rows_by_key(table: TradeTable) -> dict[tuple[str, str, str], Integers]:
-    """Rows of each playbook x regime x timeframe, by name."""
-    sizes = len(table.regimes), len(table.timeframes)
-    code = (table.playbook * sizes[0] + table.regime) * sizes[1] + table.timeframe
-    order = np.argsort(code, kind="stable")
-    found, starts = np.unique(code[order], return_index=True)
-    cells = {}
-    for value, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
-        cell, frame = divmod(value, sizes[1])
-        playbook, regime = divmod(cell, sizes[0])
-        cells[table.playbooks[playbook], table.regimes[regime], table.timeframes[frame]] = rows
-    return cells
-
-
-def _unit(
-    gate: GateSettings,
-    key: tuple[str, str, str],
-    cells: dict[tuple[str, str, str], Integers],
-    bar_s: dict[str, int],
-) -> BlockUnit:
-    """The unit of a cluster, by the longest bars that it holds."""
-    below = [
-        cell for cell in cells if all(not part or part == own for part, own in zip(key, cell, strict=True))
-    ]
-    return block_unit(gate.block, max(bar_s[cell[2]] for cell in below))

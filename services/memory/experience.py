@@ -1,6 +1,7 @@
 """What the resolved trades of a run have taught, for those who decide on the next one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from schemas.episode import Episode
@@ -12,6 +13,7 @@ from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 
+@dataclass(frozen=True)
 class Experience(Stateful):
     """The memory of comparable cases and the outcomes that playbooks are measured by.
 
@@ -22,16 +24,8 @@ class Experience(Stateful):
 
     STATE: ClassVar = {"memory": PART, "expectations": PART}
 
-    def __init__(
-        self,
-        settings: MemorySettings,
-        clock: SimulatedClock,
-        guard: TickGuard,
-        rules_of: Callable[[str], str],
-    ) -> None:
-        """Begin without a trade; `rules_of` tells what decides how trades of the version with a hash end."""
-        self.memory = EpisodeMemory(settings, clock, guard, rules_of=rules_of)
-        self.expectations = ExpectationBook(clock, rules_of)
+    memory: EpisodeMemory
+    expectations: ExpectationBook
 
     def add(self, episode: Episode) -> None:
         """Take in one resolved trade, where it may teach.
@@ -41,3 +35,12 @@ class Experience(Stateful):
         """
         self.memory.add(episode)
         self.expectations.record(episode)
+
+
+def assemble_experience(
+    settings: MemorySettings, clock: SimulatedClock, guard: TickGuard, rules_of: Callable[[str], str]
+) -> Experience:
+    """Begin without a trade; `rules_of` tells by which rules trades of the version with a hash end."""
+    return Experience(
+        EpisodeMemory(settings, clock, guard, rules_of=rules_of), ExpectationBook(clock, rules_of)
+    )

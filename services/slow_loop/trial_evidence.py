@@ -9,7 +9,7 @@ import numpy as np
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
-from services.high_level.clusters import bounds_of, trades_of
+from services.high_level.trade_bounds import bounds_of, trades_of
 from services.statistics.blocks import Trades
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.track import Bounds, Track

@@ -82,19 +82,14 @@ def _limit(p: npt.NDArray[Any], envelope: EnvelopeSettings | None) -> None:
         return
     drift = 1.0 + envelope.max_exposure_drift
     p["limited"] = 1
-    p["max_risk"], p["max_gross"] = envelope.risk_fraction, envelope.max_gross_exposure
-    p["max_net"], p["max_symbol"] = envelope.max_net_exposure, envelope.max_symbol_exposure
+    for name, _, setting in rec.LIMITS:
+        p[name] = getattr(envelope, setting)
     p["gross_breach"] = envelope.max_gross_exposure * drift
     p["net_breach"], p["bucket_breach"] = envelope.max_net_exposure * drift, drift
     p["buckets"] = len(envelope.correlation_buckets)
     for k, bucket in enumerate(envelope.correlation_buckets):
         p["bucket_caps"][0, k] = bucket.max_exposure
-    p["max_daily_loss"], p["max_drawdown"] = envelope.max_daily_loss, envelope.max_drawdown
-    p["release_bars"], p["recovery_bars"] = envelope.drawdown_release_bars, envelope.recovery_bars
-    p["max_losses"], p["max_symbol_losses"] = envelope.max_consecutive_losses, envelope.max_symbol_losses
-    p["loss_pause"], p["max_entries"] = envelope.loss_pause_bars, envelope.max_entries_per_hour
-    p["max_block_entries"] = envelope.max_entries_per_block
-    p["cooldown"], p["stale_bars"], p["stale_ns"] = envelope.cooldown_bars, STALE_BARS, STALE_NS
+    p["stale_bars"], p["stale_ns"] = STALE_BARS, STALE_NS
 
 
 def bucket_bits(symbols: Sequence[str], buckets: Sequence[CorrelationBucket]) -> npt.NDArray[np.int64]:

@@ -166,6 +166,24 @@ TRADE: Final = np.dtype(
     ]
 )
 
+# Limits of the envelope that the kernel takes as they are: its name, type, and the setting's name.
+LIMITS: Final = (
+    ("max_risk", "f8", "risk_fraction"),
+    ("max_gross", "f8", "max_gross_exposure"),
+    ("max_net", "f8", "max_net_exposure"),
+    ("max_symbol", "f8", "max_symbol_exposure"),
+    ("max_daily_loss", "f8", "max_daily_loss"),
+    ("max_drawdown", "f8", "max_drawdown"),
+    ("release_bars", "i8", "drawdown_release_bars"),
+    ("recovery_bars", "i8", "recovery_bars"),
+    ("max_losses", "i8", "max_consecutive_losses"),
+    ("max_symbol_losses", "i8", "max_symbol_losses"),
+    ("loss_pause", "i8", "loss_pause_bars"),
+    ("max_entries", "i8", "max_entries_per_hour"),  # 0: any number
+    ("max_block_entries", "i8", "max_entries_per_block"),  # 0: any number
+    ("cooldown", "i8", "cooldown_bars"),
+)
+
 PARAMETERS: Final = np.dtype(
     [
         ("fee", "f8"),  # fraction of notional per side, of an order that takes liquidity
@@ -191,25 +209,12 @@ PARAMETERS: Final = np.dtype(
         ("fixed_quantity", "f8"),
         ("volatility_multiple", "f8"),
         ("limited", "i8"),  # 0: rule research and shadow ledgers, which no envelope limits
-        ("max_risk", "f8"),
-        ("max_gross", "f8"),
-        ("max_net", "f8"),
-        ("max_symbol", "f8"),
+        *((name, kind) for name, kind, _ in LIMITS),
         ("buckets", "i8"),
         ("bucket_caps", "f8", (MAX_BUCKETS,)),
         ("gross_breach", "f8"),
         ("net_breach", "f8"),
         ("bucket_breach", "f8"),  # a multiple of the cap
-        ("max_daily_loss", "f8"),
-        ("max_drawdown", "f8"),
-        ("release_bars", "i8"),
-        ("recovery_bars", "i8"),
-        ("max_losses", "i8"),
-        ("max_symbol_losses", "i8"),
-        ("loss_pause", "i8"),
-        ("max_entries", "i8"),  # per hour, 0 any number
-        ("max_block_entries", "i8"),  # per block, 0 any number
-        ("cooldown", "i8"),
         ("heartbeat", "i8"),  # own bars, 0 never
         ("stale_bars", "i8"),  # missed rows after which data of a held symbol count as stale
         ("stale_ns", "i8"),  # the same in time, for holes of the whole feed

@@ -29,6 +29,7 @@ from schemas.state import demand_fields, read_as, written_as
 from schemas.trials import TrialLedger
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.repository import Lease, LeaseLost
@@ -38,7 +39,8 @@ from trading_core.live.growing_bars import GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
-from worker.bootstrap import assemble, given_playbooks
+from worker.bootstrap import assemble
+from worker.live.process_inputs import Pace
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
 from worker.operations.logs import EventSink
@@ -310,20 +312,6 @@ def _packed(document: Mapping[str, Any]) -> bytes:
 
 def _unpacked(text: bytes) -> Any:
     return json.loads(zlib.decompress(text))
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How much a process may have to play again.
-
-    Attributes:
-        events, rows: journal rows or rows of bars after which the next savepoint is due.
-        share: of the time, at most one part in so many goes into savepoints.
-    """
-
-    events: int = 600
-    rows: int = 500
-    share: float = 10.0
 
 
 class CheckpointSchedule:

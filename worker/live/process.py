@@ -23,12 +23,12 @@ from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
 from services.store.records import Closing
 from services.store.repository import Lease, LeaseLost
-from worker.live.checkpoints import Pace
 from worker.live.monitor import Monitor
+from worker.live.process_inputs import Pace, ProcessInputs
 from worker.live.recovery import StoppedEarly
 from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease, run_to_trade
 from worker.live.stop_request import StopRequest
-from worker.live.traded_run import ProcessInputs, TradedRun
+from worker.live.traded_run import TradedRun
 from worker.models import Models
 from worker.runs.replay import settings_of_then
 from worker.runs.run_result import RunResult

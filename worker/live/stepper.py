@@ -13,9 +13,10 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, series_of
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from services.policy_loop.evaluation import Evaluation
 from trading_core.live.growing_bars import GrowingBars
-from worker.bootstrap import assemble, given_playbooks
+from worker.bootstrap import assemble
 from worker.models import Models, RecordedPast
 from worker.runs.trials import NoTrial, RunTrial
 from worker.session import Session, Timing

@@ -6,55 +6,32 @@ committed before the next is taken where the feed waits, and beside the bars whe
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
 
 from schemas.errors import StoreError
-from schemas.playbook import PlaybookDefinition
-from schemas.settings import Settings
-from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
+from services.feeds.port import BarRow, FeedAnomaly
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from services.policy_loop.evaluation import Evaluation
-from services.store import RunRecord, Store
+from services.store import RunRecord
 from services.store.checkpoints import Savepoint
 from services.store.records import Closing
 from services.store.repository import Lease
-from worker.bootstrap import given_playbooks
-from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, Pace, restored
+from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, restored
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
 from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
-from worker.live.monitor import Monitor
 from worker.live.operator import OperatorCommands
+from worker.live.process_inputs import ProcessInputs
 from worker.live.recovery import Player, RecoveringSink, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.live.stop_request import StopRequest
-from worker.models import Models
 from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
-from worker.slow_worker.ports import CrashPoints
-
-
-@dataclass(frozen=True)
-class ProcessInputs:
-    """What a trading process is given; see `PaperProcess`."""
-
-    settings: Settings
-    feed: MarketFeed
-    store: Store
-    owner: str
-    surroundings: Monitor
-    definitions: Sequence[PlaybookDefinition] | None
-    models: Models | None
-    points: CrashPoints | None
-    progress: Callable[[int, int], None]
-    look_s: float
-    pace: Pace
-    fresh_ledger: bool
 
 
 class TradedRun:

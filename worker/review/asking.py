@@ -4,8 +4,7 @@ The store is only read. With a model in the settings it plans the calls and may 
 it gets wrong leaves the answer of the rules.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from agents.answering.evidence_critic import EvidenceCritic, believed
 from agents.answering.rules import rule_answer
 from agents.answering.statements import Statement
 from agents.planning.gathering import gather
-from agents.planning.rule_planner import RulePlanner
 from schemas.deliberation import Deliberation
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.fact_check import CheckedClaim
@@ -23,21 +21,19 @@ from schemas.settings import Settings
 from schemas.settings.planner import OWN
 from services.evidence_tools.run_view import REGIMES, RunView, row_of
 from services.model_calls.quoting import quoted_json
-from services.ports import EvidencePlanner, EvidenceQuestion, ToolHost
+from services.ports import EvidenceQuestion, ToolHost
 from services.store.conversations import ConversationTurn
+from worker.review.answer_models import USAGE, AnswerModels, answer_models
 from worker.review.evidence import store_tools
 from worker.review.run_facts import facts_of
 from worker.review.run_views import RunViews
 from worker.review.turns import recent, told_turns
-from worker.studies.deliberated import TextRequest, models_asked, refined, with_mode
+from worker.studies.deliberated import TextRequest, refined, with_mode
 
 if TYPE_CHECKING:
-    from services.deliberation.text_models import TextModels
-    from services.model_calls.account import ModelAccount
     from services.store import RunRecord, Store
 
 LONGEST_RESULT = 6_000  # characters of a result in a model's material
-USAGE = {"calls": 0, "input_tokens": 0, "output_tokens": 0}
 
 
 @dataclass(frozen=True)
@@ -64,24 +60,6 @@ class AskedQuestion:
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """Who plans and who refines."""
-
-    planner: EvidencePlanner
-    texts: "TextModels | None" = None
-    account: "ModelAccount | None" = None
-
-    @property
-    def usage(self) -> dict[str, int]:
-        """Calls and tokens of models so far."""
-        if self.account is None:
-            return dict(USAGE)
-        told = self.account.document()
-        tokens = {f"{way}_tokens": told["tokens"][way] for way in ("input", "output")}
-        return {"calls": told["calls"], **tokens}
-
-
-@dataclass(frozen=True)
 class Answer:
     """An answer as its document, and what the tools brought for it, by the id of the call."""
 
@@ -103,7 +81,7 @@ async def ask(
     view = await views.view(asked.run.run_id, None)
     question = EvidenceQuestion(asked.text, _context(view, asked.turns), told_turns(asked.turns))
     hosts = {OWN: store_tools(views), **asked.hosts}
-    async with _asking(settings, environment) as asking:
+    async with answer_models(settings, environment) as asking:
         found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
         told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
         if found.status != "gathered":
@@ -141,35 +119,13 @@ def _context(view: RunView, turns: tuple[ConversationTurn, ...]) -> dict[str, An
     }
 
 
-@asynccontextmanager
-async def _asking(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[_Asking]:
-    """The rules, with the configured model before them where there is one."""
-    if not settings.uses_models:
-        yield _Asking(RulePlanner())
-        return
-    from agents.evidence_planner import ModelPlanner
-    from agents.planning.backed_planner import BackedPlanner
-    from agents.planning.plan_reply import PROMPT
-    from worker.studies.asked_models import asked_models
-
-    asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
-    async with asked_models(settings, environment, asked) as (models, account):
-        account.open_event()
-        quality = settings.deliberation.quality
-        first = ModelPlanner(
-            models.texts[PROMPT], settings.planner,
-            max_tokens=quality.improvement_tokens, deadline_ms=quality.deadline_ms,
-        )  # fmt: skip
-        yield _Asking(BackedPlanner(first, RulePlanner()), models.text_models(), account)
-
-
 async def _refined(
     question: str,
     statements: tuple[Statement, ...],
     calls: tuple[EvidenceCall, ...],
     critic: EvidenceCritic,
     settings: Settings,
-    asking: _Asking,
+    asking: AnswerModels,
 ) -> Deliberation:
     """The rules' text in the preset `quality`: a model may write it again, out of the evidence."""
     parts = groupby(statements, key=lambda one: one.part)

@@ -14,8 +14,9 @@ from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from trading_core.bars import BarSeries
-from worker.bootstrap import OURS, OwnParts, assemble, given_playbooks
+from worker.bootstrap import OURS, OwnParts, assemble
 from worker.models import Models
 from worker.runs.run_result import RunResult
 from worker.runs.sifted_bars import sifted_bars

@@ -22,7 +22,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of
-from services.slow_loop.reflection import assemble_reflection
+from services.slow_loop.assembly import assemble_reflection
 from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.market import Market

@@ -9,7 +9,6 @@ from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from services.high_level.clusters import bounds_of, reference_of
 from services.high_level.drift import LEVEL_SHOWN
 from services.high_level.table_gate import (
     GradedCluster,
@@ -19,6 +18,7 @@ from services.high_level.table_gate import (
     grade_table,
     scheduled_looks,
 )
+from services.high_level.trade_bounds import bounds_of, reference_of
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import CLAIMS
 from worker.feeds.files.tables import BarTable

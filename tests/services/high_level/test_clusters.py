@@ -2,8 +2,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import build_clusters, reference_of, regime_marginals, split_population
+from services.high_level.clusters import build_clusters, regime_marginals, split_population
 from services.high_level.hypotheses import declared_hypotheses
+from services.high_level.trade_bounds import reference_of
 from services.playbooks.measures import eligible_cells
 from tests.services.high_level.builders import episode, playbook
 

@@ -31,10 +31,10 @@ from tests.worker.live.paper_runs import rows_of
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.replays import paper_replay
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import Pace
 from worker.live.committer import CRASH_POINTS
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process_inputs import Pace
 from worker.models import Models
 
 NS = 1_000_000_000

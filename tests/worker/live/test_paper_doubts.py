@@ -33,9 +33,9 @@ from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
-from worker.live.checkpoints import Pace
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
+from worker.live.process_inputs import Pace
 
 ALWAYS = Settings(data=DataSettings(plausibility="always"))
 ROWS = 640

@@ -30,9 +30,10 @@ from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import CheckpointSchedule, Pace
+from worker.live.checkpoints import CheckpointSchedule
 from worker.live.commit_loop import CommitLoop
 from worker.live.process import PaperOutcome
+from worker.live.process_inputs import Pace
 from worker.live.stepper import DRAIN_AFTER, LiveStepper
 from worker.live.traded_run import TradedRun
 from worker.models import Models

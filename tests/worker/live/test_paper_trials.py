@@ -24,7 +24,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.trials_stored import stored_run
-from worker.live import checkpoints as savepoint_desk
+from worker.live.process_inputs import Pace
 
 BARS = ("2003-01-01", "2004-03-31")
 
@@ -82,8 +82,8 @@ def test_paper_on_the_bars_of_its_backtest_is_the_same_trial(folder):
 @pytest.mark.parametrize("savepoints", [True, False], ids=["from_a_savepoint", "from_the_first_row"])
 def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(folder, monkeypatch, savepoints):
     tried(folder, 1)
-    often = savepoint_desk.Pace(events=20, rows=20, share=0.0)
-    pace = often if savepoints else savepoint_desk.Pace(events=10**9, rows=10**9)
+    often = Pace(events=20, rows=20, share=0.0)
+    pace = often if savepoints else Pace(events=10**9, rows=10**9)
     with pytest.raises(Killed):
         traded(folder, Settings(), feed(), points=KillAt("committed", 120), pace=pace)
     assert bool(asked(folder, lambda store: store.savepoints.newest(PAPER))) is savepoints

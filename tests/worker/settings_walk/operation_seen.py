@@ -18,11 +18,12 @@ from services.feeds.assembler import RowAssembler
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink, StoreSink
 from services.journal.writer import JournalWriter
+from services.playbooks.assembly import given_playbooks
 from tests.worker.feeds.growing import HEADER, NS, World, close, line
 from tests.worker.operations.asking import NOW, Told, request, status
 from tests.worker.settings_walk.walking import Look
 from tests.worker.shared_runs import embedded_bars
-from worker.bootstrap import assemble, given_playbooks
+from worker.bootstrap import assemble
 from worker.cli import backtest
 from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.opening import open_feed
