@@ -1,4 +1,4 @@
-"""What a claim about trades begins with: how and when they ended, what they are held against, their bounds."""
+"""What a claim about trades begins with: how and when they ended, what they are held against, and bounds."""
 
 from collections.abc import Sequence
 
