@@ -1,0 +1,33 @@
+"""What a question says of a plan beside its symbol, playbook and direction: stop, target, horizon, conviction."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+PRICE = r"(?P<value>\d[\d,]*(?:\.\d+)?)"
+IS = r"(?:\s+(?:loss|price|level))?\s*(?:[:=]|\b(?:is|of|at|to|near|around)\b)?\s*\$?"
+STOP = re.compile(rf"\b(?:stop|sl){IS}{PRICE}\b(?!\s*%)", re.IGNORECASE)
+TARGET = re.compile(rf"\b(?:target|take[- ]profit|tp|goal){IS}{PRICE}\b(?!\s*%)", re.IGNORECASE)
+HORIZON = re.compile(
+    r"\b(?:horizon|hold(?:ing)?|within|over|time stop)(?:\s+(?:of|for|at most|up to))?\s+(?P<value>\d{1,3})[- ]?(?:bars?|days?)\b"
+    r"|\b(?P<value2>\d{1,3})[- ]bar horizon\b",
+    re.IGNORECASE,
+)
+CONVICTION = re.compile(
+    r"\bconviction\s*(?:[:=]|\b(?:is|of|at)\b)?\s*(?P<value>0?\.\d+|1(?:\.0+)?|0)\b|\b(?P<value2>0?\.\d+) conviction\b",
+    re.IGNORECASE,
+)
+MOST_BARS = 500
+
+
+def plan_terms(text: str) -> Mapping[str, Any]:
+    """The terms by the names that `check_plan` has; stop and target as rules, which a price is, too."""
+    found: dict[str, Any] = {}
+    for name, form in (("stop", STOP), ("target", TARGET)):
+        if price := form.search(text):
+            found[name] = price["value"].replace(",", "").rstrip(".")
+    if (bars := HORIZON.search(text)) and 1 <= int(bars["value"] or bars["value2"]) <= MOST_BARS:
+        found["horizon_bars"] = int(bars["value"] or bars["value2"])
+    if conviction := CONVICTION.search(text):
+        found["conviction"] = float(conviction["value"] or conviction["value2"])
+    return found

@@ -1,0 +1,110 @@
+"""A change as people word it, put into the typed form that means the same; nothing is guessed.
+
+Only whole statements are read: one that says more, or leaves out a playbook, a regime or a value, stays as it is.
+"""
+
+import re
+from collections.abc import Callable
+
+NO_NAME = (
+    r"(?!(?:again|out|off|down|playbook|strategy|setup|back|from|in|to|trade|trading|for|on|during|now)\b)"
+)
+BOOK = (
+    rf"(?:the )?[\"'`]?(?P<book>[a-z]\w*_\w+|[a-z]\w*(?:[ -]{NO_NAME}[a-z]\w*)?)[\"'`]?(?:'s)?"
+    r"(?: (?:playbook|strategy|setup))?"
+)
+BOOK_ID = r"(?:the )?(?P<book>[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:'s)?"
+CELL = (
+    r"(?:the )?(?:regimes? )?[\"'`]?(?P<trend>up|down|sideways)(?:[- ]?trend(?:s|ing)?(?: markets?)?)?\s*(?:[/,-]|and|with)?\s*"
+    r"(?P<band>low|mid|high|extreme)[\"'`]?(?:[ -]vol(?:atility)?)?(?: (?:regimes?|markets?|conditions?))?"
+)
+SIDE = r"(?P<side>long|short)s?"
+NO_MORE = r"(?: (?:any ?more|any longer|for (?:now|good)|altogether|completely|entirely|everywhere|from now on|right away|now))*"
+OFF = (
+    r"retire|disable|suspend|pause|deactivate|bench|shelve|scrap|drop|kill|remove|ditch|get rid of|shut (?:off|down)"
+    r"|(?:switch|turn) off|(?:stop|quit|cease) (?:trading|using|running|playing)|do not (?:trade|use|run)|don't (?:trade|use|run)"
+)
+SET = r"(?:set|change|lower|cut|reduce|decrease|raise|increase|lift|bring|put|adjust|move|make|update)"
+RISK = r"(?:risk(?: per trade| fraction| budget)?|risk on each trade)"
+VALUE = r"(?:exactly |only )?(?P<value>[+-]?\d+(?:\.\d+)?)"
+PERCENT = rf"{VALUE}\s*(?:%|percent|per cent|pct)(?: (?:of equity|per trade|a trade|each))*"
+
+
+def _cell(found: re.Match[str]) -> str:
+    return f"{found['trend']}/{found['band']}".casefold()
+
+
+def _book(found: re.Match[str]) -> str:
+    return re.sub(r"[ -]", "_", found["book"]).casefold()
+
+
+def _banned(found: re.Match[str]) -> str:
+    return f"ban {_book(found)} in {_cell(found)}{_side(found)}"
+
+
+def _allowed(found: re.Match[str]) -> str:
+    return f"allow {_book(found)} in {_cell(found)}{_side(found)}"
+
+
+def _side(found: re.Match[str]) -> str:
+    side = found.groupdict().get("side")
+    return f" {side.casefold()}" if side else ""
+
+
+def _retired(found: re.Match[str]) -> str:
+    return f"retire {_book(found)}"
+
+
+def _risk(found: re.Match[str]) -> str:
+    return f"set the risk of {_book(found)} to {found['value']} %"
+
+
+def _parameter(found: re.Match[str]) -> str:
+    return f"set {re.sub(r'[ -]', '_', found['parameter'])} of {_book(found)} to {found['value']}"
+
+
+def _rolled_back(found: re.Match[str]) -> str:
+    return f"roll back {_book(found)}"
+
+
+PARAMETER = r"(?:the )?(?P<parameter>[a-z]\w*(?:[ _-]\w+){0,2}?)(?: parameter)?"
+FROM = r"(?: (?:down|up|back))?(?: from \S+)? to"
+AGAIN = r"(?: (?:to )?(?:trade|be traded|work|run))?(?: again| back| once more)?"
+WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
+    (re.compile(form.replace(" ", r"\s+"), re.IGNORECASE), put)
+    for form, put in (
+        (rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} (?:trades )?(?:of|for|in|by|with) {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _banned),
+        (rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _banned),
+        (rf"(?:ban|block|forbid|prohibit|disallow|keep|bar|{OFF}) {BOOK}(?: (?:from|to|out of|away from))?(?: (?:trade|trading|going))? (?:in|during|of|from|when it is) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
+        (rf"(?:keep|take) {BOOK} out(?: of| in| during) {CELL}{NO_MORE}", _banned),
+        (rf"(?:switch|turn|shut) {BOOK} off (?:in|during|for) {CELL}{NO_MORE}", _banned),
+        (rf"(?:do not|don't|never) let {BOOK} (?:trade|run|act|enter) (?:in|during) {CELL}{NO_MORE}", _banned),
+        (rf"no more {BOOK}(?: trades)? (?:in|during) {CELL}{NO_MORE}", _banned),
+        (rf"(?:allow|enable|unban|un-ban|re-?enable|permit|let|reactivate|re-?allow|readmit|bring back|lift the ban on|lift the ban of|(?:switch|turn) on) {BOOK}{AGAIN} (?:in|during|for) {CELL}{AGAIN}(?: {SIDE})?", _allowed),
+        (rf"(?:switch|turn|bring|let) {BOOK} (?:back )?(?:on|in|trade)(?: again)? (?:in|during) {CELL}", _allowed),
+        (rf"{SET} (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}{FROM} {PERCENT}", _risk),
+        (rf"{SET} {BOOK} {RISK}{FROM} {PERCENT}", _risk),
+        (rf"(?:let|make|have) {BOOK} risk {PERCENT}", _risk),
+        (rf"risk {PERCENT} (?:on|with|in|for) {BOOK}", _risk),
+        (rf"{SET} {PARAMETER} (?:of|for|in|on) {BOOK}{FROM} {VALUE}", _parameter),
+        (rf"{SET} {BOOK_ID} {PARAMETER}{FROM} {VALUE}", _parameter),
+        (rf"(?:roll(?:-| )?back|revert|reset|undo|restore) {BOOK}(?: to (?:the|its) (?:previous|old|last|prior|earlier|former) version)?", _rolled_back),
+        (rf"roll {BOOK} back(?: to (?:the|its) (?:previous|old|last|prior|earlier|former) version)?", _rolled_back),
+        (rf"(?:undo|revert|take back|reverse) (?:the |our )?(?:last|latest|most recent|newest) (?:change|edit|update)s? (?:of|to|in|on|for) {BOOK}", _rolled_back),
+        (rf"(?:restore|go back to|return to|bring back) (?:the )?(?:previous|old|last|prior|earlier|former) version of {BOOK}", _rolled_back),
+        (rf"(?:{OFF}) {BOOK}{NO_MORE}", _retired),
+        (rf"(?:switch|turn|shut) {BOOK} (?:off|down){NO_MORE}", _retired),
+        (rf"take {BOOK} (?:out of (?:service|use|the rotation|rotation|play)|offline|down|out){NO_MORE}", _retired),
+        (rf"put {BOOK} (?:out of (?:service|use)|on (?:hold|ice)|to rest){NO_MORE}", _retired),
+        (r"(?:please )?(?:re-?plan|plan again|make a (?:new|fresh) plan|plan anew)(?: now)?", lambda found: "replan"),
+    )
+)  # fmt: skip
+
+
+def typed_form(statement: str) -> str:
+    """The typed form of a statement that is worded otherwise; any other as it is."""
+    plain = " ".join(statement.split())
+    for form, put in WORDINGS:
+        if found := form.fullmatch(plain):
+            return put(found)
+    return statement
