@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from agents.planning.question_kinds import Kind
-from agents.planning.question_reading import OF_PLAYBOOKS, OF_SYMBOLS, Reading, clock_of
+from agents.planning.question_reading import LEAST_SCORE, OF_PLAYBOOKS, OF_SYMBOLS, Reading, clock_of
 from schemas.errors import nearest
 from schemas.evidence_plan import Intent
 from services.model_calls.quoting import visible
@@ -53,7 +53,7 @@ SPAN_ANSWER = (
 )
 SINCE_TAKERS: frozenset[Kind] = frozenset({"trades", "decisions", "fill"})
 TIMELESS: frozenset[Kind] = frozenset({"runs"})
-LEAST_SCORE, LEAST_MARGIN = 0.3, 0.05
+LEAST_MARGIN = 0.05
 Calls = list[tuple[str, dict[str, Any]]]
 
 
@@ -72,6 +72,11 @@ def asked_calls(reading: Reading, context: Mapping[str, Any]) -> tuple[Intent, C
     reading = _known_by_then(reading, context)
     _demand_sure(reading)
     calls = [call for kind in reading.kinds for call in _calls(reading, kind)]
+    if reading.run is not None and reading.run != context.get("run_id"):
+        calls = [
+            (method, params | ({"run": reading.run} if method != "list_runs" else {}))
+            for method, params in calls
+        ]
     is_context |= "turn" in reading.earlier
     return ("context" if is_context else INTENTS[reading.kind]), calls
 
@@ -216,7 +221,7 @@ def _calls(part: Reading, kind: Kind) -> Calls:
         case "check":
             return _check(part)
         case "runs":
-            return [("list_runs", _with(limit=_some(part)))]
+            return [("list_runs", _with(limit=part.limit))]
         case _:
             return _overview(part)
 
@@ -231,7 +236,9 @@ def _fills(part: Reading) -> Calls:
 def _reports(part: Reading) -> Calls:
     at = part.time.at
     found: Calls = [("reports", _with(report_id=one, at=at)) for one in part.ids]
-    return found or [("reports", _with(at=at, limit=_some(part)))]
+    return found or [
+        ("reports", _with(at=at, limit=part.limit or (1 if part.is_one and not part.rows.order else None)))
+    ]
 
 
 def _some(part: Reading) -> int | None:

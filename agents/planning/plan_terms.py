@@ -18,16 +18,30 @@ CONVICTION = re.compile(
     re.IGNORECASE,
 )
 MOST_BARS = 500
+# A term as an expression: a function, or features and numbers with signs between them.
+ITEM = r"(?:[a-z_][a-z_0-9]*(?:\([^()]*\))?|\d+(?:\.\d+)?)"
+SIGN = r"(?:<=|>=|==|[-+*/<>])"
+RULED = re.compile(
+    rf"\b(?P<term>setup|activation|stop|target|invalidation)\s*(?:[:=]|\b(?:is|at|of|if|when|as)\b)?\s*"
+    rf"(?P<rule>(?:{ITEM}\s*{SIGN}\s*)+{ITEM}(?:\s+(?:and|or)\s+(?:{ITEM}\s*{SIGN}\s*)+{ITEM})*|[a-z_]\w*\([^()]*\))",
+    re.IGNORECASE,
+)
 
 
-def plan_terms(text: str) -> Mapping[str, Any]:
-    """The terms by the names that `check_plan` has; stop and target as rules, which a price is, too."""
+def plan_terms(text: str) -> tuple[Mapping[str, Any], str]:
+    """The terms by the names that `check_plan` has, and the text without rules among them.
+
+    Stop and target are rules, which a price is, too.
+    """
     found: dict[str, Any] = {}
+    for rule in RULED.finditer(text):
+        found.setdefault(rule["term"].casefold(), " ".join(rule["rule"].split()))
+    text = RULED.sub(lambda one: f"{one['term']} ", text)
     for name, form in (("stop", STOP), ("target", TARGET)):
         if price := form.search(text):
-            found[name] = price["value"].replace(",", "").rstrip(".")
+            found.setdefault(name, price["value"].replace(",", "").rstrip("."))
     if (bars := HORIZON.search(text)) and 1 <= int(bars["value"] or bars["value2"]) <= MOST_BARS:
         found["horizon_bars"] = int(bars["value"] or bars["value2"])
     if conviction := CONVICTION.search(text):
         found["conviction"] = float(conviction["value"] or conviction["value2"])
-    return found
+    return found, text

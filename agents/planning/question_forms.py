@@ -11,6 +11,16 @@ TERM = r"(?:[a-z]\w*(?:\([^()]*\))?|\d+(?:\.\d+)?)"
 COMPARED = rf"{TERM}(?:\s*[-+*/]\s*{TERM})*\s*(?:<=|>=|==|<|>)\s*{TERM}(?:\s*[-+*/]\s*{TERM})*"
 CLAUSE = rf"(?:(?:not\s+)?(?:{COMPARED}|[a-z]\w*\([^()]*\)))"
 RULE = re.compile(rf"\b{CLAUSE}(?:\s+(?:and|or)\s+{CLAUSE})*", re.IGNORECASE)
+RUN = re.compile(
+    r"\b(?:(?:in|of|for|from|on|during) )?(?:the )?(?:run |backtest )?(?P<run>r\d{4}(?:-[\w-]+)?)\b",
+    re.IGNORECASE,
+)
+ONLY_RUN = re.compile(r"\b(?:runs?|backtests?|events?)\b.*\br\d{4}\b", re.IGNORECASE)
+VERSION = re.compile(r"\b(?:v|version )\d{1,3}\b", re.IGNORECASE)
+STATES = re.compile(
+    r"^\W*(?:i|i'm|i've|i am|we|we've|my|our|it|there|this|that|someone|somebody|people|he|she|they|just)\b(?!.*\b(?:want to (?:know|see)|wonder\w*|like to (?:know|see)|need to (?:know|see)|curious)\b)",
+    re.IGNORECASE,
+)
 TREND_WORDS: dict[Trend, str] = {
     Trend.UP: r"up(?:ward|wards)?[- ]?(?:trend(?:s|ing)?)?|bull(?:ish)?|rising",
     Trend.DOWN: r"down(?:ward|wards)?[- ]?(?:trend(?:s|ing)?)?|bear(?:ish)?|falling",

@@ -52,7 +52,7 @@ NOT = re.compile(
 SHORTENED = re.compile(r"'(?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 WORTH = {"word": 1.0, "next": 1.0, "class": 1.0, "pair": 0.5}
 RIDGE, ROUNDS = 0.3, 80
-FUZZY_FROM, FUZZY = 5, 0.56
+FUZZY_FROM, FUZZY, NEAREST, LONG = 4, 0.3, 8, 8
 DIGITS = 3
 
 
@@ -111,8 +111,23 @@ def known_word(word: str) -> str | None:
     if len(word) < FUZZY_FROM or not word.isalpha():
         return None
     near = _words_by_letter().get(word[0], ())
-    found = vectors_of(near).match(word, FUZZY) if near else ()
-    return found[0] if found else None
+    ranked = vectors_of(near).nearest(word)[:NEAREST] if near else []
+    most = 1 if len(word) < LONG else 2
+    return next((one for cosine, one in ranked if cosine >= FUZZY and edits(word, one) <= most), None)
+
+
+def edits(one: str, other: str) -> int:
+    """How many letters are swapped with their neighbour, put in, left out or other ones between two words."""
+    rows = [list(range(len(other) + 1))]
+    for place, letter in enumerate(one, 1):
+        row = [place]
+        for column, letter_of in enumerate(other, 1):
+            cost = min(row[-1] + 1, rows[-1][column] + 1, rows[-1][column - 1] + (letter != letter_of))
+            if place > 1 and column > 1 and letter == other[column - 2] and one[place - 2] == letter_of:
+                cost = min(cost, rows[-2][column - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def features(words: Sequence[str]) -> dict[str, float]:

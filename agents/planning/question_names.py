@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.planning.name_matching import NameVectors, vectors_of
 from agents.planning.question_kinds import PLACES, known_word
-from agents.planning.question_words import COMPANIES, PLAIN, is_plain
+from agents.planning.question_words import COMPANIES, PLAIN, is_plain, term_of
 from services.text.claim_words import words as words_of
 
 PLAYBOOK_CLOSE, SYMBOL_CLOSE = 0.64, 0.62
@@ -51,7 +51,7 @@ class QuestionNames:
         found._take_playbooks(left, tuple(context.get("playbooks", ())))
         found._take_companies(left, tuple(context.get("symbols", ())))
         found._take_symbols(left, tuple(context.get("symbols", ())))
-        found.left = tuple(word for word in left if word)
+        found.left = tuple(term_of(word) or word for word in left if word)
         found.strange = tuple(dict.fromkeys(word for word in found.left if _is_strange(word)))
         found.unknown = tuple(dict.fromkeys((*found.unknown, *_unknown(found.left))))
         return found

@@ -30,9 +30,13 @@ from agents.planning.question_forms import (
     PLACE_OF_EARLIER,
     RATE,
     REGIME,
+    ONLY_RUN,
     RULE,
+    RUN,
     SHOULD,
     SOME,
+    STATES,
+    VERSION,
     WHETHER_MONEY,
     WON_TRADES,
     WORD,
@@ -55,7 +59,9 @@ OF_SYMBOLS: frozenset[Kind] = frozenset({"market"})
 OF_PLAYBOOKS: frozenset[Kind] = frozenset({"definition", "gate"})
 # Two halves of a part ask for two things where each is as surely of its kind.
 HALF_SURE, WHOLE_SURE = 0.5, 0.8
+LEAST_SCORE = 0.3
 ALSO = 0.5
+BESIDE: frozenset[Kind] = frozenset({"definition", "gate", "report"})
 LITTLE = frozenset("and but what how about same for in on the then please".split())
 SURE_SCORE, SURE_MARGIN = 0.5, 0.2
 
@@ -84,6 +90,7 @@ class Reading:
     has_half_regime: bool = False
     ids: tuple[str, ...] = ()
     rule: str | None = None
+    run: str | None = None
     rows: RowQuestion = RowQuestion()
     outcome: Literal["won", "lost"] | None = None
     limit: int | None = None
@@ -146,8 +153,9 @@ class Reading:
         """Its kind, and others that it is as much of as of nothing else."""
         if self.of_before is not None:
             return (self.of_before,)
-        others = (kind for score, kind in self.scores[1:] if score >= ALSO and kind != "outside")
-        return (self.kind, *others)
+        if self.kind not in BESIDE:
+            return (self.kind,)
+        return (self.kind, *(kind for score, kind in self.scores[1:] if score >= ALSO and kind in BESIDE))
 
     @property
     def classes(self) -> frozenset[str]:
@@ -190,6 +198,17 @@ class Reading:
         return self.kind == "outside" and not (found or doubtful or strange)
 
     @property
+    def is_statement(self) -> bool:
+        """Whether it tells something, as people do before they ask."""
+        return STATES.match(self.text) is not None and "?" not in self.text
+
+    @property
+    def only_elaborates(self) -> bool:
+        """Whether it goes on with what stands before it and asks for nothing that it could be told by."""
+        names = self.symbols or self.playbooks or self.ids or self.regimes or self.names.unknown
+        return not (names or self.names.strange or self.of_before) and self.score < LEAST_SCORE
+
+    @property
     def asks_why_of_fill(self) -> bool:
         """Whether it asks why a fill happened that it does not name by its id."""
         return self.kind == "fill" and not self.ids
@@ -218,6 +237,8 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
             if not (found and _is_of_the_same(found[-1], reading)):
                 found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
+    asking = [reading for reading in asking if not reading.is_statement] or asking
+    asking = [one for place, one in enumerate(asking) if not (place and one.only_elaborates)]
     return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
 
 
@@ -246,6 +267,9 @@ def _is_of_the_same(before: Reading, reading: Reading) -> bool:
 
 
 def _named_by(before: Reading, reading: Reading) -> Reading:
+    if before.ids and "it" in reading.earlier and not (reading.ids or reading.symbols or reading.playbooks):
+        words = tuple("ID" if word in IT else word for word in reading.words)
+        return replace(reading, ids=before.ids, words=words, earlier=frozenset())
     is_open = not reading.symbols and not reading.playbooks
     is_meant = reading.earlier & {"it", "symbol", "playbook"}
     if not is_open or not is_meant or not (before.symbols or before.playbooks):
@@ -265,9 +289,12 @@ def clock_of(context: Mapping[str, Any]) -> datetime | None:
 def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     """What a text names among the symbols and playbooks of `context`, and of what kind it is."""
     plain = text.replace("\u2019", "'")
+    run = RUN.search(plain)
+    plain = VERSION.sub(" version ", RUN.sub(" run " if ONLY_RUN.search(plain) else " ", plain))
     ids = tuple(dict.fromkeys(found.lower() for found in ID.findall(plain)))
-    rule = RULE.search(plain)
-    rest = ID.sub(" ID ", RULE.sub(" RULE ", plain))
+    terms, rest = plan_terms(plain)
+    rule = RULE.search(rest)
+    rest = ID.sub(" ID ", RULE.sub(" RULE ", rest))
     time = named_time(rest, clock_of(context))
     regimes = tuple(dict.fromkeys(regime_of(found) for found in REGIME.finditer(time.rest)))
     half = HALF_REGIME.search(REGIME.sub(" ", time.rest)) is not None
@@ -300,7 +327,8 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         is_order=_is_order(spelled),
         asks_advice=SHOULD.search(flat) is not None,
         direction=next(iter(DIRECTION.findall(flat)), "long" if BOUGHT.search(flat) else None),
-        terms=plan_terms(plain),
+        terms=terms,
+        run=run["run"].lower() if run else None,
         is_by_exit=BY_EXIT.search(flat) is not None,
         earlier=earlier,
         follows=FOLLOWS.search(plain) is not None,

@@ -38,7 +38,9 @@ GOOD = re.compile(r"\b(?:best|top)\b")
 BAD = re.compile(r"\b(?:worst|costliest|ugliest|(?:most|least) (?:painful|expensive|costly|successful))\b")
 # What works is asked of playbooks.
 WORKING = re.compile(r"\bwhat(?: (?:has|is|was|been|does|did))* (?:work|works|worked|working)\b")
-MUCH = re.compile(r"\b(?:biggest|largest|greatest|highest|most(?! recent)|huge?st|fattest|heaviest)\b")
+MUCH = re.compile(
+    r"\b(?:biggest|largest|greatest|highest|most(?! (?:recent|common|frequent|often|of)\b)|huge?st|fattest|heaviest)\b"
+)
 LITTLE = re.compile(r"\b(?:smallest|lowest|least)\b")
 HOLDS = re.compile(r"\b(longest|shortest)\b")
 EARNING = re.compile(

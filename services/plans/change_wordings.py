@@ -9,8 +9,9 @@ from collections.abc import Callable
 NO_NAME = (
     r"(?!(?:again|out|off|down|playbook|strategy|setup|back|from|in|to|trade|trading|for|on|during|now)\b)"
 )
+NO_BOOK = r"(?!(?:the|a|an|my|our|your|this|that|it|its|all|each|every|any|everything|risk|stop|target)\b)"
 BOOK = (
-    rf"(?:the )?[\"'`]?(?P<book>[a-z]\w*_\w+|[a-z]\w*(?:[ -]{NO_NAME}[a-z]\w*)?)[\"'`]?(?:'s)?"
+    rf"(?:the )?[\"'`]?(?P<book>{NO_BOOK}(?:[a-z]\w*_\w+|[a-z]\w*(?:[ -]{NO_NAME}[a-z]\w*)?))[\"'`]?(?:'s)?"
     r"(?: (?:playbook|strategy|setup))?"
 )
 BOOK_ID = r"(?:the )?(?P<book>[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:'s)?"
@@ -59,6 +60,10 @@ def _risk(found: re.Match[str]) -> str:
     return f"set the risk of {_book(found)} to {found['value']} %"
 
 
+def _halved(found: re.Match[str]) -> str:
+    return f"set the risk of {_book(found)} to half"
+
+
 def _parameter(found: re.Match[str]) -> str:
     return f"set {re.sub(r'[ -]', '_', found['parameter'])} of {_book(found)} to {found['value']}"
 
@@ -84,6 +89,10 @@ WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = t
         (rf"(?:switch|turn|bring|let) {BOOK} (?:back )?(?:on|in|trade)(?: again)? (?:in|during) {CELL}", _allowed),
         (rf"{SET} (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}{FROM} {PERCENT}", _risk),
         (rf"{SET} {BOOK} {RISK}{FROM} {PERCENT}", _risk),
+        (rf"(?:cut|reduce|lower) (?:the )?{RISK} (?:of|for|on|in|with) {BOOK} (?:in|by|to) (?:a )?half", _halved),
+        (rf"(?:cut|reduce|lower) {BOOK} {RISK} (?:in|by|to) (?:a )?half", _halved),
+        (rf"halve (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _halved),
+        (rf"halve {BOOK} {RISK}", _halved),
         (rf"(?:let|make|have) {BOOK} risk {PERCENT}", _risk),
         (rf"risk {PERCENT} (?:on|with|in|for) {BOOK}", _risk),
         (rf"{SET} {PARAMETER} (?:of|for|in|on) {BOOK}{FROM} {VALUE}", _parameter),

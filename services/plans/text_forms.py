@@ -24,7 +24,7 @@ from services.slow_loop.action_contract import lowers_exposure
 FORMS = (
     "ban|allow PLAYBOOK in TREND/VOLATILITY [long|short]",
     "set PARAMETER of PLAYBOOK to VALUE",
-    "set the risk of PLAYBOOK to X %",
+    "set the risk of PLAYBOOK to X %|half",
     "retire PLAYBOOK",
     "roll back PLAYBOOK",
     "replan",
@@ -213,6 +213,10 @@ def _retirement(found: re.Match[str], statement: _Statement) -> Sequence[JudgeAc
 def _risk(found: re.Match[str], statement: _Statement) -> JudgeAction:
     playbook, said = statement.playbook(found), found["value"]
     number = said.removesuffix("%").rstrip()
+    if said.casefold() == "half":
+        return _judged(
+            statement, kind="set_risk_fraction", playbook_id=playbook.id, value=playbook.risk_fraction / 2
+        )
     if number == said or NUMBER.fullmatch(number) is None:
         raise statement.fault(f"{said!r} is no risk: write it in percent of equity, as `0.5 %`")
     return _judged(
