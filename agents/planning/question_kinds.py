@@ -112,6 +112,8 @@ def known_word(word: str) -> str | None:
         return None
     near = _words_by_letter().get(word[0], ())
     ranked = vectors_of(near).nearest(word)[:NEAREST] if near else []
+    if len(word) == FUZZY_FROM:  # too short for another letter: only the order may be wrong
+        ranked = [(cosine, one) for cosine, one in ranked if sorted(one) == sorted(word)]
     most = 1 if len(word) < LONG else 2
     return next((one for cosine, one in ranked if cosine >= FUZZY and edits(word, one) <= most), None)
 
