@@ -10,7 +10,14 @@ from itertools import product
 from typing import Any
 
 from agents.planning.question_kinds import Kind
-from agents.planning.question_reading import LEAST_SCORE, OF_PLAYBOOKS, OF_SYMBOLS, Reading, clock_of
+from agents.planning.question_reading import (
+    LEAST_MARGIN,
+    LEAST_SCORE,
+    OF_PLAYBOOKS,
+    OF_SYMBOLS,
+    Reading,
+    clock_of,
+)
 from schemas.errors import nearest
 from schemas.evidence_plan import Intent
 from services.model_calls.quoting import visible
@@ -53,7 +60,6 @@ SPAN_ANSWER = (
 )
 SINCE_TAKERS: frozenset[Kind] = frozenset({"trades", "decisions", "fill"})
 TIMELESS: frozenset[Kind] = frozenset({"runs"})
-LEAST_MARGIN = 0.05
 Calls = list[tuple[str, dict[str, Any]]]
 
 
@@ -123,7 +129,7 @@ def _demand_sure(part: Reading) -> None:
         raise NotUnderstood(RULE_ANSWER)
     if part.kind == "outside" or part.score < LEAST_SCORE:
         raise NotUnderstood(CAN_ASK)
-    if part.margin < LEAST_MARGIN and part.scores[1][1] in WHAT:
+    if len(part.kinds) == 1 and part.margin < LEAST_MARGIN and part.scores[1][1] in WHAT:
         (_, first), (_, second) = part.scores[:2]
         raise NotUnderstood(f"Is {WHAT[first]} meant, or {WHAT[second]}?")
 

@@ -7,7 +7,7 @@ from schemas.vocabulary import Trend, VolatilityBand
 
 ID = re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b", re.IGNORECASE)
 # An expression over features, such as `crosses_above(sma_10, sma_30)` or `close > sma_50 and rsi_14 < 30`.
-TERM = r"(?:[a-z]\w*(?:\([^()]*\))?|\d+(?:\.\d+)?)"
+TERM = r"(?:[a-z]\w*(?:\([^()]*\))?|-?\d+(?:\.\d+)?)"
 COMPARED = rf"{TERM}(?:\s*[-+*/]\s*{TERM})*\s*(?:<=|>=|==|<|>)\s*{TERM}(?:\s*[-+*/]\s*{TERM})*"
 CLAUSE = rf"(?:(?:not\s+)?(?:{COMPARED}|[a-z]\w*\([^()]*\)))"
 RULE = re.compile(rf"\b{CLAUSE}(?:\s+(?:and|or)\s+{CLAUSE})*", re.IGNORECASE)
@@ -20,6 +20,16 @@ VERSION = re.compile(r"\b(?:v|version )\d{1,3}\b", re.IGNORECASE)
 STATES = re.compile(
     r"^\W*(?:i|i'm|i've|i am|we|we've|my|our|it|there|this|that|someone|somebody|people|he|she|they|just)\b(?!.*\b(?:want to (?:know|see)|wonder\w*|like to (?:know|see)|need to (?:know|see)|curious)\b)",
     re.IGNORECASE,
+)
+# A change that is wanted, told as a wish.
+WANTS = re.compile(
+    r"^\W*(?:i|we|you|they)(?:'d| would)? (?:want|need|like|should|must|have to|ought to|wish)\b"
+    r"(?! (?:you )?to (?:know|see|understand|look|hear|find|learn|check|ask)\b)(?! (?:the|a|an|some|your|all|every) )",
+    re.IGNORECASE,
+)
+POINTS = frozenset("it its they them their that those these this there so each".split())
+FRAGMENT = re.compile(
+    r"^\W*(?:on|over|for|with|from|by|at|after) (?:how|which|what)\b(?:\W+\w+){0,3}\W*$", re.IGNORECASE
 )
 TREND_WORDS: dict[Trend, str] = {
     Trend.UP: r"up(?:ward|wards)?[- ]?(?:trend(?:s|ing)?)?|bull(?:ish)?|rising",

@@ -15,9 +15,8 @@ from agents.planning.question_words import COMPANIES, PLAIN, is_plain, term_of
 from services.text.claim_words import words as words_of
 
 PLAYBOOK_CLOSE, SYMBOL_CLOSE = 0.64, 0.62
-NAME_BEFORE = words_of(
-    "of for on in about how's did does is has was with at and or vs versus than by fill report run"
-)
+NAME_BEFORE = words_of("of for on in about how's did does has fill report run")
+JOINING, ASKED_OF = words_of("and or vs versus than with"), words_of("is was are were")
 OF_A_PLAYBOOK = words_of("playbook playbooks strategy strategies setup setups system trades one's")
 MOST_WORDS = 3
 LONGEST_SYMBOL = 6
@@ -164,12 +163,16 @@ def _forms(word: str) -> tuple[str, ...]:
 
 
 def _unknown(words: Sequence[str]) -> Iterator[str]:
+    """Strange words that look like a name, or stand where one stands and nothing else is named."""
     spoken = [word for word in words if word not in PLACES]
     shouted = sum(word.isupper() for word in spoken) > len(spoken) / 2
+    is_named = bool({"SYMBOL", "BOOK", "ID"} & set(words))
     for place, word in enumerate(words):
         if not _is_strange(word):
             continue
         before = words[place - 1].casefold() if place else ""
         is_symbol = word.isupper() and 2 <= len(word.partition("/")[0]) <= LONGEST_SYMBOL and not shouted
-        if "_" in word or is_symbol or before in NAME_BEFORE:
+        is_listed = before in JOINING and place > 1 and words[place - 2] in ("SYMBOL", "BOOK")
+        is_subject = before in ASKED_OF and place == 1
+        if "_" in word or is_symbol or is_listed or ((before in NAME_BEFORE or is_subject) and not is_named):
             yield word

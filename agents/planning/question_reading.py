@@ -17,6 +17,7 @@ from agents.planning.question_forms import (
     DIRECTION,
     EARLIER,
     EARLIER_KINDS,
+    FRAGMENT,
     FOLLOWS,
     HALF_REGIME,
     ID,
@@ -28,6 +29,7 @@ from agents.planning.question_forms import (
     ONE,
     PART,
     PLACE_OF_EARLIER,
+    POINTS,
     RATE,
     REGIME,
     ONLY_RUN,
@@ -38,6 +40,7 @@ from agents.planning.question_forms import (
     STATES,
     VERSION,
     WHETHER_MONEY,
+    WANTS,
     WON_TRADES,
     WORD,
     regime_of,
@@ -59,7 +62,7 @@ OF_SYMBOLS: frozenset[Kind] = frozenset({"market"})
 OF_PLAYBOOKS: frozenset[Kind] = frozenset({"definition", "gate"})
 # Two halves of a part ask for two things where each is as surely of its kind.
 HALF_SURE, WHOLE_SURE = 0.5, 0.8
-LEAST_SCORE = 0.3
+LEAST_SCORE, LEAST_MARGIN = 0.3, 0.05
 ALSO = 0.5
 BESIDE: frozenset[Kind] = frozenset({"definition", "gate", "report"})
 LITTLE = frozenset("and but what how about same for in on the then please".split())
@@ -202,11 +205,16 @@ class Reading:
         """Whether it tells something, as people do before they ask."""
         return STATES.match(self.text) is not None and "?" not in self.text
 
-    @property
-    def only_elaborates(self) -> bool:
-        """Whether it goes on with what stands before it and asks for nothing that it could be told by."""
+    def only_elaborates(self, before: "Reading") -> bool:
+        """Whether it goes on with what stands before it and asks for nothing of its own."""
         names = self.symbols or self.playbooks or self.ids or self.regimes or self.names.unknown
-        return not (names or self.names.strange or self.of_before) and self.score < LEAST_SCORE
+        if names or self.names.strange or self.is_order or before.kind == "outside":
+            return False
+        if FRAGMENT.match(self.text):
+            return True
+        of_before = next((score for score, kind in self.scores if kind == before.kind), 0.0)
+        is_weak = self.kind == "outside" or self.score < LEAST_SCORE
+        return (is_weak and bool(POINTS & set(self.words))) or self.score - of_before < LEAST_MARGIN
 
     @property
     def asks_why_of_fill(self) -> bool:
@@ -218,7 +226,8 @@ class Reading:
         names = replace(self.names, symbols=tuple(symbols), playbooks=tuple(playbooks))
         places = ["SYMBOL"] * bool(symbols) + ["BOOK"] * bool(playbooks)
         added = [place for place in places if place not in self.words]
-        words = tuple(word for word in self.words if word not in IT) if added else self.words
+        words = tuple(added[0] if word in IT else word for word in self.words) if added else self.words
+        added = [place for place in added if place not in words]
         earlier = self.earlier - {"it", "symbol", "playbook"}
         return replace(self, names=names, words=(*words, *added), earlier=earlier)
 
@@ -234,11 +243,10 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
     found: list[Reading] = []
     for text in texts or [question.text]:
         for reading in _halves(text, question.context):
-            if not (found and _is_of_the_same(found[-1], reading)):
+            if not (found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1]))):
                 found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
     asking = [reading for reading in asking if not reading.is_statement] or asking
-    asking = [one for place, one in enumerate(asking) if not (place and one.only_elaborates)]
     return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
 
 
@@ -324,7 +332,7 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         is_one=one,
         is_whole=bool(WANTED_WHOLE & set(spelled)),
         is_guessed=names.is_guessed or words != [w for w in tokens(" ".join(names.left)) if w],
-        is_order=_is_order(spelled),
+        is_order=_is_order(spelled) or WANTS.search(plain) is not None,
         asks_advice=SHOULD.search(flat) is not None,
         direction=next(iter(DIRECTION.findall(flat)), "long" if BOUGHT.search(flat) else None),
         terms=terms,

@@ -31,7 +31,7 @@ GROUPED: dict[By, re.Pattern[str]] = {
 }
 OR = r"\b.{1,24}\b(?:or|vs|versus|than|against|and|to)\b.{0,12}\b"
 SIDES: dict[By, re.Pattern[str]] = {
-    "direction": re.compile(rf"\blongs?{OR}shorts?\b|\bshorts?{OR}longs?\b"),
+    "direction": re.compile(r"\blongs?\b(?: \S+){0,5}? shorts?\b|\bshorts?\b(?: \S+){0,5}? longs?\b"),
     "outcome": re.compile(rf"\bwin(?:s|ners?|ning)?{OR}los\w*|\blos\w*{OR}win(?:s|ners?|ning)?\b"),
 }
 GOOD = re.compile(r"\b(?:best|top)\b")

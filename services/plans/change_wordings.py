@@ -6,6 +6,8 @@ Only whole statements are read: one that says more, or leaves out a playbook, a 
 import re
 from collections.abc import Callable
 
+from services.plans.text_forms import has_form
+
 NO_NAME = (
     r"(?!(?:again|out|off|down|playbook|strategy|setup|back|from|in|to|trade|trading|for|on|during|now)\b)"
 )
@@ -72,6 +74,12 @@ def _rolled_back(found: re.Match[str]) -> str:
     return f"roll back {_book(found)}"
 
 
+WISH = r"(?:i|we)(?:'d| would)? (?:want|need|like)(?: to (?:see|have))?"
+TO_BE = r"(?:to be|must be|should be|has to be|needs to be|ought to be|is to be) "
+DONE = (
+    r"(?:retired|banned|stopped|disabled|suspended|paused|deactivated|benched|shelved|scrapped|dropped|killed|removed"
+    r"|(?:switched|turned|shut) (?:off|down)|gone|off|out)"
+)
 PARAMETER = r"(?:the )?(?P<parameter>[a-z]\w*(?:[ _-]\w+){0,2}?)(?: parameter)?"
 FROM = r"(?: (?:down|up|back))?(?: from \S+)? to"
 AGAIN = r"(?: (?:to )?(?:trade|be traded|work|run))?(?: again| back| once more)?"
@@ -105,15 +113,33 @@ WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = t
         (rf"(?:switch|turn|shut) {BOOK} (?:off|down){NO_MORE}", _retired),
         (rf"take {BOOK} (?:out of (?:service|use|the rotation|rotation|play)|offline|down|out){NO_MORE}", _retired),
         (rf"put {BOOK} (?:out of (?:service|use)|on (?:hold|ice)|to rest){NO_MORE}", _retired),
+        (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
+        (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE}{NO_MORE}", _retired),
+        (rf"{WISH} {BOOK} {DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
+        (rf"{WISH} {BOOK} {DONE}{NO_MORE}", _retired),
         (r"(?:please )?(?:re-?plan|plan again|make a (?:new|fresh) plan|plan anew)(?: now)?", lambda found: "replan"),
     )
 )  # fmt: skip
 
 
+# What stands behind a change without changing it: its reason, or that it is meant.
+BEHIND = re.compile(
+    r"\s*(?:[,;:.!]|\s-+|\bbecause\b|\bsince\b|\bas it\b)\s*(?:(?:and|so|because|since|as)\s+)?"
+    r"(?:it|they|this|that|its|because|since|do it|do so|now|thanks|enough|i'?m|we'?re|i am|we are|the|there|too)\b"
+    r"(?!.*\b(?:tell|show|explain|why|how|what|which)\b)[^?]*$",
+    re.IGNORECASE,
+)
+
+
 def typed_form(statement: str) -> str:
-    """The typed form of a statement that is worded otherwise; any other as it is."""
+    """The typed form of a statement that is worded otherwise; any other as it is.
+
+    A reason behind a change is left out, where all before it is the change.
+    """
     plain = " ".join(statement.split())
-    for form, put in WORDINGS:
-        if found := form.fullmatch(plain):
-            return put(found)
-    return statement
+    cut = BEHIND.sub("", plain)
+    for said in dict.fromkeys((plain, cut)):
+        for form, put in WORDINGS:
+            if found := form.fullmatch(said):
+                return put(found)
+    return cut if cut != plain and has_form(cut) else statement
