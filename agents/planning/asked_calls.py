@@ -252,10 +252,15 @@ def _some(part: Reading) -> int | None:
 
 
 def _check(part: Reading) -> Calls:
-    if not (len(part.symbols) == len(part.playbooks) == 1 and part.direction):
+    if not (part.symbols and part.playbooks and part.direction):
         raise NotUnderstood("A plan has one symbol, one playbook and a direction: name all three.")
-    plan = {"symbol": part.symbols[0], "playbook_id": part.playbooks[0], "direction": part.direction}
-    return [("check_plan", _with(**plan, **part.terms, at=part.time.at))]
+    return [
+        (
+            "check_plan",
+            _with(symbol=symbol, playbook_id=book, direction=part.direction, **part.terms, at=part.time.at),
+        )
+        for symbol, book in product(part.symbols, part.playbooks)
+    ]
 
 
 def _overview(part: Reading) -> Calls:

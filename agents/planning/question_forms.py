@@ -16,6 +16,26 @@ RUN = re.compile(
     re.IGNORECASE,
 )
 ONLY_RUN = re.compile(r"\b(?:runs?|backtests?|events?)\b.*\br\d{4}\b", re.IGNORECASE)
+OF_THE_RUN = re.compile(
+    r"\b(?:in|of|for|during|over|by) (?:this|the|our|my)(?: (?:current|whole|entire|latest|last|newest))? (?:run|backtest)\b(?! (?:of|list))",
+    re.IGNORECASE,
+)
+EXPLETIVE = re.compile(
+    r"\b(?:is|was|were|would|be) (?:it|its) (?=(?:the|a|an|that|because|time|true|about|mostly|mainly|just|more|only|really|worth|ok|okay|fair|right|possible|allowed|permitted)\b)",
+    re.IGNORECASE,
+)
+FILLERS = frozenset(
+    "ok okay now so well hey hi hello please pls and then also but right alright hmm um oh thanks yes just quick quickly".split()
+)
+IMPERATIVES = frozenset(
+    "show list give tell explain compare rank count check test print pull describe summarize summarise get find display walk trace remind"
+    " break sort try run backtest simulate evaluate brief catch bring fill look see read open report quote name call put update sum justify"
+    " reconstruct audit diagnose dig let".split()
+)
+FINITE = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|did|does|do|thinks?|says?|said|looks?|seems?|lost|made|keeps?|won|wants?|told|can|cannot|isn't|aren't|that's|it's|i'm)\b",
+    re.IGNORECASE,
+)
 VERSION = re.compile(r"\b(?:v|version )\d{1,3}\b", re.IGNORECASE)
 STATES = re.compile(
     r"^\W*(?:i|i'm|i've|i am|we|we've|my|our|it|there|this|that|someone|somebody|people|he|she|they|just)\b(?!.*\b(?:want to (?:know|see)|wonder\w*|like to (?:know|see)|need to (?:know|see)|curious)\b)",

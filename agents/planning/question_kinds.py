@@ -45,9 +45,13 @@ TURNING = frozenset(
     " has have many often much long short last latest newest recent and or than we".split()
 )
 ENDINGS = ("ings", "ing", "ies", "ied", "ed", "es", "s")
+WHOLE = frozenset(
+    ("running", "shown", "does", "was", "has", "its", "this", "his")
+)  # no form of a shorter word
 TOKEN = re.compile(r"[A-Za-z0-9&-]+")
 NOT = re.compile(
-    r"n't\b|(?<=\b(?:did|has|was|are))nt\b|(?<=\b(?:does|have|were))nt\b|(?<=\bdo)nt\b", re.IGNORECASE
+    r"n't\b|(?<=\b(?:did|has|was|are))nt\b|(?<=\b(?:does|have|were))nt\b|(?<=\bdo)nt\b|(?<=\bdi)nt\b",
+    re.IGNORECASE,
 )
 SHORTENED = re.compile(r"'(?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 WORTH = {"word": 1.0, "next": 1.0, "class": 1.0, "pair": 0.5}
@@ -146,7 +150,7 @@ def features(words: Sequence[str]) -> dict[str, float]:
 
 
 def _stem(word: str) -> str:
-    if word in PLACES:
+    if word in PLACES or word in WHOLE:
         return word
     for ending in ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:

@@ -17,10 +17,14 @@ from agents.planning.question_forms import (
     DIRECTION,
     EARLIER,
     EARLIER_KINDS,
+    EXPLETIVE,
+    FILLERS,
+    FINITE,
     FRAGMENT,
     FOLLOWS,
     HALF_REGIME,
     ID,
+    IMPERATIVES,
     INNER_POINT,
     JOINT,
     LIMITS,
@@ -32,6 +36,7 @@ from agents.planning.question_forms import (
     POINTS,
     RATE,
     REGIME,
+    OF_THE_RUN,
     ONLY_RUN,
     RULE,
     RUN,
@@ -64,7 +69,7 @@ OF_PLAYBOOKS: frozenset[Kind] = frozenset({"definition", "gate"})
 HALF_SURE, WHOLE_SURE = 0.5, 0.8
 LEAST_SCORE, LEAST_MARGIN = 0.3, 0.05
 ALSO = 0.5
-BESIDE: frozenset[Kind] = frozenset({"definition", "gate", "report"})
+BESIDE: frozenset[Kind] = frozenset({"definition", "report"})
 LITTLE = frozenset("and but what how about same for in on the then please".split())
 SURE_SCORE, SURE_MARGIN = 0.5, 0.2
 
@@ -203,18 +208,27 @@ class Reading:
     @property
     def is_statement(self) -> bool:
         """Whether it tells something, as people do before they ask."""
-        return STATES.match(self.text) is not None and "?" not in self.text
+        if "?" in self.text or ASKS.search(self.text):
+            return False
+        first = next((word for word in self.words if word not in FILLERS), "")
+        return STATES.match(self.text) is not None or (
+            first not in IMPERATIVES and FINITE.search(self.text) is not None
+        )
 
     def only_elaborates(self, before: "Reading") -> bool:
         """Whether it goes on with what stands before it and asks for nothing of its own."""
         names = self.symbols or self.playbooks or self.ids or self.regimes or self.names.unknown
-        if names or self.names.strange or self.is_order or before.kind == "outside":
+        if names or self.names.strange or self.is_order or before.kind == "outside" or before.is_statement:
             return False
         if FRAGMENT.match(self.text):
             return True
         of_before = next((score for score, kind in self.scores if kind == before.kind), 0.0)
         is_weak = self.kind == "outside" or self.score < LEAST_SCORE
-        return (is_weak and bool(POINTS & set(self.words))) or self.score - of_before < LEAST_MARGIN
+        rows, time = self.rows, self.time
+        own = self.outcome or self.limit or rows.order or rows.by or rows.direction or time.since or time.at
+        return (is_weak and bool(POINTS & set(self.words))) or (
+            not own and self.score - of_before < LEAST_MARGIN
+        )
 
     @property
     def asks_why_of_fill(self) -> bool:
@@ -246,14 +260,20 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
             if not (found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1]))):
                 found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
-    asking = [reading for reading in asking if not reading.is_statement] or asking
+    if any(ASKS.search(reading.text) for reading in asking):
+        asking = [reading for reading in asking if not reading.is_statement]
+    asking = [
+        one
+        for place, one in enumerate(asking)
+        if not (one.says_little and _has_names(asking[place + 1 :], one))
+    ]
     return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
 
 
 def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
     """A part, or its halves where they ask for two things of the same names, as `rules and losers of` one."""
     whole = read_part(text, context)
-    if whole.score >= WHOLE_SURE or whole.is_order or whole.ids:
+    if whole.score >= WHOLE_SURE or whole.is_order or whole.ids or whole.is_statement:
         return [whole]
     for joint in JOINT.finditer(text):
         first, second = read_part(text[: joint.start()], context), read_part(text[joint.end() :], context)
@@ -272,6 +292,14 @@ def _is_of_the_same(before: Reading, reading: Reading) -> bool:
     """Whether it asks no more of the one thing that the part before it names."""
     said = reading.outcome or reading.rows.order or reading.names.strange
     return before.is_one and "it" in reading.earlier and reading.kind in ("trades", "outside") and not said
+
+
+def _has_names(readings: Sequence[Reading], reading: Reading) -> bool:
+    """Whether the next one asks about all that a bare name announces."""
+    return bool(readings) and (
+        set(reading.symbols) <= set(readings[0].symbols)
+        and set(reading.playbooks) <= set(readings[0].playbooks)
+    )
 
 
 def _named_by(before: Reading, reading: Reading) -> Reading:
@@ -297,7 +325,7 @@ def clock_of(context: Mapping[str, Any]) -> datetime | None:
 def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     """What a text names among the symbols and playbooks of `context`, and of what kind it is."""
     plain = text.replace("\u2019", "'")
-    run = RUN.search(plain)
+    run, plain = RUN.search(plain), OF_THE_RUN.sub(" ", plain)
     plain = VERSION.sub(" version ", RUN.sub(" run " if ONLY_RUN.search(plain) else " ", plain))
     ids = tuple(dict.fromkeys(found.lower() for found in ID.findall(plain)))
     terms, rest = plan_terms(plain)
@@ -306,7 +334,7 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     time = named_time(rest, clock_of(context))
     regimes = tuple(dict.fromkeys(regime_of(found) for found in REGIME.finditer(time.rest)))
     half = HALF_REGIME.search(REGIME.sub(" ", time.rest)) is not None
-    rest = REGIME.sub(" REGIME ", time.rest)
+    rest = EXPLETIVE.sub("is ", HALF_REGIME.sub(" REGIME ", REGIME.sub(" REGIME ", time.rest)))
     names = QuestionNames.of([word.strip("'./-") for word in WORD.findall(rest)], context)
     earlier = _earlier(rest.casefold(), names)
     words, spelled = _scored(names.left, earlier)
@@ -352,7 +380,18 @@ def _scored(left: Sequence[str], earlier: frozenset[str]) -> tuple[list[str], li
     numbers = (
         "NUMBER" if word.isdecimal() or (word in NUMBERS and word != "one") else word for word in text.split()
     )
-    return list(numbers), [f"<{word.casefold()}>" if word in PLACES else word for word in spelled]
+    said = _of_its_own_names(list(numbers))
+    filler = next((place for place, word in enumerate(said) if word not in FILLERS), 0)
+    return said[filler:], [f"<{word.casefold()}>" if word in PLACES else word for word in spelled]
+
+
+def _of_its_own_names(words: list[str]) -> list[str]:
+    """Words with the name that `it` means where the one name stands before it."""
+    names = [word for word in words if word in ("SYMBOL", "BOOK")]
+    place = words.index(names[0]) if names else len(words)
+    if len(set(names)) != 1:
+        return words
+    return [names[0] if at > place and word in IT else word for at, word in enumerate(words)]
 
 
 def _outcome(text: str) -> Literal["won", "lost"] | None:

@@ -16,13 +16,13 @@ COMMON: dict[By, str] = {
     "playbook": r"playbooks?|strategy|strategies|setups?",
     "regime": r"regimes?|market conditions?",
     "direction": r"directions?|sides?",
-    "exit_reason": r"exits?|exit (?:reasons?|types?)",
+    "exit_reason": r"exits?|exit (?:reasons?|types?)|ways? (?:out|of exit)|endings?",
 }
-OF = r"(?:(?:of|all|the|our|your|my|its|kind of)\s+){0,3}"
+OF = r"(?:(?:of|all|other|different|the|our|your|my|its|kind of)\s+){0,3}"
 # "by symbol", "which playbook", "of all regimes": one figure for each of them.
 GROUPED: dict[By, re.Pattern[str]] = {
     by: re.compile(
-        rf"\b(?:by|per|each|every|which|what|rank|compare|across|for all)\s+{OF}(?:{nouns})\b(?! of )"
+        rf"\b(?:by|per|each|every|which|what|rank|compare|compared (?:with|to)|other|across|for all)\s+{OF}(?:{nouns})\b(?! of )"
         rf"|\b(?:best|worst|top|most|least)(?:\s+\w+ing|\s+\w+able)?\s+(?:{nouns})\b"
         rf"|\b(?:{nouns})\s+(?:\w+\s+){{1,2}}?(?:best|worst|most|least)\b"
         rf"|\b(?:of|from|among|between)\s+all\s+(?:(?:the|our|your|my)\s+)?(?:{nouns})\b"
@@ -32,6 +32,10 @@ GROUPED: dict[By, re.Pattern[str]] = {
 OR = r"\b.{1,24}\b(?:or|vs|versus|than|against|and|to)\b.{0,12}\b"
 SIDES: dict[By, re.Pattern[str]] = {
     "direction": re.compile(r"\blongs?\b(?: \S+){0,5}? shorts?\b|\bshorts?\b(?: \S+){0,5}? longs?\b"),
+    "exit_reason": re.compile(
+        r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared|and)\b.{0,20}\b(?:targets?|time)\b"
+        r"|\btargets?\b.{1,30}\b(?:or|vs|versus|than|against|compared|and)\b.{0,20}\bstop(?:s|ped)?\b"
+    ),
     "outcome": re.compile(rf"\bwin(?:s|ners?|ning)?{OR}los\w*|\blos\w*{OR}win(?:s|ners?|ning)?\b"),
 }
 GOOD = re.compile(r"\b(?:best|top)\b")

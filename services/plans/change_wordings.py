@@ -66,6 +66,10 @@ def _halved(found: re.Match[str]) -> str:
     return f"set the risk of {_book(found)} to half"
 
 
+def _doubled(found: re.Match[str]) -> str:
+    return f"set the risk of {_book(found)} to double"
+
+
 def _parameter(found: re.Match[str]) -> str:
     return f"set {re.sub(r'[ -]', '_', found['parameter'])} of {_book(found)} to {found['value']}"
 
@@ -99,6 +103,8 @@ WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = t
         (rf"{SET} {BOOK} {RISK}{FROM} {PERCENT}", _risk),
         (rf"(?:cut|reduce|lower) (?:the )?{RISK} (?:of|for|on|in|with) {BOOK} (?:in|by|to) (?:a )?half", _halved),
         (rf"(?:cut|reduce|lower) {BOOK} {RISK} (?:in|by|to) (?:a )?half", _halved),
+        (rf"double (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _doubled),
+        (rf"double {BOOK} {RISK}", _doubled),
         (rf"halve (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _halved),
         (rf"halve {BOOK} {RISK}", _halved),
         (rf"(?:let|make|have) {BOOK} risk {PERCENT}", _risk),
