@@ -54,6 +54,7 @@ WHAT: dict[Kind, str] = {
     "check": "whether a plan would pass",
     "overview": "all that is known of it",
 }
+OF_IDS = frozenset({"why", "entry", "trade", "report", "decision"})
 LONGEST_NAME = 40
 SPAN_ANSWER = (
     "Evidence is as of one moment, not of a span: name a day, such as 2004-06-30, or the last trades."
@@ -123,7 +124,7 @@ def _demand_sure(part: Reading) -> None:
     """
     if part.of_before is not None:
         return
-    if part.ids and part.says_little:
+    if part.ids and not part.classes & OF_IDS:
         raise NotUnderstood(f"Is {part.ids[0]} the id of a fill or of a report?")
     if part.kind == "rule":
         raise NotUnderstood(RULE_ANSWER)

@@ -9,7 +9,7 @@ IS = r"(?:\s+(?:loss|price|level))?\s*(?:[:=]|\b(?:is|of|at|to|near|around)\b)?\
 STOP = re.compile(rf"\b(?:stop|sl){IS}{PRICE}\b(?!\s*%)", re.IGNORECASE)
 TARGET = re.compile(rf"\b(?:target|take[- ]profit|tp|goal){IS}{PRICE}\b(?!\s*%)", re.IGNORECASE)
 HORIZON = re.compile(
-    r"\b(?:horizon|hold(?:ing)?|within|over|time stop)(?:\s+(?:of|for|at most|up to))?\s+(?P<value>\d{1,3})[- ]?(?:bars?|days?)\b"
+    r"\b(?:horizon|hold(?:ing)?|held|within|over|time stop)(?:\s+(?:of|for|at most|up to))?\s+(?P<value>\d{1,3})[- ]?(?:bars?|days?)\b"
     r"|\b(?P<value2>\d{1,3})[- ]bar horizon\b",
     re.IGNORECASE,
 )

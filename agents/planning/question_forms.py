@@ -5,7 +5,10 @@ import re
 from agents.planning.question_words import NUMBERS
 from schemas.vocabulary import Trend, VolatilityBand
 
-ID = re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b", re.IGNORECASE)
+ID = re.compile(
+    r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b|(?<=\bfill )(?=[a-f]*\d)[0-9a-f]{4,64}\b|(?<=\breport )(?=[a-f]*\d)[0-9a-f]{4,64}\b",
+    re.IGNORECASE,
+)
 # An expression over features, such as `crosses_above(sma_10, sma_30)` or `close > sma_50 and rsi_14 < 30`.
 TERM = r"(?:[a-z]\w*(?:\([^()]*\))?|-?\d+(?:\.\d+)?)"
 COMPARED = rf"{TERM}(?:\s*[-+*/]\s*{TERM})*\s*(?:<=|>=|==|<|>)\s*{TERM}(?:\s*[-+*/]\s*{TERM})*"
@@ -18,6 +21,12 @@ RUN = re.compile(
 ONLY_RUN = re.compile(r"\b(?:runs?|backtests?|events?)\b.*\br\d{4}\b", re.IGNORECASE)
 OF_THE_RUN = re.compile(
     r"\b(?:in|of|for|during|over|by) (?:this|the|our|my)(?: (?:current|whole|entire|latest|last|newest))? (?:run|backtest)\b(?! (?:of|list))",
+    re.IGNORECASE,
+)
+# The run as who acts in it.
+ACTING_RUN = re.compile(
+    r"\b(?:the|this|our) (?:run|backtest|system|bot|machine|engine) (?=(?:hold|holds|own|owns|trade|traded|trades|make|made|makes|win|won|lose|loses|lost"
+    r"|do|decide|decided|buy|bought|sell|sold|short|shorted|take|took|earn|earned|enter|entered|exit|exited|not|ever|never|think|have|get|got|miss|missed|skip|skipped)\b)",
     re.IGNORECASE,
 )
 EXPLETIVE = re.compile(
@@ -46,6 +55,11 @@ WANTS = re.compile(
     r"^\W*(?:i|we|you|they)(?:'d| would)? (?:want|need|like|should|must|have to|ought to|wish)\b"
     r"(?! (?:you )?to (?:know|see|understand|look|hear|find|learn|check|ask)\b)(?! (?:the|a|an|some|your|all|every) )",
     re.IGNORECASE,
+)
+# A noun that `it` behind it means.
+ANTECEDENT = re.compile(
+    r"\b(?:which|the|a|an|any|each|every|last|newest|our|latest) (?:[\w<>]+ ){0,2}?(?:playbook|strategy|setup|symbol|stock|ticker|run"
+    r"|backtest|trade|report|verdict|position|fill|plan|rule|cluster|order)\b.*\b(?:it|its)\b"
 )
 POINTS = frozenset("it its they them their that those these this there so each".split())
 FRAGMENT = re.compile(

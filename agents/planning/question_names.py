@@ -14,7 +14,7 @@ from agents.planning.question_kinds import PLACES, known_word
 from agents.planning.question_words import COMPANIES, PLAIN, is_plain, term_of
 from services.text.claim_words import words as words_of
 
-PLAYBOOK_CLOSE, SYMBOL_CLOSE = 0.64, 0.62
+PLAYBOOK_CLOSE, SYMBOL_CLOSE, EXACT = 0.64, 0.62, 0.95
 NAME_BEFORE = words_of("of for on in about how's did does has fill report run")
 JOINING, ASKED_OF = words_of("and or vs versus than with"), words_of("is was are were")
 OF_A_PLAYBOOK = words_of("playbook playbooks strategy strategies setup setups system trades one's")
@@ -149,6 +149,8 @@ def _playbooks(
         if known_word(bare[0]) == bare[0]:
             return None
     ranked = vectors.nearest(" ".join(bare))
+    if ranked[0][0] < EXACT and all(known_word(word) == word for word in bare):
+        return None  # all words of the language
     names = vectors.close_ones(ranked, PLAYBOOK_CLOSE)
     return (ranked[0][0], names) if names else None
 

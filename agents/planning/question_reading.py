@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from agents.planning.question_forms import (
+    ACTING_RUN,
+    ANTECEDENT,
     ASKS,
     BY_EXIT,
     DIRECTION,
@@ -64,12 +66,16 @@ from services.text.claims import sentences
 WHETHER = re.compile(r"^(?:and )?(?:was|were|is|did|has)\b")  # the outcome is what is asked
 NOT_SOME = re.compile(rf"^(?!.*{SOME.pattern})")
 OF_SYMBOLS: frozenset[Kind] = frozenset({"market"})
+OF_TRADES = frozenset({"exit_reason", "direction", "outcome"})
 OF_PLAYBOOKS: frozenset[Kind] = frozenset({"definition", "gate"})
 # Two halves of a part ask for two things where each is as surely of its kind.
 HALF_SURE, WHOLE_SURE = 0.5, 0.8
-LEAST_SCORE, LEAST_MARGIN = 0.3, 0.05
+LEAST_SCORE, LEAST_MARGIN, WEAK_SCORE = 0.3, 0.08, 0.4
 ALSO = 0.5
 BESIDE: frozenset[Kind] = frozenset({"definition", "report"})
+IF_SO = frozenset(
+    "which is it that true right correct so who are they has a point really agree do you fair".split()
+)
 LITTLE = frozenset("and but what how about same for in on the then please".split())
 SURE_SCORE, SURE_MARGIN = 0.5, 0.2
 
@@ -86,6 +92,7 @@ class Reading:
         earlier: kinds of things that an earlier turn is to name.
         terms: what it says of a plan beside its symbol, playbook and direction.
         follows: whether it goes on with what was asked before.
+        is_asked: whether it is told, and asked behind it whether it is so.
         of_before: kind of the part that it goes on with.
     """
 
@@ -113,6 +120,7 @@ class Reading:
     earlier: frozenset[str] = frozenset()
     follows: bool = False
     of_before: Kind | None = None
+    is_asked: bool = False
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -139,13 +147,11 @@ class Reading:
             case "market":
                 return (book and not symbol) or "ID" in names
             case "gate" | "definition":
-                return (symbol and not book) or "ID" in names
+                return (symbol and not book) or "ID" in names or (self.rows.by in OF_TRADES and not book)
             case "overview":
                 return not (symbol or book) or "ID" in names
-            case "rule":
-                return self.rule is None
             case "runs":
-                return book or symbol or "REGIME" in names or "ID" in names
+                return book or (symbol and "runs" not in self.words) or bool(names & {"REGIME", "ID"})
             case "trades" | "decisions" | "check":
                 return "ID" in names
             case _:
@@ -174,6 +180,11 @@ class Reading:
     def says_little(self) -> bool:
         """Whether it says no more than a name, as `BOOK?` or `what about SYMBOL`."""
         return set(self.words) <= PLACES | LITTLE
+
+    @property
+    def asks_if_so(self) -> bool:
+        """Whether it asks no more than whether what was told is so, as `which is it?`."""
+        return "?" in self.text and set(self.words) <= LITTLE | IF_SO | PLACES and not self.symbols
 
     @property
     def is_half(self) -> bool:
@@ -208,7 +219,7 @@ class Reading:
     @property
     def is_statement(self) -> bool:
         """Whether it tells something, as people do before they ask."""
-        if "?" in self.text or ASKS.search(self.text):
+        if self.is_asked or "?" in self.text or ASKS.search(self.text):
             return False
         first = next((word for word in self.words if word not in FILLERS), "")
         return STATES.match(self.text) is not None or (
@@ -223,7 +234,7 @@ class Reading:
         if FRAGMENT.match(self.text):
             return True
         of_before = next((score for score, kind in self.scores if kind == before.kind), 0.0)
-        is_weak = self.kind == "outside" or self.score < LEAST_SCORE
+        is_weak = self.kind == "outside" or self.score < WEAK_SCORE
         rows, time = self.rows, self.time
         own = self.outcome or self.limit or rows.order or rows.by or rows.direction or time.since or time.at
         return (is_weak and bool(POINTS & set(self.words))) or (
@@ -253,14 +264,16 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
     """
     spans = sentences(INNER_POINT.sub("_", question.text), parts=True)
     asked = [question.text[span.start : span.end] for span in spans]
-    texts = [part for text in asked for part in PART.split(text) if part.strip(" ?.!,;")]
+    texts = [part for text in asked for part in _parts(text)]
     found: list[Reading] = []
     for text in texts or [question.text]:
         for reading in _halves(text, question.context):
-            if not (found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1]))):
+            if found and found[-1].is_statement and reading.asks_if_so:
+                found[-1] = replace(found[-1], is_asked=True)
+            elif not (found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1]))):
                 found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
-    if any(ASKS.search(reading.text) for reading in asking):
+    if any(ASKS.search(reading.text) or reading.is_asked for reading in asking):
         asking = [reading for reading in asking if not reading.is_statement]
     asking = [
         one
@@ -268,6 +281,25 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
         if not (one.says_little and _has_names(asking[place + 1 :], one))
     ]
     return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
+
+
+def _parts(text: str) -> list[str]:
+    """Pieces that ask one after another; a name that is only announced stays with what is asked of it."""
+    found: list[str] = []
+    for piece in PART.split(text):
+        announced = bool(found) and not (
+            ASKS.search(found[-1]) or FINITE.search(found[-1]) or _begins(found[-1])
+        )
+        if announced and POINTS & set(tokens(piece)):
+            found[-1] = f"{found[-1]}, {piece}"
+        elif piece.strip(" ?.!,;"):
+            found.append(piece)
+    return found
+
+
+def _begins(text: str) -> bool:
+    """Whether it begins with what is to be done."""
+    return next((word for word in tokens(text) if word not in FILLERS), "") in IMPERATIVES
 
 
 def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
@@ -307,7 +339,7 @@ def _named_by(before: Reading, reading: Reading) -> Reading:
         words = tuple("ID" if word in IT else word for word in reading.words)
         return replace(reading, ids=before.ids, words=words, earlier=frozenset())
     is_open = not reading.symbols and not reading.playbooks
-    is_meant = reading.earlier & {"it", "symbol", "playbook"}
+    is_meant = reading.earlier & {"it", "symbol", "playbook"} or (before.is_statement and not reading.earlier)
     if not is_open or not is_meant or not (before.symbols or before.playbooks):
         return reading
     return reading.with_names(before.symbols, before.playbooks)
@@ -325,7 +357,9 @@ def clock_of(context: Mapping[str, Any]) -> datetime | None:
 def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     """What a text names among the symbols and playbooks of `context`, and of what kind it is."""
     plain = text.replace("\u2019", "'")
-    run, plain = RUN.search(plain), OF_THE_RUN.sub(" ", plain)
+    plain = ACTING_RUN.sub("we ", plain)
+    run, bare = RUN.search(plain), OF_THE_RUN.sub(" ", plain)
+    plain = bare if any(word in CLASSES_OF for word in tokens(bare)) else plain
     plain = VERSION.sub(" version ", RUN.sub(" run " if ONLY_RUN.search(plain) else " ", plain))
     ids = tuple(dict.fromkeys(found.lower() for found in ID.findall(plain)))
     terms, rest = plan_terms(plain)
@@ -421,4 +455,6 @@ def _is_order(words: Sequence[str]) -> bool:
 
 def _earlier(text: str, names: QuestionNames) -> frozenset[str]:
     found = {EARLIER_KINDS.get(kind, kind) for kind in EARLIER.findall(text)}
-    return frozenset(found | ({"it"} if IT & {word.casefold() for word in names.left} else set()))
+    said = " ".join(word.casefold() for word in names.left)
+    is_open = IT & set(said.split()) and ANTECEDENT.search(said) is None
+    return frozenset(found | ({"it"} if is_open else set()))

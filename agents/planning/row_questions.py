@@ -33,8 +33,8 @@ OR = r"\b.{1,24}\b(?:or|vs|versus|than|against|and|to)\b.{0,12}\b"
 SIDES: dict[By, re.Pattern[str]] = {
     "direction": re.compile(r"\blongs?\b(?: \S+){0,5}? shorts?\b|\bshorts?\b(?: \S+){0,5}? longs?\b"),
     "exit_reason": re.compile(
-        r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared|and)\b.{0,20}\b(?:targets?|time)\b"
-        r"|\btargets?\b.{1,30}\b(?:or|vs|versus|than|against|compared|and)\b.{0,20}\bstop(?:s|ped)?\b"
+        r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared?|and)\b.{0,20}\b(?:targets?|time)\b"
+        r"|\btargets?\b.{1,30}\b(?:or|vs|versus|than|against|compared?|and)\b.{0,20}\bstop(?:s|ped)?\b"
     ),
     "outcome": re.compile(rf"\bwin(?:s|ners?|ning)?{OR}los\w*|\blos\w*{OR}win(?:s|ners?|ning)?\b"),
 }
@@ -52,7 +52,7 @@ EARNING = re.compile(
 )
 LOSING = re.compile(r"\b(?:los[est]\w*|cost\w*|hurt\w*|bleed\w*)\b")
 DIRECTED = re.compile(
-    r"(?<!how )(?<!so )(?<!as )\b(long|short)s?\b"
+    r"(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b))s?\b"
     r"(?! (?:do|did|does|is|are|was|have|has|ago|it|term|time)\b)"
 )
 BOUGHT = re.compile(r"\b(?:buy|bought|buying)\b")
