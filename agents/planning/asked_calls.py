@@ -13,6 +13,7 @@ from agents.planning.question_kinds import Kind
 from agents.planning.question_reading import (
     LEAST_MARGIN,
     LEAST_SCORE,
+    OF_IDS,
     OF_PLAYBOOKS,
     OF_SYMBOLS,
     Reading,
@@ -54,12 +55,13 @@ WHAT: dict[Kind, str] = {
     "check": "whether a plan would pass",
     "overview": "all that is known of it",
 }
-OF_IDS = frozenset({"why", "entry", "trade", "report", "decision"})
+CLEAR_SCORE = 0.8
 LONGEST_NAME = 40
 SPAN_ANSWER = (
     "Evidence is as of one moment, not of a span: name a day, such as 2004-06-30, or the last trades."
 )
 SINCE_TAKERS: frozenset[Kind] = frozenset({"trades", "decisions", "fill"})
+NAMELESS: frozenset[Kind] = frozenset({"runs", "report", "check"})
 TIMELESS: frozenset[Kind] = frozenset({"runs"})
 Calls = list[tuple[str, dict[str, Any]]]
 
@@ -124,7 +126,7 @@ def _demand_sure(part: Reading) -> None:
     """
     if part.of_before is not None:
         return
-    if part.ids and not part.classes & OF_IDS:
+    if part.ids and (part.says_little or not (part.classes & OF_IDS or part.score >= CLEAR_SCORE)):
         raise NotUnderstood(f"Is {part.ids[0]} the id of a fill or of a report?")
     if part.kind == "rule":
         raise NotUnderstood(RULE_ANSWER)
@@ -175,6 +177,7 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
     if "playbook" in wanted and not reading.playbooks:
         return _named(reading, "playbook", recent), True
     is_open = not (reading.symbols or reading.playbooks or reading.ids or reading.is_one)
+    is_open &= reading.kind not in NAMELESS
     if "it" in wanted and is_open:
         return _meant(reading, recent), True
     return reading, False
@@ -234,10 +237,19 @@ def _calls(part: Reading, kind: Kind) -> Calls:
 
 
 def _fills(part: Reading) -> Calls:
-    """The fill with its id, or the trades among which it is."""
+    """The fill with its id, or the trades among which it is.
+
+    Raises:
+        NotUnderstood: nothing says which.
+    """
     if part.ids:
         return [("explain_fill", _with(fill_id=one, at=part.time.at)) for one in part.ids]
-    return [("episodes", {**one, "limit": one.get("limit", 1)}) for one in _filters(part)]
+    filters = _filters(part)
+    if not any(filters):
+        raise NotUnderstood(
+            "Which fill is meant: the last one, that of a symbol or playbook, or one by its id?"
+        )
+    return [("episodes", {**one, "limit": one.get("limit", 1)}) for one in filters]
 
 
 def _reports(part: Reading) -> Calls:

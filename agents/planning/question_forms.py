@@ -91,7 +91,9 @@ HALF_REGIME = re.compile(
 )
 INNER_POINT = re.compile(r"(?<=\w)\.(?=\w)")  # as in BRK.B: it ends no sentence
 WORD = re.compile(r"[A-Za-z0-9_&][A-Za-z0-9_'/.&-]*")
-SUPERLATIVES = "best|worst|biggest|largest|greatest|costliest|smallest|longest|shortest|most|least|top"
+SUPERLATIVES = (
+    "quickest|fastest|best|worst|biggest|largest|greatest|costliest|smallest|longest|shortest|most|least|top"
+)
 COUNTED = (
     r"trades?|fills?|exits?|entries|episodes?|loss(?:es)?|losers?|wins?|winners?|gains?|positions?|longs?|shorts?"
     r"|reports?|verdicts?|reviews?|reflections?|runs?|backtests?|decisions?|policies|deals?|results|examples?"

@@ -176,5 +176,7 @@ def _unknown(words: Sequence[str]) -> Iterator[str]:
         is_symbol = word.isupper() and 2 <= len(word.partition("/")[0]) <= LONGEST_SYMBOL and not shouted
         is_listed = before in JOINING and place > 1 and words[place - 2] in ("SYMBOL", "BOOK")
         is_subject = before in ASKED_OF and place == 1
-        if "_" in word or is_symbol or is_listed or ((before in NAME_BEFORE or is_subject) and not is_named):
+        stands_so = before in NAME_BEFORE or is_subject
+        is_meant = (stands_so or is_symbol) and not is_named
+        if "_" in word or is_listed or is_meant or (is_symbol and stands_so):
             yield word

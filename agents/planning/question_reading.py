@@ -66,6 +66,7 @@ from services.text.claims import sentences
 WHETHER = re.compile(r"^(?:and )?(?:was|were|is|did|has)\b")  # the outcome is what is asked
 NOT_SOME = re.compile(rf"^(?!.*{SOME.pattern})")
 OF_SYMBOLS: frozenset[Kind] = frozenset({"market"})
+OF_IDS = frozenset({"why", "entry", "trade", "report", "decision"})
 OF_TRADES = frozenset({"exit_reason", "direction", "outcome"})
 OF_PLAYBOOKS: frozenset[Kind] = frozenset({"definition", "gate"})
 # Two halves of a part ask for two things where each is as surely of its kind.
@@ -152,6 +153,8 @@ class Reading:
                 return not (symbol or book) or "ID" in names
             case "runs":
                 return book or (symbol and "runs" not in self.words) or bool(names & {"REGIME", "ID"})
+            case "outside":
+                return "ID" in names and bool(self.classes & OF_IDS)
             case "trades" | "decisions" | "check":
                 return "ID" in names
             case _:
@@ -231,7 +234,7 @@ class Reading:
         names = self.symbols or self.playbooks or self.ids or self.regimes or self.names.unknown
         if names or self.names.strange or self.is_order or before.kind == "outside" or before.is_statement:
             return False
-        if FRAGMENT.match(self.text):
+        if FRAGMENT.match(self.text) or self.says_little:
             return True
         of_before = next((score for score, kind in self.scores if kind == before.kind), 0.0)
         is_weak = self.kind == "outside" or self.score < WEAK_SCORE
@@ -342,7 +345,12 @@ def _named_by(before: Reading, reading: Reading) -> Reading:
     is_meant = reading.earlier & {"it", "symbol", "playbook"} or (before.is_statement and not reading.earlier)
     if not is_open or not is_meant or not (before.symbols or before.playbooks):
         return reading
-    return reading.with_names(before.symbols, before.playbooks)
+    named = reading.with_names(before.symbols, before.playbooks)
+    if not before.is_statement:
+        return named
+    return replace(
+        named, direction=named.direction or before.direction, terms={**before.terms, **named.terms}
+    )
 
 
 def clock_of(context: Mapping[str, Any]) -> datetime | None:

@@ -112,6 +112,11 @@ def named_time(text: str, known_at: datetime | None) -> NamedTime:
     found = sorted(_stretches(text, known_at), key=lambda one: one.start)
     if not found:
         return NamedTime(None, None, False, SPAN_LEFT.search(text) is not None, text)
+    if len(found) == 2:
+        one, other = found
+        is_within = one.first <= other.first and other.following <= one.following
+        if is_within and not JOINED.fullmatch(text[one.end : other.start]):  # the same, said more exactly
+            return named_time(text[: one.start] + " " * (one.end - one.start) + text[one.end :], known_at)
     first, last = found[0], found[-1]
     rest = text[: first.start] + PLACE + text[first.end :] if len(found) == 1 else ""
     if len(found) == 2 and JOINED.fullmatch(text[first.end : last.start]):

@@ -46,13 +46,13 @@ MUCH = re.compile(
     r"\b(?:biggest|largest|greatest|highest|most(?! (?:recent|common|frequent|often|of)\b)|huge?st|fattest|heaviest)\b"
 )
 LITTLE = re.compile(r"\b(?:smallest|lowest|least)\b")
-HOLDS = re.compile(r"\b(longest|shortest)\b")
+HOLDS = re.compile(r"\b(?:(longest)|shortest|quickest|fastest|briefest)\b")
 EARNING = re.compile(
     r"\b(?:pnl|p&l|results?|profit\w*|gain\w*|earn\w*|won|win\w*|made|make|paid|pays?|return\w*)\b"
 )
 LOSING = re.compile(r"\b(?:los[est]\w*|cost\w*|hurt\w*|bleed\w*)\b")
 DIRECTED = re.compile(
-    r"(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b))s?\b"
+    r"\b(long|short)s\b|(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b))\b"
     r"(?! (?:do|did|does|is|are|was|have|has|ago|it|term|time)\b)"
 )
 BOUGHT = re.compile(r"\b(?:buy|bought|buying)\b")
@@ -120,7 +120,7 @@ def _by(text: str, *, has_playbook: bool) -> By | None:
 def _order(text: str) -> Order | None:
     """Which rows a superlative puts first; `most` and `least` are of what is earned or lost."""
     if held := HOLDS.search(text):
-        return "longest" if held[1] == "longest" else "shortest"
+        return "longest" if held[1] else "shortest"
     if BAD.search(text):
         return "worst"
     if GOOD.search(text):
@@ -133,7 +133,7 @@ def _order(text: str) -> Order | None:
 
 def _side(text: str) -> Side | None:
     if found := DIRECTED.search(text):
-        return "long" if found[1] == "long" else "short"
+        return "long" if "long" in (found[1], found[2]) else "short"
     if SHORTED.search(text) and "short" in text:
         return "short"
     return "long" if BOUGHT.search(text) else None
