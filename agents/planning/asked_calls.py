@@ -1,10 +1,10 @@
 """Which calls of our own tools one part of a question asks for, and what is asked back where none fits.
 
-Weak evidence is asked back, and so are two kinds that are as likely, and a filter that no tool takes: an answer
-about something else or more than was asked is a wrong one.
+Weak evidence is asked back, and so are two kinds that are as likely, and a filter that no tool takes: an
+answer about something else or more than was asked is a wrong one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -28,7 +28,8 @@ CAN_ASK = (
     "proven, reports and verdicts, whether a plan would pass, and runs."
 )
 RULE_ANSWER = (
-    "That tries a rule, which is noted in the ledger of trials, and a question changes nothing: `thinktwice mcp` "
+    "That tries a rule, which is noted in the ledger of trials, and a question changes nothing:"
+    " `thinktwice mcp` "
     "offers backtest_rule."
 )
 INTENTS: dict[Kind, Intent] = {
@@ -277,7 +278,7 @@ def _check(part: Reading) -> Calls:
 
 
 def _overview(part: Reading) -> Calls:
-    """All of a symbol, or all that speaks for and against playbooks: trades, what is proven, what became of them."""
+    """All of a symbol, or what speaks for and against playbooks: trades, proof, and what became of them."""
     if part.symbols and not (part.playbooks and "why" in part.classes):
         looks: Calls = [("market_snapshot", _with(symbol=symbol, at=part.time.at)) for symbol in part.symbols]
         return looks + [("episodes", one) for one in _filters(part)]

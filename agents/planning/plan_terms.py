@@ -1,4 +1,4 @@
-"""What a question says of a plan beside its symbol, playbook and direction: stop, target, horizon, conviction."""
+"""What a question says of a plan beside its symbol, playbook and direction: its stop, target and the like."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,14 @@ IS = r"(?:\s+(?:loss|price|level))?\s*(?:[:=]|\b(?:is|of|at|to|near|around)\b)?\
 STOP = re.compile(rf"\b(?:stop|sl){IS}{PRICE}\b(?!\s*%)", re.IGNORECASE)
 TARGET = re.compile(rf"\b(?:target|take[- ]profit|tp|goal){IS}{PRICE}\b(?!\s*%)", re.IGNORECASE)
 HORIZON = re.compile(
-    r"\b(?:horizon|hold(?:ing)?|held|within|over|time stop)(?:\s+(?:of|for|at most|up to))?\s+(?P<value>\d{1,3})[- ]?(?:bars?|days?)\b"
+    r"\b(?:horizon|hold(?:ing)?|held|within|over|time stop)(?:\s+(?:of|for|at most|up to))?\s+"
+    r"(?P<value>\d{1,3})[- ]?(?:bars?|days?)\b"
     r"|\b(?P<value2>\d{1,3})[- ]bar horizon\b",
     re.IGNORECASE,
 )
 CONVICTION = re.compile(
-    r"\bconviction\s*(?:[:=]|\b(?:is|of|at)\b)?\s*(?P<value>0?\.\d+|1(?:\.0+)?|0)\b|\b(?P<value2>0?\.\d+) conviction\b",
+    r"\bconviction\s*(?:[:=]|\b(?:is|of|at)\b)?\s*(?P<value>0?\.\d+|1(?:\.0+)?|0)\b|\b"
+    r"(?P<value2>0?\.\d+) conviction\b",
     re.IGNORECASE,
 )
 MOST_BARS = 500

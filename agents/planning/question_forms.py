@@ -4,9 +4,11 @@ import re
 
 from agents.planning.question_words import NUMBERS
 from schemas.vocabulary import Trend, VolatilityBand
+from services.text.claim_words import words as words_of
 
 ID = re.compile(
-    r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b|(?<=\bfill )(?=[a-f]*\d)[0-9a-f]{4,64}\b|(?<=\breport )(?=[a-f]*\d)[0-9a-f]{4,64}\b",
+    r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b|(?<=\bfill )(?=[a-f]*\d)[0-9a-f]{4,64}\b|"
+    r"(?<=\breport )(?=[a-f]*\d)[0-9a-f]{4,64}\b",
     re.IGNORECASE,
 )
 # An expression over features, such as `crosses_above(sma_10, sma_30)` or `close > sma_50 and rsi_14 < 30`.
@@ -20,26 +22,32 @@ RUN = re.compile(
 )
 ONLY_RUN = re.compile(r"\b(?:runs?|backtests?|events?)\b.*\br\d{4}\b", re.IGNORECASE)
 OF_THE_RUN = re.compile(
-    r"\b(?:in|of|for|during|over|by) (?:this|the|our|my)(?: (?:current|whole|entire|latest|last|newest))? (?:run|backtest)\b(?! (?:of|list))",
+    r"\b(?:in|of|for|during|over|by) (?:this|the|our|my)(?: (?:current|whole|entire|latest|last"
+    r"|newest))? (?:run|backtest)\b(?! (?:of|list))",
     re.IGNORECASE,
 )
 # The run as who acts in it.
 ACTING_RUN = re.compile(
-    r"\b(?:the|this|our) (?:run|backtest|system|bot|machine|engine) (?=(?:hold|holds|own|owns|trade|traded|trades|make|made|makes|win|won|lose|loses|lost"
+    r"\b(?:the|this|our) (?:run|backtest|system|bot|machine|engine) (?=(?:hold|holds|own|owns"
+    r"|trade|traded|trades|make|made|makes|win|won|lose|loses|lost"
     r"|do|decide|decided|buy|bought|sell|sold|short|shorted|take|took|earn|earned|enter|entered|exit|exited|not|ever|never|think|have|get|got|miss|missed|skip|skipped)\b)",
     re.IGNORECASE,
 )
 EXPLETIVE = re.compile(
-    r"\b(?:is|was|were|would|be) (?:it|its) (?=(?:the|a|an|that|because|time|true|about|mostly|mainly|just|more|only|really|worth|ok|okay|fair|right|possible|allowed|permitted)\b)",
+    r"\b(?:is|was|were|would|be) (?:it|its) (?=(?:the|a|an|that|because|time|true|about|mostly"
+    r"|mainly|just|more|only|really|worth|ok|okay|fair|right|possible|allowed|permitted)\b)",
     re.IGNORECASE,
 )
-FILLERS = frozenset(
-    "ok okay now so well hey hi hello please pls and then also but right alright hmm um oh thanks yes just quick quickly".split()
+FILLERS = words_of(
+    "ok okay now so well hey hi hello please pls and then also but right alright hmm um oh thanks yes"
+    " just quick quickly"
 )
-IMPERATIVES = frozenset(
-    "show list give tell explain compare rank count check test print pull describe summarize summarise get find display walk trace remind"
-    " break sort try run backtest simulate evaluate brief catch bring fill look see read open report quote name call put update sum justify"
-    " reconstruct audit diagnose dig let".split()
+IMPERATIVES = words_of(
+    "show list give tell explain compare rank count check test print pull describe summarize"
+    " summarise get find display walk trace remind"
+    " break sort try run backtest simulate evaluate brief catch bring fill look see read open"
+    " report quote name call put update sum justify"
+    " reconstruct audit diagnose dig let"
 )
 FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|did|does|do|thinks?|says?|said|looks?|seems?|lost|made|keeps?|won|wants?|told|can|cannot|isn't|aren't|that's|it's|i'm)\b",
@@ -47,21 +55,25 @@ FINITE = re.compile(
 )
 VERSION = re.compile(r"\b(?:v|version )\d{1,3}\b", re.IGNORECASE)
 STATES = re.compile(
-    r"^\W*(?:i|i'm|i've|i am|we|we've|my|our|it|there|this|that|someone|somebody|people|he|she|they|just)\b(?!.*\b(?:want to (?:know|see)|wonder\w*|like to (?:know|see)|need to (?:know|see)|curious)\b)",
+    r"^\W*(?:i|i'm|i've|i am|we|we've|my|our|it|there|this|that|someone|somebody|people|he|she"
+    r"|they|just)\b(?!.*\b(?:want to (?:know|see)|wonder\w*|like to (?:know|see)|need to (?:know"
+    r"|see)|curious)\b)",
     re.IGNORECASE,
 )
 # A change that is wanted, told as a wish.
 WANTS = re.compile(
     r"^\W*(?:i|we|you|they)(?:'d| would)? (?:want|need|like|should|must|have to|ought to|wish)\b"
-    r"(?! (?:you )?to (?:know|see|understand|look|hear|find|learn|check|ask)\b)(?! (?:the|a|an|some|your|all|every) )",
+    r"(?! (?:you )?to (?:know|see|understand|look|hear|find|learn|check|ask)\b)(?! (?:the|a|an"
+    r"|some|your|all|every) )",
     re.IGNORECASE,
 )
 # A noun that `it` behind it means.
 ANTECEDENT = re.compile(
-    r"\b(?:which|the|a|an|any|each|every|last|newest|our|latest) (?:[\w<>]+ ){0,2}?(?:playbook|strategy|setup|symbol|stock|ticker|run"
+    r"\b(?:which|the|a|an|any|each|every|last|newest|our|latest) (?:[\w<>]+ ){0,2}?(?:playbook"
+    r"|strategy|setup|symbol|stock|ticker|run"
     r"|backtest|trade|report|verdict|position|fill|plan|rule|cluster|order)\b.*\b(?:it|its)\b"
 )
-POINTS = frozenset("it its they them their that those these this there so each".split())
+POINTS = words_of("it its they them their that those these this there so each")
 FRAGMENT = re.compile(
     r"^\W*(?:on|over|for|with|from|by|at|after) (?:how|which|what)\b(?:\W+\w+){0,3}\W*$", re.IGNORECASE
 )
@@ -120,7 +132,8 @@ SOME = re.compile(
 )
 DIRECTION = re.compile(r"(?<!how )\b(long|short)\b")
 EARLIER = re.compile(
-    r"\b(?:that|this|the same)\s+(symbol|ticker|stock|instrument|name|playbook|strategy|setup|fill|trade|exit|loss)\b"
+    r"\b(?:that|this|the same)\s+(symbol|ticker|stock|instrument|name|playbook|strategy|setup"
+    r"|fill|trade|exit|loss)\b"
 )
 EARLIER_KINDS = {
     "ticker": "symbol",

@@ -22,6 +22,8 @@ from scipy.sparse import csr_array
 
 from agents.planning.name_matching import vectors_of
 from agents.planning.question_words import is_plain
+from schemas.errors import InvariantViolation
+from services.text.claim_words import words as words_of
 
 Kind = Literal[
     "market", "trades", "decisions", "fill", "definition", "gate", "report", "overview",
@@ -40,9 +42,10 @@ CLASSES_OF: dict[str, tuple[str, ...]] = {
 # What stands in the place of anything that is named.
 PLACES = frozenset({"SYMBOL", "BOOK", "REGIME", "DATE", "ID", "NUMBER", "RULE"})
 # Words that turn what the words beside them mean.
-TURNING = frozenset(
-    "why how what which who when where should would could can will if not no never is are was were did does do"
-    " has have many often much long short last latest newest recent and or than we".split()
+TURNING = words_of(
+    "why how what which who when where should would could can will if not no never is are was were"
+    " did does do"
+    " has have many often much long short last latest newest recent and or than we"
 )
 ENDINGS = ("ings", "ing", "ies", "ied", "ed", "es", "s")
 WHOLE = frozenset(
@@ -170,7 +173,8 @@ def examples() -> Iterator[tuple[str, Kind]]:
         if line.startswith("["):
             kind = next(one for one in KINDS if one == line.strip("[]"))
         elif line and not line.startswith("#"):
-            assert kind is not None
+            if kind is None:
+                raise InvariantViolation("an example stands before the first kind")
             yield line, kind
 
 

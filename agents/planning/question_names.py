@@ -1,7 +1,7 @@
 """Which symbols and playbooks of a run do words name, and which words name something that the run has not?
 
-A playbook is named by its id, by its words, also misspelled, or by a part that no other playbook has; a symbol by
-itself, misspelled, by the first half of a pair, or by what its company is called.
+A playbook is named by its id, by its words, also misspelled, or by a part that no other playbook has; a
+symbol by itself, misspelled, by the first half of a pair, or by what its company is called.
 """
 
 import re

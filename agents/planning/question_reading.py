@@ -1,4 +1,6 @@
-"""What the parts of a question ask for: their kinds, and the symbols, playbooks, regimes, moments and ids they name.
+"""What the parts of a question ask for: their kinds, and what they name.
+
+That is symbols, playbooks, regimes, moments, ids and what is wanted of rows.
 
 Whatever the case and with the commoner misspellings. A name that the run does not have is said to be unknown,
 never replaced. A part that gives an order is no question.
@@ -11,6 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
+from agents.planning.plan_terms import plan_terms
 from agents.planning.question_forms import (
     ACTING_RUN,
     ANTECEDENT,
@@ -22,8 +25,8 @@ from agents.planning.question_forms import (
     EXPLETIVE,
     FILLERS,
     FINITE,
-    FRAGMENT,
     FOLLOWS,
+    FRAGMENT,
     HALF_REGIME,
     ID,
     IMPERATIVES,
@@ -32,28 +35,27 @@ from agents.planning.question_forms import (
     LIMITS,
     LOST_TRADES,
     NO_OUTCOME,
+    OF_THE_RUN,
     ONE,
+    ONLY_RUN,
     PART,
     PLACE_OF_EARLIER,
     POINTS,
     RATE,
     REGIME,
-    OF_THE_RUN,
-    ONLY_RUN,
     RULE,
     RUN,
     SHOULD,
     SOME,
     STATES,
     VERSION,
-    WHETHER_MONEY,
     WANTS,
+    WHETHER_MONEY,
     WON_TRADES,
     WORD,
     regime_of,
 )
 from agents.planning.question_kinds import CLASSES_OF, PLACES, Kind, kind_scores, known_word, tokens
-from agents.planning.plan_terms import plan_terms
 from agents.planning.question_names import QuestionNames
 from agents.planning.question_times import NamedTime, named_time
 from agents.planning.question_words import IT, LOST, NUMBERS, ORDERS, WANTED_WHOLE, WON
@@ -61,6 +63,7 @@ from agents.planning.row_questions import BOUGHT, RowQuestion, row_question
 from schemas.canonical import ns_to_datetime
 from services.evidence.tool_arguments import MOST_ITEMS
 from services.ports import EvidenceQuestion
+from services.text.claim_words import words as words_of
 from services.text.claims import sentences
 
 WHETHER = re.compile(r"^(?:and )?(?:was|were|is|did|has)\b")  # the outcome is what is asked
@@ -74,10 +77,8 @@ HALF_SURE, WHOLE_SURE = 0.5, 0.8
 LEAST_SCORE, LEAST_MARGIN, WEAK_SCORE = 0.3, 0.08, 0.4
 ALSO = 0.5
 BESIDE: frozenset[Kind] = frozenset({"definition", "report"})
-IF_SO = frozenset(
-    "which is it that true right correct so who are they has a point really agree do you fair".split()
-)
-LITTLE = frozenset("and but what how about same for in on the then please".split())
+IF_SO = words_of("which is it that true right correct so who are they has a point really agree do you fair")
+LITTLE = words_of("and but what how about same for in on the then please")
 SURE_SCORE, SURE_MARGIN = 0.5, 0.2
 
 

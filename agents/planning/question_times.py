@@ -1,8 +1,10 @@
-"""Which moment or stretch of time does a question name? Days, months, quarters, halves and years, written in the
-usual ways or told from the clock, as the first moment that is meant and the last one.
+"""Which moment or stretch of time does a question name?
 
-A day in digits with day or month in front is read where it can mean one day alone. Without a clock, words like
-`last week` and months without a year are a stretch that is not determined.
+Days, months, quarters, halves and years, written in the usual ways or told from the clock, as the first
+moment that is meant and the last one.
+
+A day in digits with day or month in front is read where it can mean one day alone. Without a clock, words
+like `last week` and months without a year are a stretch that is not determined.
 """
 
 import re
@@ -35,7 +37,10 @@ ORDER = rf"(?P<order>{'|'.join(QUARTERS)})"
 FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(form, re.IGNORECASE))
     for kind, form in (
-        ("day", rf"\b{YEAR_OF_DAY}(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})(?:(?!\d)|(?=t\d))"),
+        ("day", (
+            rf"\b{YEAR_OF_DAY}(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})(?:(?!\d)"
+            r"|(?=t\d))"
+        )),
         ("day", rf"\b(?:the )?{DAY}(?:\s+|-)(?:of\s+)?{MONTH}[\s,-]+{YEAR_OF_DAY}\b"),
         ("day", rf"\b{MONTH}\s*(?:the )?{DAY}[\s,]+(?:of )?{YEAR_OF_DAY}\b"),
         ("digits", r"\b(?P<one>\d{1,2})(?P<mark>[-/.])(?P<two>\d{1,2})(?P=mark)(?P<year>\d{4})\b"),
@@ -49,9 +54,18 @@ FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("day", rf"\b(?:the )?{DAY}(?:\s+|-)(?:of\s+)?{MONTH}(?!\w)"),
         ("day", rf"\b{MONTH}\s*(?:the )?{DAY}\b(?![:\d])"),
         ("year", rf"\b(?:the )?(?:(?:calendar|whole|full) )?(?:year )?{YEAR}\b(?![-/_.]\d)"),
-        ("month", rf"(?<=\bin ){MONTH}(?!\w)|(?<=\bsince )(?P<month2>{MONTH.replace('?P<month>', '?:')})(?!\w)"),
-        ("clock", rf"\b(?:in |over |during |for |within )?(?:the )?(?:last|past|previous) {NUMBER} (?P<unit>day|week|month|year)s?\b"),
-        ("ago", rf"\b{NUMBER} (?P<unit>day|week|month|year)s? ago\b|\b(?P<a>an?) (?P<unit2>week|month|year) ago\b"),
+        ("month", (
+            rf"(?<=\bin ){MONTH}(?!\w)|(?<=\bsince )(?P<month2>{MONTH.replace('?P<month>', '?:')})"
+            r"(?!\w)"
+        )),
+        ("clock", (
+            rf"\b(?:in |over |during |for |within )?(?:the )?(?:last|past|previous) {NUMBER} "
+            r"(?P<unit>day|week|month|year)s?\b"
+        )),
+        ("ago", (
+            rf"\b{NUMBER} (?P<unit>day|week|month|year)s? ago\b|\b(?P<a>an?) (?P<unit2>week|month"
+            r"|year) ago\b"
+        )),
         ("calendar", r"\b(?P<which>this|last|past|previous|current) (?P<unit>week|month|quarter|year)\b"),
         ("calendar", r"\b(?P<which>year|month|quarter|week)[- ]to[- ]date\b|\b(?P<ytd>ytd|mtd)\b"),
         ("day", r"\b(?P<word>today|yesterday)\b|\bthis (?P<session>morning|session|afternoon)\b"),
@@ -75,7 +89,10 @@ UNTIL = re.compile(
     re.IGNORECASE,
 )
 WITHIN = re.compile(r"\b(?:on|in|during|for|at|over|of|within|throughout|around)(?: the)?\s*$", re.IGNORECASE)
-SPAN_LEFT = re.compile(r"\b(?:tomorrow|decade|\d0s|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|(?:last|past|this|previous) (?:day|hour|minute|second|night|couple)s?|(?:january|february|march|april|june|july|august|september|october|november|december))\b", re.IGNORECASE)  # fmt: skip
+SPAN_LEFT = re.compile(
+    r"\b(?:tomorrow|decade|\d0s|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|(?:last|past|this|previous) (?:day|hour"
+    r"|minute|second|night|couple)s?|(?:january|february|march|april|june|july|august|september"
+    r"|october|november|december))\b", re.IGNORECASE)  # fmt: skip
 Stand = Literal["within", "since", "until"]
 
 
@@ -152,7 +169,7 @@ def named_time(text: str, known_at: datetime | None) -> NamedTime:
         is_before = until["word"].casefold() in ("before", "prior to")
         at = first.first if is_before else first.following
         return NamedTime(None, _moment(at), False, False, before[: until.start()] + PLACE + after)
-    if known_at is not None and first.following > known_at.replace(tzinfo=None) >= first.first:
+    if known_at is not None and first.following > known_at >= first.first:
         return NamedTime(_day(first.first), None, _is_day(first), False, rest)
     return NamedTime(_day(first.first), _moment(first.following), _is_day(first), False, rest)
 
@@ -163,7 +180,7 @@ def _is_day(one: _Stretch) -> bool:
 
 def _stretches(text: str, known_at: datetime | None) -> Iterator[_Stretch]:
     taken: list[tuple[int, int]] = []
-    clock = None if known_at is None else (known_at - timedelta(microseconds=1)).replace(tzinfo=None)
+    clock = None if known_at is None else (known_at - timedelta(microseconds=1))
     for kind, form in FORMS:
         for found in form.finditer(text):
             start, end = found.span()
@@ -198,7 +215,7 @@ def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[date
         return _of_digits(int(said["one"]), int(said["two"]), int(said["year"]))
     year = int(said["year"]) if said.get("year") else None
     if kind == "year":
-        return (datetime(year or 1, 1, 1), datetime((year or 1) + 1, 1, 1))
+        return (_midnight(year or 1, 1, 1), _midnight((year or 1) + 1, 1, 1))
     if kind in ("quarter", "half"):
         size = 3 if kind == "quarter" else 6
         number = int(
@@ -232,17 +249,17 @@ def _of_digits(one: int, two: int, year: int) -> tuple[datetime, datetime] | Non
 
 
 def _one_day(year: int, month: int, day: int) -> tuple[datetime, datetime]:
-    first = datetime(year, month, day)
+    first = _midnight(year, month, day)
     return first, first + timedelta(days=1)
 
 
 def _months(year: int, month: int, size: int) -> tuple[datetime, datetime]:
     after = month + size
-    return datetime(year, month, 1), datetime(year + (after > 12), after - 12 if after > 12 else after, 1)
+    return _midnight(year, month, 1), _midnight(year + (after > 12), after - 12 if after > 12 else after, 1)
 
 
 def _told_from(kind: str, said: dict[str, str | None], clock: datetime) -> tuple[datetime, datetime]:
-    today = datetime(clock.year, clock.month, clock.day)
+    today = _midnight(clock.year, clock.month, clock.day)
     word = (said.get("word") or "").casefold()
     if kind == "day":
         first = today - timedelta(days=word == "yesterday")
@@ -271,7 +288,7 @@ def _begin(unit: str, day: datetime) -> datetime:
     if unit == "week":
         return day - timedelta(days=day.weekday())
     month = {"month": day.month, "quarter": 3 * ((day.month - 1) // 3) + 1, "year": 1}[unit]
-    return datetime(day.year, month, 1)
+    return _midnight(day.year, month, 1)
 
 
 def _following(unit: str, first: datetime) -> datetime:
@@ -285,8 +302,8 @@ def _back(day: datetime, unit: str, number: int) -> datetime:
         return day - timedelta(days=number * (7 if unit == "week" else 1))
     months = day.year * 12 + day.month - 1 - number * (12 if unit == "year" else 1)
     year, month = divmod(months, 12)
-    length = (_months(year, month + 1, 1)[1] - datetime(year, month + 1, 1)).days
-    return datetime(year, month + 1, min(day.day, length))
+    length = (_months(year, month + 1, 1)[1] - _midnight(year, month + 1, 1)).days
+    return _midnight(year, month + 1, min(day.day, length))
 
 
 def _day(moment: datetime) -> str:
@@ -294,4 +311,8 @@ def _day(moment: datetime) -> str:
 
 
 def _moment(end: datetime, before: int = 1) -> str:
-    return (end - timedelta(seconds=before)).replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (end - timedelta(seconds=before)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _midnight(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day, tzinfo=UTC)

@@ -61,6 +61,6 @@ def is_plain(word: str) -> bool:
 
 
 def term_of(word: str) -> str | None:
-    """The word that a name of the run's own means, such as a grade's or an indicator's; None for any other."""
+    """The word that a name of the run's own means, such as a grade's; None for any other."""
     plain = word.casefold()
     return TERMS.get(plain) or ("indicator" if FEATURE.fullmatch(plain) else None)

@@ -22,7 +22,8 @@ OF = r"(?:(?:of|all|other|different|the|our|your|my|its|kind of)\s+){0,3}"
 # "by symbol", "which playbook", "of all regimes": one figure for each of them.
 GROUPED: dict[By, re.Pattern[str]] = {
     by: re.compile(
-        rf"\b(?:by|per|each|every|which|what|rank|compare|compared (?:with|to)|other|across|for all)\s+{OF}(?:{nouns})\b(?! of )"
+        r"\b(?:by|per|each|every|which|what|rank|compare|compared (?:with|to)|other|across|for"
+        rf" all)\s+{OF}(?:{nouns})\b(?! of )"
         rf"|\b(?:best|worst|top|most|least)(?:\s+\w+ing|\s+\w+able)?\s+(?:{nouns})\b"
         rf"|\b(?:{nouns})\s+(?:\w+\s+){{1,2}}?(?:best|worst|most|least)\b"
         rf"|\b(?:of|from|among|between)\s+all\s+(?:(?:the|our|your|my)\s+)?(?:{nouns})\b"
@@ -33,7 +34,8 @@ OR = r"\b.{1,24}\b(?:or|vs|versus|than|against|and|to)\b.{0,12}\b"
 SIDES: dict[By, re.Pattern[str]] = {
     "direction": re.compile(r"\blongs?\b(?: \S+){0,5}? shorts?\b|\bshorts?\b(?: \S+){0,5}? longs?\b"),
     "exit_reason": re.compile(
-        r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared?|and)\b.{0,20}\b(?:targets?|time)\b"
+        r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared?"
+        r"|and)\b.{0,20}\b(?:targets?|time)\b"
         r"|\btargets?\b.{1,30}\b(?:or|vs|versus|than|against|compared?|and)\b.{0,20}\bstop(?:s|ped)?\b"
     ),
     "outcome": re.compile(rf"\bwin(?:s|ners?|ning)?{OR}los\w*|\blos\w*{OR}win(?:s|ners?|ning)?\b"),
@@ -43,7 +45,8 @@ BAD = re.compile(r"\b(?:worst|costliest|ugliest|(?:most|least) (?:painful|expens
 # What works is asked of playbooks.
 WORKING = re.compile(r"\bwhat(?: (?:has|is|was|been|does|did))* (?:work|works|worked|working)\b")
 MUCH = re.compile(
-    r"\b(?:biggest|largest|greatest|highest|most(?! (?:recent|common|frequent|often|of)\b)|huge?st|fattest|heaviest)\b"
+    r"\b(?:biggest|largest|greatest|highest|most(?! (?:recent|common|frequent|often|of)\b)"
+    r"|huge?st|fattest|heaviest)\b"
 )
 LITTLE = re.compile(r"\b(?:smallest|lowest|least)\b")
 HOLDS = re.compile(r"\b(?:(longest)|shortest|quickest|fastest|briefest)\b")

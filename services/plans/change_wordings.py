@@ -1,6 +1,7 @@
 """A change as people word it, put into the typed form that means the same; nothing is guessed.
 
-Only whole statements are read: one that says more, or leaves out a playbook, a regime or a value, stays as it is.
+Only whole statements are read: one that says more, or leaves out a playbook, a regime or a value, stays as it
+is.
 """
 
 import re
@@ -18,14 +19,20 @@ BOOK = (
 )
 BOOK_ID = r"(?:the )?(?P<book>[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:'s)?"
 CELL = (
-    r"(?:the )?(?:regimes? )?[\"'`]?(?P<trend>up|down|sideways)(?:[- ]?trend(?:s|ing)?(?: markets?)?)?\s*(?:[/,-]|and|with)?\s*"
+    r"(?:the )?(?:regimes? )?[\"'`]?(?P<trend>up|down|sideways)(?:[- ]?trend(?:s|ing)?(?:"
+    r" markets?)?)?\s*(?:[/,-]|and|with)?\s*"
     r"(?P<band>low|mid|high|extreme)[\"'`]?(?:[ -]vol(?:atility)?)?(?: (?:regimes?|markets?|conditions?))?"
 )
 SIDE = r"(?P<side>long|short)s?"
-NO_MORE = r"(?: (?:any ?more|any longer|for (?:now|good)|altogether|completely|entirely|everywhere|from now on|right away|now))*"
+NO_MORE = (
+    r"(?: (?:any ?more|any longer|for (?:now|good)|altogether|completely|entirely|everywhere|from now"
+    r" on|right away|now))*"
+)
 OFF = (
-    r"retire|disable|suspend|pause|deactivate|bench|shelve|scrap|drop|kill|remove|ditch|get rid of|shut (?:off|down)"
-    r"|(?:switch|turn) off|(?:stop|quit|cease) (?:trading|using|running|playing)|do not (?:trade|use|run)|don't (?:trade|use|run)"
+    r"retire|disable|suspend|pause|deactivate|bench|shelve|scrap|drop|kill|remove|ditch|get rid"
+    r" of|shut (?:off|down)"
+    r"|(?:switch|turn) off|(?:stop|quit|cease) (?:trading|using|running|playing)|do not (?:trade"
+    r"|use|run)|don't (?:trade|use|run)"
 )
 SET = r"(?:set|change|lower|cut|reduce|decrease|raise|increase|lift|bring|put|adjust|move|make|update)"
 RISK = r"(?:risk(?: per trade| fraction| budget)?|risk on each trade)"
@@ -90,18 +97,34 @@ AGAIN = r"(?: (?:to )?(?:trade|be traded|work|run))?(?: again| back| once more)?
 WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(form.replace(" ", r"\s+"), re.IGNORECASE), put)
     for form, put in (
-        (rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} (?:trades )?(?:of|for|in|by|with) {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _banned),
-        (rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _banned),
-        (rf"(?:ban|block|forbid|prohibit|disallow|keep|bar|{OFF}) {BOOK}(?: (?:from|to|out of|away from))?(?: (?:trade|trading|going))? (?:in|during|of|from|when it is) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
+        (
+            rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} (?:trades )?(?:of|for|in|by|with)"
+            rf" {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _banned),
+        (
+            rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} {BOOK} (?:in|during|from)"
+            rf" {CELL}{NO_MORE}", _banned),
+        (
+            rf"(?:ban|block|forbid|prohibit|disallow|keep|bar|{OFF}) {BOOK}(?: (?:from|to|out of|away"
+            rf" from))?(?: (?:trade|trading|going))? (?:in|during|of|from|when it is) {CELL}(?:"
+            rf" {SIDE})?{NO_MORE}", _banned),
         (rf"(?:keep|take) {BOOK} out(?: of| in| during) {CELL}{NO_MORE}", _banned),
         (rf"(?:switch|turn|shut) {BOOK} off (?:in|during|for) {CELL}{NO_MORE}", _banned),
-        (rf"(?:do not|don't|never) let {BOOK} (?:trade|run|act|enter) (?:in|during) {CELL}{NO_MORE}", _banned),
+        (
+            rf"(?:do not|don't|never) let {BOOK} (?:trade|run|act|enter) (?:in|during)"
+            rf" {CELL}{NO_MORE}", _banned),
         (rf"no more {BOOK}(?: trades)? (?:in|during) {CELL}{NO_MORE}", _banned),
-        (rf"(?:allow|enable|unban|un-ban|re-?enable|permit|let|reactivate|re-?allow|readmit|bring back|lift the ban on|lift the ban of|(?:switch|turn) on) {BOOK}{AGAIN} (?:in|during|for) {CELL}{AGAIN}(?: {SIDE})?", _allowed),
-        (rf"(?:switch|turn|bring|let) {BOOK} (?:back )?(?:on|in|trade)(?: again)? (?:in|during) {CELL}", _allowed),
+        (
+            r"(?:allow|enable|unban|un-ban|re-?enable|permit|let|reactivate|re-?allow|readmit|bring"
+            rf" back|lift the ban on|lift the ban of|(?:switch|turn) on) {BOOK}{AGAIN} (?:in|during"
+            rf"|for) {CELL}{AGAIN}(?: {SIDE})?", _allowed),
+        (
+            rf"(?:switch|turn|bring|let) {BOOK} (?:back )?(?:on|in|trade)(?: again)? (?:in|during)"
+            rf" {CELL}", _allowed),
         (rf"{SET} (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}{FROM} {PERCENT}", _risk),
         (rf"{SET} {BOOK} {RISK}{FROM} {PERCENT}", _risk),
-        (rf"(?:cut|reduce|lower) (?:the )?{RISK} (?:of|for|on|in|with) {BOOK} (?:in|by|to) (?:a )?half", _halved),
+        (
+            rf"(?:cut|reduce|lower) (?:the )?{RISK} (?:of|for|on|in|with) {BOOK} (?:in|by|to) (?:a"
+            r" )?half", _halved),
         (rf"(?:cut|reduce|lower) {BOOK} {RISK} (?:in|by|to) (?:a )?half", _halved),
         (rf"double (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _doubled),
         (rf"double {BOOK} {RISK}", _doubled),
@@ -111,19 +134,31 @@ WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = t
         (rf"risk {PERCENT} (?:on|with|in|for) {BOOK}", _risk),
         (rf"{SET} {PARAMETER} (?:of|for|in|on) {BOOK}{FROM} {VALUE}", _parameter),
         (rf"{SET} {BOOK_ID} {PARAMETER}{FROM} {VALUE}", _parameter),
-        (rf"(?:roll(?:-| )?back|revert|reset|undo|restore) {BOOK}(?: to (?:the|its) (?:previous|old|last|prior|earlier|former) version)?", _rolled_back),
-        (rf"roll {BOOK} back(?: to (?:the|its) (?:previous|old|last|prior|earlier|former) version)?", _rolled_back),
-        (rf"(?:undo|revert|take back|reverse) (?:the |our )?(?:last|latest|most recent|newest) (?:change|edit|update)s? (?:of|to|in|on|for) {BOOK}", _rolled_back),
-        (rf"(?:restore|go back to|return to|bring back) (?:the )?(?:previous|old|last|prior|earlier|former) version of {BOOK}", _rolled_back),
+        (
+            rf"(?:roll(?:-| )?back|revert|reset|undo|restore) {BOOK}(?: to (?:the|its) (?:previous"
+            r"|old|last|prior|earlier|former) version)?", _rolled_back),
+        (
+            rf"roll {BOOK} back(?: to (?:the|its) (?:previous|old|last|prior|earlier|former)"
+            r" version)?", _rolled_back),
+        (
+            r"(?:undo|revert|take back|reverse) (?:the |our )?(?:last|latest|most recent|newest) "
+            rf"(?:change|edit|update)s? (?:of|to|in|on|for) {BOOK}", _rolled_back),
+        (
+            r"(?:restore|go back to|return to|bring back) (?:the )?(?:previous|old|last|prior"
+            rf"|earlier|former) version of {BOOK}", _rolled_back),
         (rf"(?:{OFF}) {BOOK}{NO_MORE}", _retired),
         (rf"(?:switch|turn|shut) {BOOK} (?:off|down){NO_MORE}", _retired),
-        (rf"take {BOOK} (?:out of (?:service|use|the rotation|rotation|play)|offline|down|out){NO_MORE}", _retired),
+        (
+            rf"take {BOOK} (?:out of (?:service|use|the rotation|rotation|play)|offline|down"
+            rf"|out){NO_MORE}", _retired),
         (rf"put {BOOK} (?:out of (?:service|use)|on (?:hold|ice)|to rest){NO_MORE}", _retired),
         (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
         (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE}{NO_MORE}", _retired),
         (rf"{WISH} {BOOK} {DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
         (rf"{WISH} {BOOK} {DONE}{NO_MORE}", _retired),
-        (r"(?:please )?(?:re-?plan|plan again|make a (?:new|fresh) plan|plan anew)(?: now)?", lambda found: "replan"),
+        (
+            r"(?:please )?(?:re-?plan|plan again|make"
+            r" a (?:new|fresh) plan|plan anew)(?: now)?", lambda found: "replan"),
     )
 )  # fmt: skip
 
@@ -131,7 +166,8 @@ WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = t
 # What stands behind a change without changing it: its reason, or that it is meant.
 BEHIND = re.compile(
     r"\s*(?:[,;:.!]|\s-+|\bbecause\b|\bsince\b|\bas it\b)\s*(?:(?:and|so|because|since|as)\s+)?"
-    r"(?:it|they|this|that|its|because|since|do it|do so|now|thanks|enough|i'?m|we'?re|i am|we are|the|there|too)\b"
+    r"(?:it|they|this|that|its|because|since|do it|do so|now|thanks|enough|i'?m|we'?re|i am|we"
+    r" are|the|there|too)\b"
     r"(?!.*\b(?:tell|show|explain|why|how|what|which)\b)[^?]*$",
     re.IGNORECASE,
 )
