@@ -1,8 +1,8 @@
 """Five sets of sixty labelled questions, written without sight of the code, each read once before mending.
 
 `written_as` keeps what a label was where it was changed: a rule that is to be tried is asked back, since
-trying enters it in the ledger of trials and a question changes nothing; and why a playbook went wrong takes its
-versions, too.
+trying enters it in the ledger of trials and a question changes nothing; and why a playbook went wrong takes
+its versions, too.
 """
 
 import json
@@ -68,7 +68,7 @@ class SetQuestion:
 
     def made_of(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
         """How many of the expected calls are among some."""
-        return sum(any(_fits(one, call) for call in calls) for one in self.calls)
+        return sum(any(is_as_expected(one, call) for call in calls) for one in self.calls)
 
     def wrong_of(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> set[str]:
         """Tools among some calls that the question does not need."""
@@ -83,7 +83,8 @@ def question_set(number: int) -> Iterator[SetQuestion]:
         yield SetQuestion(one["text"], one["status"], calls, frozenset(one.get("also") or ()))
 
 
-def _fits(expected: tuple[str, Mapping[str, Any]], call: tuple[str, Mapping[str, Any]]) -> bool:
+def is_as_expected(expected: tuple[str, Mapping[str, Any]], call: tuple[str, Mapping[str, Any]]) -> bool:
+    """Whether a call is of the expected tool and has all that is expected of it."""
     wanted = {name: _plain(value) for name, value in expected[1].items() if value is not None}
     given = {name: _plain(value) for name, value in call[1].items()}
     return expected[0] == call[0] and wanted.items() <= given.items()
