@@ -16,12 +16,9 @@ from typing import Any, Literal
 from agents.planning.plan_terms import plan_terms
 from agents.planning.question_forms import (
     ACTING_RUN,
-    ANTECEDENT,
     ASKS,
     BY_EXIT,
     DIRECTION,
-    EARLIER,
-    EARLIER_KINDS,
     EXPLETIVE,
     FILLERS,
     FINITE,
@@ -32,14 +29,11 @@ from agents.planning.question_forms import (
     IMPERATIVES,
     INNER_POINT,
     JOINT,
-    LIMITS,
-    LOST_TRADES,
     NO_OUTCOME,
     OF_THE_RUN,
     ONE,
     ONLY_RUN,
     PART,
-    PLACE_OF_EARLIER,
     POINTS,
     RATE,
     REGIME,
@@ -51,17 +45,22 @@ from agents.planning.question_forms import (
     VERSION,
     WANTS,
     WHETHER_MONEY,
-    WON_TRADES,
     WORD,
     regime_of,
 )
-from agents.planning.question_kinds import CLASSES_OF, PLACES, Kind, kind_scores, known_word, tokens
+from agents.planning.question_kinds import CLASSES_OF, PLACES, Kind, kind_scores, tokens
 from agents.planning.question_names import QuestionNames
+from agents.planning.question_phrases import (
+    earlier_things,
+    is_order,
+    limit_of,
+    outcome_of,
+    scored_words,
+)
 from agents.planning.question_times import NamedTime, named_time
-from agents.planning.question_words import IT, LOST, NUMBERS, ORDERS, WANTED_WHOLE, WON
+from agents.planning.question_words import IT, WANTED_WHOLE
 from agents.planning.row_questions import BOUGHT, RowQuestion, row_question
 from schemas.canonical import ns_to_datetime
-from services.evidence.tool_arguments import MOST_ITEMS
 from services.ports import EvidenceQuestion
 from services.text.claim_words import words as words_of
 from services.text.claims import sentences
@@ -379,8 +378,8 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     half = HALF_REGIME.search(REGIME.sub(" ", time.rest)) is not None
     rest = EXPLETIVE.sub("is ", HALF_REGIME.sub(" REGIME ", REGIME.sub(" REGIME ", time.rest)))
     names = QuestionNames.of([word.strip("'./-") for word in WORD.findall(rest)], context)
-    earlier = _earlier(rest.casefold(), names)
-    words, spelled = _scored(names.left, earlier)
+    earlier = earlier_things(rest.casefold(), names)
+    words, spelled = scored_words(names.left, earlier)
     flat = " ".join(spelled)
     has_book = bool(names.playbooks or "BOOK" in words or IT & set(spelled))
     rows = row_question(flat, has_playbook=has_book)
@@ -398,12 +397,12 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         ids=ids,
         rule=rule[0] if rule else None,
         rows=rows,
-        outcome=None if no_outcome else _outcome(NO_OUTCOME.sub(" ", flat)),
-        limit=_limit(flat),
+        outcome=None if no_outcome else outcome_of(NO_OUTCOME.sub(" ", flat)),
+        limit=limit_of(flat),
         is_one=one,
         is_whole=bool(WANTED_WHOLE & set(spelled)),
         is_guessed=names.is_guessed or words != [w for w in tokens(" ".join(names.left)) if w],
-        is_order=_is_order(spelled) or WANTS.search(plain) is not None,
+        is_order=is_order(spelled) or WANTS.search(plain) is not None,
         asks_advice=SHOULD.search(flat) is not None,
         direction=next(iter(DIRECTION.findall(flat)), "long" if BOUGHT.search(flat) else None),
         terms=terms,
@@ -412,58 +411,3 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         earlier=earlier,
         follows=FOLLOWS.search(plain) is not None,
     )
-
-
-def _scored(left: Sequence[str], earlier: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Words as they are scored, and as they are spelled right: with and without what stands for names."""
-    spelled = [word if word in PLACES else known_word(word) or word for word in tokens(" ".join(left))]
-    text = " ".join(spelled)
-    if earlier - {"it"}:
-        text = EARLIER.sub(lambda found: PLACE_OF_EARLIER[EARLIER_KINDS.get(found[1], found[1])], text)
-    numbers = (
-        "NUMBER" if word.isdecimal() or (word in NUMBERS and word != "one") else word for word in text.split()
-    )
-    said = _of_its_own_names(list(numbers))
-    filler = next((place for place, word in enumerate(said) if word not in FILLERS), 0)
-    return said[filler:], [f"<{word.casefold()}>" if word in PLACES else word for word in spelled]
-
-
-def _of_its_own_names(words: list[str]) -> list[str]:
-    """Words with the name that `it` means where the one name stands before it."""
-    names = [word for word in words if word in ("SYMBOL", "BOOK")]
-    place = words.index(names[0]) if names else len(words)
-    if len(set(names)) != 1:
-        return words
-    return [names[0] if at > place and word in IT else word for at, word in enumerate(words)]
-
-
-def _outcome(text: str) -> Literal["won", "lost"] | None:
-    words = set(text.split())
-    won = bool(words & WON) or WON_TRADES.search(text) is not None
-    lost = bool(words & LOST) or LOST_TRADES.search(text) is not None
-    return None if won == lost else "won" if won else "lost"
-
-
-def _limit(text: str) -> int | None:
-    for word in (word for form in LIMITS for word in form.findall(text)):
-        number = int(word) if word.isdecimal() else NUMBERS.get(word) if word != "one" else None
-        if number and 1 <= number <= MOST_ITEMS:
-            return number
-    return None
-
-
-def _is_order(words: Sequence[str]) -> bool:
-    """Whether it tells somebody to do something that no question is."""
-    rest = list(words)
-    while rest and rest[0] in ("please", "now", "then", "and", "just", "also", "system", "assistant"):
-        rest.pop(0)
-    return bool(rest) and (
-        rest[0] in ORDERS or rest[:2] in (["you", "must"], ["you", "should"], ["do", "not"])
-    )
-
-
-def _earlier(text: str, names: QuestionNames) -> frozenset[str]:
-    found = {EARLIER_KINDS.get(kind, kind) for kind in EARLIER.findall(text)}
-    said = " ".join(word.casefold() for word in names.left)
-    is_open = IT & set(said.split()) and ANTECEDENT.search(said) is None
-    return frozenset(found | ({"it"} if is_open else set()))

@@ -116,7 +116,7 @@ class NamedTime:
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _Span:
     start: int
     end: int
     first: datetime
@@ -174,11 +174,11 @@ def named_time(text: str, known_at: datetime | None) -> NamedTime:
     return NamedTime(_day(first.first), _moment(first.following), _is_day(first), False, rest)
 
 
-def _is_day(one: _Stretch) -> bool:
+def _is_day(one: _Span) -> bool:
     return one.following - one.first == timedelta(days=1)
 
 
-def _stretches(text: str, known_at: datetime | None) -> Iterator[_Stretch]:
+def _stretches(text: str, known_at: datetime | None) -> Iterator[_Span]:
     taken: list[tuple[int, int]] = []
     clock = None if known_at is None else (known_at - timedelta(microseconds=1))
     for kind, form in FORMS:
@@ -199,7 +199,7 @@ def _stretches(text: str, known_at: datetime | None) -> Iterator[_Stretch]:
                 hours, minutes, seconds = (int(part or 0) for part in hour.groups())
                 moment, end = span[0] + timedelta(hours=hours, minutes=minutes, seconds=seconds), hour.end()
             taken.append((start, end))
-            yield _Stretch(start, end, *span, moment)
+            yield _Span(start, end, *span, moment)
 
 
 def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[datetime, datetime] | None:
