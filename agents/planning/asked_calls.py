@@ -158,6 +158,8 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
         if time.since is not None and not time.is_day and part.kind not in TIMELESS:
             raise NotUnderstood(SPAN_ANSWER)
         time = replace(time, since=None)
+    elif part.kind == "trades" and time.is_day and part.time.at is not None:
+        time = replace(time, since=None)  # as of that day
     return replace(part, time=time)
 
 
