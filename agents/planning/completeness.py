@@ -9,7 +9,7 @@ from schemas.settings.planner import OWN
 from services.ports import EvidenceQuestion
 
 MOST_FOLLOWED = 3
-NOT_HOW_IT_DOES = frozenset({"definition", "report"})
+HOW_IT_DOES = frozenset({"trades", "gate", "overview"})
 
 
 def missing(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> tuple[str, ...]:
@@ -39,14 +39,12 @@ def _failed(calls: Sequence[EvidenceCall]) -> list[EvidenceCall]:
 
 def _asks_market(part: Reading) -> bool:
     """Whether it asks for a price or a regime, not for trades in a regime."""
-    return "market" in part.topics and not part.topics & {"trades", "gate", "against"}
+    return part.kind == "market"
 
 
 def _asks_playbook(part: Reading) -> bool:
     """Whether it asks how a playbook does, not what it is or whether a plan passes."""
-    return (
-        bool(part.playbooks) and not part.topics & NOT_HOW_IT_DOES and not part.ids and not part.asks_of_plan
-    )
+    return bool(part.playbooks) and part.kind in HOW_IT_DOES
 
 
 def to_follow(parts: Iterable[Reading], calls: Sequence[EvidenceCall]) -> list[tuple[str, str]]:
@@ -54,9 +52,9 @@ def to_follow(parts: Iterable[Reading], calls: Sequence[EvidenceCall]) -> list[t
     followed = {(name, str(value)) for call in calls for name, value in call.params.items()}
     found: list[tuple[str, str]] = []
     for part in parts:
-        if part.asks_why_of_fill and not part.rows.not_traded and not _have(followed, "fill_id"):
+        if part.asks_why_of_fill and not _have(followed, "fill_id"):
             found += _brought(calls, "episodes", "fill_id", 1 if part.is_one else MOST_FOLLOWED)
-        if "report" in part.topics and part.is_whole and not part.ids and not _have(followed, "report_id"):
+        if part.kind == "report" and part.is_whole and not part.ids and not _have(followed, "report_id"):
             found += _brought(calls, "reports", "report_id", 1 if part.is_one else MOST_FOLLOWED)
     return list(dict.fromkeys(found))[:MOST_FOLLOWED]
 

@@ -1,4 +1,8 @@
-"""Which symbols and playbooks of a run do words name, and which words name something that the run has not?"""
+"""Which symbols and playbooks of a run do words name, and which words name something that the run has not?
+
+A playbook is named by its id, by its words, also misspelled, or by a part that no other playbook has; a
+symbol by itself, misspelled, by the first half of a pair, or by what its company is called.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.planning.name_matching import NameVectors, vectors_of
-from agents.planning.question_words import PLAIN, is_plain, topic_word
+from agents.planning.question_kinds import PLACES, known_word
+from agents.planning.question_words import COMPANIES, PLAIN, is_plain, term_of
 from services.text.claim_words import words as words_of
 
-PLAYBOOK_CLOSE, SYMBOL_CLOSE = 0.64, 0.62
-NAME_BEFORE = words_of(
-    "of for on in about how's did does is has was with at and or vs versus than by fill report run"
-)
+PLAYBOOK_CLOSE, SYMBOL_CLOSE, EXACT = 0.64, 0.62, 0.95
+NAME_BEFORE = words_of("of for on in about how's did does has fill report run")
+JOINING, ASKED_OF = words_of("and or vs versus than with"), words_of("is was are were")
+OF_A_PLAYBOOK = words_of("playbook playbooks strategy strategies setup setups system trades one's")
 MOST_WORDS = 3
 LONGEST_SYMBOL = 6
 DIGITS = re.compile(r"\d+")
@@ -26,7 +31,7 @@ class QuestionNames:
         unsure: playbooks that may be meant, of which the words do not say which.
         unknown: words that stand where a name stands, or look like one, and are none.
         strange: all words that nothing is known of.
-        left: words that are no part of a name.
+        left: the words, with `SYMBOL` or `BOOK` in place of each name.
         is_guessed: whether a name is written otherwise than the run has it.
     """
 
@@ -43,10 +48,11 @@ class QuestionNames:
         """Playbooks first, as their names are longer, then symbols, then what is unknown."""
         found, left = cls(), list(words)
         found._take_playbooks(left, tuple(context.get("playbooks", ())))
+        found._take_companies(left, tuple(context.get("symbols", ())))
         found._take_symbols(left, tuple(context.get("symbols", ())))
-        found.left = tuple(word for word in left if word)
+        found.left = tuple(term_of(word) or word for word in left if word)
         found.strange = tuple(dict.fromkeys(word for word in found.left if _is_strange(word)))
-        found.unknown = tuple(dict.fromkeys(_unknown(left)))
+        found.unknown = tuple(dict.fromkeys((*found.unknown, *_unknown(found.left))))
         return found
 
     def _take_playbooks(self, words: list[str], known: tuple[str, ...]) -> None:
@@ -57,17 +63,30 @@ class QuestionNames:
             (ranked, start, size)
             for size in range(1, MOST_WORDS + 1)
             for start in range(len(words) - size + 1)
-            if (ranked := _playbooks(vectors, words[start : start + size]))
+            if (ranked := _playbooks(vectors, words[start : start + size], words[start + size :][:1]))
         ]
         for (cosine, names), start, size in sorted(windows, key=lambda one: (-one[0][0], one[2], one[1])):
-            if "" in words[start : start + size]:
+            if any(word in ("", "BOOK") for word in words[start : start + size]):
                 continue  # a nearer name was made of one of these words
-            words[start : start + size] = [""] * size
+            words[start : start + size] = ["BOOK"] + [""] * (size - 1)
             self.is_guessed |= cosine < 1
             if len(names) == 1:
                 self.playbooks = tuple(dict.fromkeys((*self.playbooks, names[0])))
             elif not set(names) & set(self.playbooks):
                 self.unsure += names
+
+    def _take_companies(self, words: list[str], known: tuple[str, ...]) -> None:
+        bases = {symbol.partition("/")[0].upper(): symbol for symbol in reversed(known)}
+        for size in range(MOST_WORDS, 0, -1):
+            for start in range(len(words) - size + 1):
+                named = " ".join(_bare(word) for word in words[start : start + size])
+                symbols = [bases[one] for one in COMPANIES.get(named, ()) if one in bases]
+                if symbols:
+                    words[start : start + size] = ["SYMBOL"] + [""] * (size - 1)
+                    self.symbols = tuple(dict.fromkeys((*self.symbols, symbols[0])))
+                    self.is_guessed = True
+                elif named in COMPANIES and all(_is_strange(word) for word in words[start : start + size]):
+                    self.unknown = (*self.unknown, named)
 
     def _take_symbols(self, words: list[str], known: tuple[str, ...]) -> None:
         whole = {symbol.casefold(): symbol for symbol in known}
@@ -75,6 +94,8 @@ class QuestionNames:
         whole |= {base: symbol for base, symbol in zip(bases, known, strict=True) if bases.count(base) == 1}
         vectors = vectors_of(known) if known else None
         for place, word in enumerate(words):
+            if word in PLACES:
+                continue
             bare = _bare(word)
             symbol = whole.get(bare)
             if symbol is not None and not _is_strange(word) and not word.removesuffix("'s").isupper():
@@ -85,7 +106,7 @@ class QuestionNames:
                 self.is_guessed |= symbol is not None
             if symbol is not None:
                 self.symbols = tuple(dict.fromkeys((*self.symbols, symbol)))
-                words[place] = ""
+                words[place] = "SYMBOL"
 
 
 def _is_misspelling(word: str, symbol: str) -> bool:
@@ -101,28 +122,61 @@ def _bare(word: str) -> str:
 
 def _is_strange(word: str) -> bool:
     """Whether nothing is known of a word."""
+    if word in PLACES:
+        return False
     bare = _bare(word)
     return bool(bare) and not (
-        is_plain(bare) or is_plain(word.casefold()) or topic_word(bare) or bare.replace(".", "").isdigit()
+        is_plain(bare)
+        or is_plain(word.casefold())
+        or all(known_word(part) for part in bare.replace("/", "-").split("-") if part)
+        or bare.replace(".", "").isdigit()
     )
 
 
-def _playbooks(vectors: NameVectors, words: Sequence[str]) -> tuple[float, tuple[str, ...]] | None:
+def _playbooks(
+    vectors: NameVectors, words: Sequence[str], following: Sequence[str]
+) -> tuple[float, tuple[str, ...]] | None:
     """The playbooks that some words mean, with how near they are."""
     bare = [_bare(word) for word in words]
-    if any(word in PLAIN or not word for word in bare) or (len(bare) == 1 and topic_word(bare[0]) == bare[0]):
+    if any(word in PLACES or bared in PLAIN or not bared for word, bared in zip(words, bare, strict=True)):
         return None
+    is_named = bool(following) and following[0].casefold() in OF_A_PLAYBOOK
+    if len(bare) == 1 and "_" not in bare[0]:
+        parts = {part: [name for name in vectors.names if part in _parts(name)] for part in _forms(bare[0])}
+        names = tuple(dict.fromkeys(name for some in parts.values() for name in some))
+        if names and (is_named or known_word(bare[0]) != bare[0]):
+            return 0.9, names
+        if known_word(bare[0]) == bare[0]:
+            return None
     ranked = vectors.nearest(" ".join(bare))
+    if ranked[0][0] < EXACT and all(known_word(word) == word for word in bare):
+        return None  # all words of the language
     names = vectors.close_ones(ranked, PLAYBOOK_CLOSE)
     return (ranked[0][0], names) if names else None
 
 
+def _parts(name: str) -> list[str]:
+    return name.casefold().replace("-", "_").split("_")
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """A word and what it is without an ending."""
+    return tuple(dict.fromkeys((word, word.removesuffix("s"))))
+
+
 def _unknown(words: Sequence[str]) -> Iterator[str]:
-    shouted = sum(word.isupper() for word in words) > len(words) / 2
+    """Strange words that look like a name, or stand where one stands and nothing else is named."""
+    spoken = [word for word in words if word not in PLACES]
+    shouted = sum(word.isupper() for word in spoken) > len(spoken) / 2
+    is_named = bool({"SYMBOL", "BOOK", "ID"} & set(words))
     for place, word in enumerate(words):
         if not _is_strange(word):
             continue
         before = words[place - 1].casefold() if place else ""
         is_symbol = word.isupper() and 2 <= len(word.partition("/")[0]) <= LONGEST_SYMBOL and not shouted
-        if "_" in word or is_symbol or before in NAME_BEFORE:
+        is_listed = before in JOINING and place > 1 and words[place - 2] in ("SYMBOL", "BOOK")
+        is_subject = before in ASKED_OF and place == 1
+        stands_so = before in NAME_BEFORE or is_subject
+        is_meant = (stands_so or is_symbol) and not is_named
+        if "_" in word or is_listed or is_meant or (is_symbol and stands_so):
             yield word

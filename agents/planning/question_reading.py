@@ -1,70 +1,84 @@
-"""What the parts of a question name: symbols, playbooks, regimes, moments, ids, outcomes, and their topics.
+"""What the parts of a question ask for: their kinds, and what they name.
 
-By rules over their words, whatever the case and with the commoner misspellings. A name that the run does
-not have is said to be unknown, never replaced. A part that gives an order is no question.
+That is symbols, playbooks, regimes, moments, ids and what is wanted of rows.
+
+Whatever the case and with the commoner misspellings. A name that the run does not have is said to be unknown,
+never replaced. A part that gives an order is no question.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal
 
+from agents.planning.plan_terms import plan_terms
 from agents.planning.question_forms import (
-    AFTER,
+    ACTING_RUN,
     ASKS,
-    BEFORE,
-    BOOKS,
     BY_EXIT,
     DIRECTION,
-    EARLIER,
-    EARLIER_KINDS,
+    EXPLETIVE,
+    FILLERS,
+    FINITE,
     FOLLOWS,
+    FRAGMENT,
     HALF_REGIME,
-    HOUR,
-    HOW_DID,
     ID,
+    IMPERATIVES,
     INNER_POINT,
-    LIMITS,
+    JOINT,
+    NO_OUTCOME,
+    OF_THE_RUN,
     ONE,
+    ONLY_RUN,
     PART,
-    RANKED,
+    POINTS,
     RATE,
     REGIME,
+    RULE,
+    RUN,
     SHOULD,
-    SINCE,
     SOME,
+    STATES,
+    VERSION,
+    WANTS,
+    WHETHER_MONEY,
     WORD,
-    YEAR,
+    regime_of,
 )
+from agents.planning.question_kinds import CLASSES_OF, PLACES, Kind, kind_scores, tokens
 from agents.planning.question_names import QuestionNames
-from agents.planning.question_words import (
-    IT,
-    LOST,
-    NUMBERS,
-    ORDERS,
-    PHRASES,
-    SPAN_NOUNS,
-    SPANS,
-    TOPICS,
-    VAGUE,
-    WANTED_WHOLE,
-    WON,
-    topic_word,
+from agents.planning.question_phrases import (
+    earlier_things,
+    is_order,
+    limit_of,
+    outcome_of,
+    scored_words,
 )
-from agents.planning.row_questions import RowQuestion, row_question
+from agents.planning.question_times import NamedTime, named_time
+from agents.planning.question_words import IT, WANTED_WHOLE
+from agents.planning.row_questions import BOUGHT, RowQuestion, row_question
 from schemas.canonical import ns_to_datetime
-from services.evidence.tool_arguments import MOST_ITEMS
 from services.ports import EvidenceQuestion
 from services.text.claim_words import words as words_of
 from services.text.claims import sentences
-from services.text.dates import places_of_days
 
-SECOND_NS = 1_000_000_000
-# Words of a market that are as much words of a trade, and of what a playbook is that are also a market's.
-OF_A_TRADE = TOPICS["market"] & words_of("hold holding trading position positions")
 WHETHER = re.compile(r"^(?:and )?(?:was|were|is|did|has)\b")  # the outcome is what is asked
 NOT_SOME = re.compile(rf"^(?!.*{SOME.pattern})")
-OF_BOTH = TOPICS["definition"] & words_of("state states history change changes changed work works active")
+OF_SYMBOLS: frozenset[Kind] = frozenset({"market"})
+OF_IDS = frozenset({"why", "entry", "trade", "report", "decision"})
+OF_TRADES = frozenset({"exit_reason", "direction", "outcome"})
+OF_PLAYBOOKS: frozenset[Kind] = frozenset({"definition", "gate"})
+# Two halves of a part ask for two things where each is as surely of its kind.
+HALF_SURE, WHOLE_SURE = 0.5, 0.8
+LEAST_SCORE, LEAST_MARGIN, WEAK_SCORE = 0.3, 0.08, 0.4
+ALSO = 0.5
+BESIDE: frozenset[Kind] = frozenset({"definition", "report"})
+IF_SO = words_of("which is it that true right correct so who are they has a point really agree do you fair")
+LITTLE = words_of("and but what how about same for in on the then please")
+SURE_SCORE, SURE_MARGIN = 0.5, 0.2
 
 
 @dataclass(frozen=True)
@@ -72,38 +86,42 @@ class Reading:
     """What one part of a question names.
 
     Attributes:
-        at: moment, ISO; a day stands for its end, since what happened on it is meant.
-        since: the first moment that is meant, ISO, where it names one.
+        words: as they are scored, with what stands for names.
+        time: what it says of time.
         rows: what it wants of the rows that are found.
-        is_span: whether it names a stretch of time.
         is_one: whether it speaks of the last one of something.
         earlier: kinds of things that an earlier turn is to name.
+        terms: what it says of a plan beside its symbol, playbook and direction.
         follows: whether it goes on with what was asked before.
+        is_asked: whether it is told, and asked behind it whether it is so.
+        of_before: kind of the part that it goes on with.
     """
 
     text: str
     names: QuestionNames
-    topics: frozenset[str] = frozenset()
+    words: tuple[str, ...] = ()
+    time: NamedTime = field(default_factory=lambda: named_time("", None))
     cues: int = 0
     regimes: tuple[str, ...] = ()
     has_half_regime: bool = False
     ids: tuple[str, ...] = ()
-    at: str | None = None
-    since: str | None = None
+    rule: str | None = None
+    run: str | None = None
     rows: RowQuestion = RowQuestion()
-    is_span: bool = False
     outcome: Literal["won", "lost"] | None = None
     limit: int | None = None
     is_one: bool = False
     is_whole: bool = False
-    is_vague: bool = False
     is_guessed: bool = False
     is_order: bool = False
     asks_advice: bool = False
     is_by_exit: bool = False
     direction: str | None = None
+    terms: Mapping[str, Any] = field(default_factory=dict)
     earlier: frozenset[str] = frozenset()
     follows: bool = False
+    of_before: Kind | None = None
+    is_asked: bool = False
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -115,39 +133,131 @@ class Reading:
         """Those that it names."""
         return self.names.playbooks
 
+    @cached_property
+    def scores(self) -> tuple[tuple[float, Kind], ...]:
+        """How much of each kind it is that what it names allows, the most first."""
+        scores = kind_scores(self.words)
+        allowed = [kind for kind in scores if not self._is_barred(kind)]
+        return tuple(sorted(((scores[kind], kind) for kind in allowed), key=lambda one: (-one[0], one[1])))
+
+    def _is_barred(self, kind: Kind) -> bool:
+        """Whether what it names cannot be asked of a kind: no tool takes it."""
+        names = set(self.words) & PLACES
+        symbol, book = "SYMBOL" in names, "BOOK" in names
+        match kind:
+            case "market":
+                return (book and not symbol) or "ID" in names
+            case "gate" | "definition":
+                return (symbol and not book) or "ID" in names or (self.rows.by in OF_TRADES and not book)
+            case "overview":
+                return not (symbol or book) or "ID" in names
+            case "runs":
+                return book or (symbol and "runs" not in self.words) or bool(names & {"REGIME", "ID"})
+            case "outside":
+                return "ID" in names and bool(self.classes & OF_IDS)
+            case "trades" | "decisions" | "check":
+                return "ID" in names
+            case _:
+                return False
+
+    @property
+    def kind(self) -> Kind:
+        """What it asks for most likely."""
+        return self.of_before or self.scores[0][1]
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Its kind, and others that it is as much of as of nothing else."""
+        if self.of_before is not None:
+            return (self.of_before,)
+        if self.kind not in BESIDE:
+            return (self.kind,)
+        return (self.kind, *(kind for score, kind in self.scores[1:] if score >= ALSO and kind in BESIDE))
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The classes that its words are of."""
+        return frozenset(name for word in self.words for name in CLASSES_OF.get(word, ()))
+
+    @property
+    def says_little(self) -> bool:
+        """Whether it says no more than a name, as `BOOK?` or `what about SYMBOL`."""
+        return set(self.words) <= PLACES | LITTLE
+
+    @property
+    def asks_if_so(self) -> bool:
+        """Whether it asks no more than whether what was told is so, as `which is it?`."""
+        return "?" in self.text and set(self.words) <= LITTLE | IF_SO | PLACES and not self.symbols
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it asks for something on its own, where it stands beside another."""
+        return (
+            self.kind != "outside" and self.score >= HALF_SURE and not self.says_little and not self.is_order
+        )
+
+    @property
+    def score(self) -> float:
+        """How much of its kind it is."""
+        return self.scores[0][0]
+
+    @property
+    def margin(self) -> float:
+        """By how much the next kind is less likely."""
+        return self.scores[0][0] - self.scores[1][0] if len(self.scores) > 1 else 1.0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether its kind is not quite sure."""
+        return self.of_before is None and (self.score < SURE_SCORE or self.margin < SURE_MARGIN)
+
     @property
     def is_idle(self) -> bool:
         """Whether it asks for nothing, such as a greeting before a question."""
-        found = self.topics or self.symbols or self.playbooks or self.ids or self.regimes or self.earlier
-        doubtful = self.names.unknown or self.names.unsure or self.is_span
-        return not (found or doubtful or (self.names.strange and ASKS.search(self.text)))
+        found = self.symbols or self.playbooks or self.ids or self.regimes or self.earlier
+        doubtful = self.names.unknown or self.names.unsure or self.time.is_unclear
+        strange = self.names.strange and ASKS.search(self.text)
+        return self.kind == "outside" and not (found or doubtful or strange)
+
+    @property
+    def is_statement(self) -> bool:
+        """Whether it tells something, as people do before they ask."""
+        if self.is_asked or "?" in self.text or ASKS.search(self.text):
+            return False
+        first = next((word for word in self.words if word not in FILLERS), "")
+        return STATES.match(self.text) is not None or (
+            first not in IMPERATIVES and FINITE.search(self.text) is not None
+        )
+
+    def only_elaborates(self, before: "Reading") -> bool:
+        """Whether it goes on with what stands before it and asks for nothing of its own."""
+        names = self.symbols or self.playbooks or self.ids or self.regimes or self.names.unknown
+        if names or self.names.strange or self.is_order or before.kind == "outside" or before.is_statement:
+            return False
+        if FRAGMENT.match(self.text) or self.says_little:
+            return True
+        of_before = next((score for score, kind in self.scores if kind == before.kind), 0.0)
+        is_weak = self.kind == "outside" or self.score < WEAK_SCORE
+        rows, time = self.rows, self.time
+        own = self.outcome or self.limit or rows.order or rows.by or rows.direction or time.since or time.at
+        return (is_weak and bool(POINTS & set(self.words))) or (
+            not own and self.score - of_before < LEAST_MARGIN
+        )
 
     @property
     def asks_why_of_fill(self) -> bool:
         """Whether it asks why a fill happened that it does not name by its id."""
-        return "why" in self.topics and (self.is_one or "fill" in self.topics) and not self.ids
-
-    @property
-    def names_a_plan(self) -> bool:
-        """Whether it names what a plan is on: one symbol and one playbook."""
-        return len(self.symbols) == len(self.playbooks) == 1
-
-    @property
-    def asks_of_plan(self) -> bool:
-        """Whether it asks if a plan would pass: it says so, or names all that a plan is on."""
-        is_whole = self.names_a_plan and "trades" not in self.topics
-        return self.direction is not None and ("check" in self.topics or is_whole)
-
-    @property
-    def asks_of_all_playbooks(self) -> bool:
-        """Whether it asks for playbooks and names none, and no more of them than how they do."""
-        names = self.symbols or self.playbooks
-        return "books" in self.topics and not names and not self.topics & {"market", "definition", "why"}
+        return self.kind == "fill" and not self.ids
 
     def with_names(self, symbols: Sequence[str], playbooks: Sequence[str]) -> "Reading":
         """It with the names that it leaves out."""
         names = replace(self.names, symbols=tuple(symbols), playbooks=tuple(playbooks))
-        return replace(self, names=names, earlier=self.earlier - {"it", "symbol", "playbook"})
+        places = ["SYMBOL"] * bool(symbols) + ["BOOK"] * bool(playbooks)
+        added = [place for place in places if place not in self.words]
+        words = tuple(added[0] if word in IT else word for word in self.words) if added else self.words
+        added = [place for place in added if place not in words]
+        earlier = self.earlier - {"it", "symbol", "playbook"}
+        return replace(self, names=names, words=(*words, *added), earlier=earlier)
 
 
 def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
@@ -157,181 +267,147 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
     """
     spans = sentences(INNER_POINT.sub("_", question.text), parts=True)
     asked = [question.text[span.start : span.end] for span in spans]
-    texts = [part for text in asked for part in PART.split(text) if part.strip(" ?.!,;")]
+    texts = [part for text in asked for part in _parts(text)]
     found: list[Reading] = []
     for text in texts or [question.text]:
-        reading = read_part(text, question.context)
-        if not (found and _is_of_the_same(found[-1], reading)):
-            found.append(_named_by(found[-1], reading) if found else reading)
+        for reading in _halves(text, question.context):
+            if found and found[-1].is_statement and reading.asks_if_so:
+                found[-1] = replace(found[-1], is_asked=True)
+            elif not (found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1]))):
+                found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
+    if any(ASKS.search(reading.text) or reading.is_asked for reading in asking):
+        asking = [reading for reading in asking if not reading.is_statement]
+    asking = [
+        one
+        for place, one in enumerate(asking)
+        if not (one.says_little and _has_names(asking[place + 1 :], one))
+    ]
     return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
+
+
+def _parts(text: str) -> list[str]:
+    """Pieces that ask one after another; a name that is only announced stays with what is asked of it."""
+    found: list[str] = []
+    for piece in PART.split(text):
+        announced = bool(found) and not (
+            ASKS.search(found[-1]) or FINITE.search(found[-1]) or _begins(found[-1])
+        )
+        if announced and POINTS & set(tokens(piece)):
+            found[-1] = f"{found[-1]}, {piece}"
+        elif piece.strip(" ?.!,;"):
+            found.append(piece)
+    return found
+
+
+def _begins(text: str) -> bool:
+    """Whether it begins with what is to be done."""
+    return next((word for word in tokens(text) if word not in FILLERS), "") in IMPERATIVES
+
+
+def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
+    """A part, or its halves where they ask for two things of the same names, as `rules and losers of` one."""
+    whole = read_part(text, context)
+    if whole.score >= WHOLE_SURE or whole.is_order or whole.ids or whole.is_statement:
+        return [whole]
+    for joint in JOINT.finditer(text):
+        first, second = read_part(text[: joint.start()], context), read_part(text[joint.end() :], context)
+        both = first, second
+        if first.kind == second.kind or not all(one.is_half for one in both):
+            continue
+        if not (first.symbols or first.playbooks or first.earlier):
+            first = first.with_names(second.symbols, second.playbooks)
+        if not first.regimes:
+            first = replace(first, regimes=second.regimes)
+        return [first, *_halves(text[joint.end() :], context)]
+    return [whole]
 
 
 def _is_of_the_same(before: Reading, reading: Reading) -> bool:
     """Whether it asks no more of the one thing that the part before it names."""
     said = reading.outcome or reading.rows.order or reading.names.strange
-    return before.is_one and "it" in reading.earlier and reading.topics <= {"trades"} and not said
+    return before.is_one and "it" in reading.earlier and reading.kind in ("trades", "outside") and not said
+
+
+def _has_names(readings: Sequence[Reading], reading: Reading) -> bool:
+    """Whether the next one asks about all that a bare name announces."""
+    return bool(readings) and (
+        set(reading.symbols) <= set(readings[0].symbols)
+        and set(reading.playbooks) <= set(readings[0].playbooks)
+    )
 
 
 def _named_by(before: Reading, reading: Reading) -> Reading:
-    is_open = reading.earlier & {"it", "symbol", "playbook"} and not reading.symbols and not reading.playbooks
-    if not is_open or not (before.symbols or before.playbooks):
+    if before.ids and "it" in reading.earlier and not (reading.ids or reading.symbols or reading.playbooks):
+        words = tuple("ID" if word in IT else word for word in reading.words)
+        return replace(reading, ids=before.ids, words=words, earlier=frozenset())
+    is_open = not reading.symbols and not reading.playbooks
+    is_meant = reading.earlier & {"it", "symbol", "playbook"} or (before.is_statement and not reading.earlier)
+    if not is_open or not is_meant or not (before.symbols or before.playbooks):
         return reading
-    return reading.with_names(before.symbols, before.playbooks)
+    named = reading.with_names(before.symbols, before.playbooks)
+    if not before.is_statement:
+        return named
+    return replace(
+        named, direction=named.direction or before.direction, terms={**before.terms, **named.terms}
+    )
+
+
+def clock_of(context: Mapping[str, Any]) -> datetime | None:
+    """The moment up to which things are known, UTC."""
+    known_at = context.get("known_at")
+    if known_at is None:
+        return None
+    known = ns_to_datetime(known_at) if isinstance(known_at, int) else datetime.fromisoformat(str(known_at))
+    return known.astimezone(UTC) if known.tzinfo else known.replace(tzinfo=UTC)
 
 
 def read_part(text: str, context: Mapping[str, Any]) -> Reading:
-    """What a text names among the symbols and playbooks of `context`."""
+    """What a text names among the symbols and playbooks of `context`, and of what kind it is."""
     plain = text.replace("\u2019", "'")
+    plain = ACTING_RUN.sub("we ", plain)
+    run, bare = RUN.search(plain), OF_THE_RUN.sub(" ", plain)
+    plain = bare if any(word in CLASSES_OF for word in tokens(bare)) else plain
+    plain = VERSION.sub(" version ", RUN.sub(" run " if ONLY_RUN.search(plain) else " ", plain))
     ids = tuple(dict.fromkeys(found.lower() for found in ID.findall(plain)))
-    at, since, is_span, rest = _moment(ID.sub(" ", plain))
-    regimes = tuple(dict.fromkeys("/".join(found).lower() for found in REGIME.findall(rest)))
-    rest = _without_phrases(REGIME.sub(" ", rest))
-    words = [word.strip("'./-") for word in WORD.findall(rest)]
-    lower = [word.casefold() for word in words]
-    names = QuestionNames.of(words, context)
-    left = {word.casefold() for word in names.left}
-    cues = {word: cue for word in lower if word in left and (cue := topic_word(word.removesuffix("'s")))}
-    found, flat = frozenset(cues.values()), " ".join(lower)
-    topics = frozenset(topic for topic, some in TOPICS.items() if found & some)
-    spelled = " ".join(cues.get(word, word) for word in lower)
-    rows = row_question(flat, spelled, has_playbook=bool(names.playbooks or IT & set(lower)))
-    one = (ONE if rows.order is None else NOT_SOME).search(spelled) is not None
-    topics = _meant(topics, found, names, one=one) | _implied(flat, topics, names)
-    topics = _of_rows(topics, rows, one=one)
+    terms, rest = plan_terms(plain)
+    rule = RULE.search(rest)
+    rest = ID.sub(" ID ", RULE.sub(" RULE ", rest))
+    time = named_time(rest, clock_of(context))
+    regimes = tuple(dict.fromkeys(regime_of(found) for found in REGIME.finditer(time.rest)))
+    half = HALF_REGIME.search(REGIME.sub(" ", time.rest)) is not None
+    rest = EXPLETIVE.sub("is ", HALF_REGIME.sub(" REGIME ", REGIME.sub(" REGIME ", time.rest)))
+    names = QuestionNames.of([word.strip("'./-") for word in WORD.findall(rest)], context)
+    earlier = earlier_things(rest.casefold(), names)
+    words, spelled = scored_words(names.left, earlier)
+    flat = " ".join(spelled)
+    has_book = bool(names.playbooks or "BOOK" in words or IT & set(spelled))
+    rows = row_question(flat, has_playbook=has_book)
+    one = (ONE if rows.order is None else NOT_SOME).search(flat) is not None
     is_asked = one and WHETHER.search(flat) is not None
+    no_outcome = is_asked or rows.by or RATE.search(flat) or WHETHER_MONEY.search(flat)
     return Reading(
         text=text,
         names=names,
-        topics=topics,
-        cues=len(cues),
+        words=tuple(words),
+        time=time,
+        cues=sum(word in CLASSES_OF for word in spelled),
         regimes=regimes,
-        has_half_regime=HALF_REGIME.search(rest) is not None,
+        has_half_regime=half,
         ids=ids,
-        at=at,
-        since=since,
+        rule=rule[0] if rule else None,
         rows=rows,
-        is_span=is_span or (since is None and bool(SPANS & set(lower))) or _is_relative(lower),
-        outcome=None if RATE.search(rest.casefold()) or rows.by or is_asked else _outcome(found),
-        limit=_limit(spelled),
+        outcome=None if no_outcome else outcome_of(NO_OUTCOME.sub(" ", flat)),
+        limit=limit_of(flat),
         is_one=one,
-        is_whole=bool(WANTED_WHOLE & set(lower)),
-        is_vague=bool(VAGUE & set(lower)),
-        is_guessed=names.is_guessed or any(word.removesuffix("'s") != cue for word, cue in cues.items()),
-        is_order=_is_order(lower),
+        is_whole=bool(WANTED_WHOLE & set(spelled)),
+        is_guessed=names.is_guessed or words != [w for w in tokens(" ".join(names.left)) if w],
+        is_order=is_order(spelled) or WANTS.search(plain) is not None,
         asks_advice=SHOULD.search(flat) is not None,
-        direction=next(iter(DIRECTION.findall(flat)), None),
+        direction=next(iter(DIRECTION.findall(flat)), "long" if BOUGHT.search(flat) else None),
+        terms=terms,
+        run=run["run"].lower() if run else None,
         is_by_exit=BY_EXIT.search(flat) is not None,
-        earlier=_earlier(flat, lower),
+        earlier=earlier,
         follows=FOLLOWS.search(plain) is not None,
     )
-
-
-def _meant(
-    topics: frozenset[str], cues: frozenset[str], names: QuestionNames, *, one: bool
-) -> frozenset[str]:
-    """The topics without those that a word only seems to name."""
-    of_market = cues & TOPICS["market"]
-    is_trade = (names.playbooks and not names.symbols) or (
-        of_market <= OF_A_TRADE and (one or "trades" in topics)
-    )
-    if of_market and is_trade:  # a playbook has no price, and a last position is a trade
-        return topics - {"market"} | {"trades"}
-    of_book = cues & TOPICS["definition"]
-    if of_book <= OF_BOTH and not names.playbooks and (names.symbols or of_market):
-        return topics - {"definition"}
-    return topics
-
-
-def _of_rows(topics: frozenset[str], rows: RowQuestion, *, one: bool) -> frozenset[str]:
-    """The topics with those that a ranking, a count, a side or a state of a playbook means."""
-    if rows.asks_of_a_playbook and not rows.not_traded:
-        return topics - {"trades", "market", "against", "fill", "gate"} | {"definition"}
-    if "why" in topics and rows.direction and not rows.by:
-        return topics - {"market", "books"} | {"fill"}
-    if rows.asks_of_trades or (one and rows.direction):
-        return topics - {"market", "books"} | {"trades"}
-    return topics
-
-
-def _implied(text: str, topics: frozenset[str], names: QuestionNames) -> frozenset[str]:
-    """Topics that no single word names."""
-    found = set()
-    if SHOULD.search(text) and names.playbooks:
-        found.add("against")
-    if not topics and HOW_DID.search(text) and (names.playbooks or names.symbols or " we " in text):
-        found.add("trades")
-    if BOOKS.search(text) and not names.playbooks:
-        found.add("books")
-    if RANKED.search(text):
-        found.add("ranked")
-    return frozenset(found)
-
-
-def _without_phrases(text: str) -> str:
-    """The text with each phrase that means something else than its words as the word that it means."""
-    for phrase, word in PHRASES:
-        text = phrase.sub(f" {word} ", text)
-    return text
-
-
-def _moment(text: str) -> tuple[str | None, str | None, bool, str]:
-    """The last and the first moment that a text names, whether it names another span, and the rest."""
-    places = sorted(places_of_days(text))
-    if not places:
-        return None, None, bool(YEAR.search(text)), text
-    (start, end), first, following = places[0]
-    hour = HOUR.match(text, end)
-    rest = text[:start] + " " + text[hour.end() if hour else end :]
-    if len(places) > 1 or AFTER.search(text[:start]):
-        if len(places) == 1 and hour is None and SINCE.search(text[:start]):
-            return None, _text_of(first)[:10], False, f"{SINCE.sub(' ', text[:start])} {text[end:]}"
-        return None, None, True, rest
-    if hour is not None:
-        hours, minutes, seconds = (int(part or 0) for part in hour.groups())
-        at = first + ((hours * 60 + minutes) * 60 + seconds) * SECOND_NS
-    else:
-        at = (first if BEFORE.search(text[:start]) else following) - SECOND_NS
-    return _text_of(at), None, False, rest
-
-
-def _text_of(at: int) -> str:
-    return ns_to_datetime(at).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _is_relative(words: Sequence[str]) -> bool:
-    """Whether words like `last week` or `past 3 months` name a span."""
-    spans = {*SPAN_NOUNS, *(f"{noun}s" for noun in SPAN_NOUNS)}
-    marks = {"last", "past", "previous", "this", "recent", "ago"}
-    return any(
-        word in spans and marks & set(words[max(place - 2, 0) : place + 2])
-        for place, word in enumerate(words)
-    )
-
-
-def _outcome(words: frozenset[str]) -> Literal["won", "lost"] | None:
-    won, lost = bool(words & WON), bool(words & LOST)
-    return None if won == lost else "won" if won else "lost"
-
-
-def _limit(text: str) -> int | None:
-    for word in (word for form in LIMITS for word in form.findall(text)):
-        number = int(word) if word.isdecimal() else NUMBERS.get(word)
-        if number and 1 <= number <= MOST_ITEMS:
-            return number
-    return None
-
-
-def _is_order(words: Sequence[str]) -> bool:
-    """Whether it tells somebody to do something that no question is."""
-    rest = list(words)
-    while rest and rest[0] in ("please", "now", "then", "and", "just", "also", "system", "assistant"):
-        rest.pop(0)
-    return bool(rest) and (
-        rest[0] in ORDERS or rest[:2] in (["you", "must"], ["you", "should"], ["do", "not"])
-    )
-
-
-def _earlier(text: str, words: Sequence[str]) -> frozenset[str]:
-    found = {EARLIER_KINDS.get(kind, kind) for kind in EARLIER.findall(text)}
-    return frozenset(found | ({"it"} if IT & set(words) else set()))

@@ -16,13 +16,14 @@ COMMON: dict[By, str] = {
     "playbook": r"playbooks?|strategy|strategies|setups?",
     "regime": r"regimes?|market conditions?",
     "direction": r"directions?|sides?",
-    "exit_reason": r"exits?|exit (?:reasons?|types?)",
+    "exit_reason": r"exits?|exit (?:reasons?|types?)|ways? (?:out|of exit)|endings?",
 }
-OF = r"(?:(?:of|all|the|our|your|my|its|kind of)\s+){0,3}"
+OF = r"(?:(?:of|all|other|different|the|our|your|my|its|kind of)\s+){0,3}"
 # "by symbol", "which playbook", "of all regimes": one figure for each of them.
 GROUPED: dict[By, re.Pattern[str]] = {
     by: re.compile(
-        rf"\b(?:by|per|each|every|which|what|rank|compare|across|for all)\s+{OF}(?:{nouns})\b(?! of )"
+        r"\b(?:by|per|each|every|which|what|rank|compare|compared (?:with|to)|other|across|for"
+        rf" all)\s+{OF}(?:{nouns})\b(?! of )"
         rf"|\b(?:best|worst|top|most|least)(?:\s+\w+ing|\s+\w+able)?\s+(?:{nouns})\b"
         rf"|\b(?:{nouns})\s+(?:\w+\s+){{1,2}}?(?:best|worst|most|least)\b"
         rf"|\b(?:of|from|among|between)\s+all\s+(?:(?:the|our|your|my)\s+)?(?:{nouns})\b"
@@ -31,44 +32,35 @@ GROUPED: dict[By, re.Pattern[str]] = {
 }
 OR = r"\b.{1,24}\b(?:or|vs|versus|than|against|and|to)\b.{0,12}\b"
 SIDES: dict[By, re.Pattern[str]] = {
-    "direction": re.compile(rf"\blongs?{OR}shorts?\b|\bshorts?{OR}longs?\b"),
+    "direction": re.compile(r"\blongs?\b(?: \S+){0,5}? shorts?\b|\bshorts?\b(?: \S+){0,5}? longs?\b"),
+    "exit_reason": re.compile(
+        r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared?"
+        r"|and)\b.{0,20}\b(?:targets?|time)\b"
+        r"|\btargets?\b.{1,30}\b(?:or|vs|versus|than|against|compared?|and)\b.{0,20}\bstop(?:s|ped)?\b"
+    ),
     "outcome": re.compile(rf"\bwin(?:s|ners?|ning)?{OR}los\w*|\blos\w*{OR}win(?:s|ners?|ning)?\b"),
 }
 GOOD = re.compile(r"\b(?:best|top)\b")
-BAD = re.compile(r"\b(?:worst|costliest|ugliest)\b")
-MUCH = re.compile(r"\b(?:biggest|largest|greatest|highest|most|huge?st)\b")
+BAD = re.compile(r"\b(?:worst|costliest|ugliest|(?:most|least) (?:painful|expensive|costly|successful))\b")
+# What works is asked of playbooks.
+WORKING = re.compile(r"\bwhat(?: (?:has|is|was|been|does|did))* (?:work|works|worked|working)\b")
+MUCH = re.compile(
+    r"\b(?:biggest|largest|greatest|highest|most(?! (?:recent|common|frequent|often|of)\b)"
+    r"|huge?st|fattest|heaviest)\b"
+)
 LITTLE = re.compile(r"\b(?:smallest|lowest|least)\b")
-BETTER = re.compile(r"\b(?:better|worse|rank|ranked|ranking|compare|doing|did|perform\w*)\b")
-HOLDS = re.compile(r"\b(longest|shortest)\b")
+HOLDS = re.compile(r"\b(?:(longest)|shortest|quickest|fastest|briefest)\b")
 EARNING = re.compile(
     r"\b(?:pnl|p&l|results?|profit\w*|gain\w*|earn\w*|won|win\w*|made|make|paid|pays?|return\w*)\b"
 )
 LOSING = re.compile(r"\b(?:los[est]\w*|cost\w*|hurt\w*|bleed\w*)\b")
 DIRECTED = re.compile(
-    r"(?<!how )(?<!so )(?<!as )\b(long|short)s?\b"
+    r"\b(long|short)s\b|(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b))\b"
     r"(?! (?:do|did|does|is|are|was|have|has|ago|it|term|time)\b)"
 )
 BOUGHT = re.compile(r"\b(?:buy|bought|buying)\b")
 SHORTED = re.compile(r"\b(?:shorted|shorting|sell(?:ing)?|sold)\b")
 MANY = re.compile(r"\b(?:how many|how often|number of|count(?: of)?|total number|how much)\b")
-TRADED = (
-    r"trad(?:e[ds]?|ing)|positions?|entry|entries|enter(?:ed|ing)?|buy(?:ing)?|bought|orders?|opened|setups?"
-)
-BY_NOT = rf"(?:\s+[\w.&^/-]+){{0,4}}?\s+(?:{TRADED}"
-NOT_TRADED = re.compile(
-    rf"\b(?:no|not|never|nothing|zero)\b{BY_NOT})\b"
-    rf"|\b\w+n't\b{BY_NOT}|open|take[n]?|shorted|short|long|in|act)\b"
-    rf"|\b(?:didnt|dont|doesnt|havent|hasnt|wasnt|werent|isnt|arent|wont|cant)\b{BY_NOT}|open|take[n]?|in|act)\b"
-    r"|\b(?:stop\w*|keep\w*|kept|prevent\w*|block\w*)\b(?:\s+[\w.&^/-]+){0,3}?\s+"
-    r"from\s+(?:trad|buy|enter|open|tak|go)\w*"
-    r"|\b(?:keep\w*|kept|hold\w*|held)\b(?:\s+[\w.&^/-]+){0,3}?\s+(?:out of|back)\b"
-    r"|\b(?:skip(?:s|ped|ping)?|(?:stood|stand|standing) (?:down|aside)"
-    r"|(?:sat|sit|sitting|stay|stayed|staying) out|idle|inactive|sidelines|abstain\w*"
-    r"|passed (?:up|on)|missed|turned down|rejected)\b"
-    rf"|\b(?:stop\w*|prevent\w*|block\w*)\s+(?:an?|the|any|every|all|new|our|your)\s+(?:{TRADED})\b",
-)
-REASON = re.compile(r"\b(?:why|how come|what|whats|reasons?|because|explain|which)\b")
-POLICIES = re.compile(r"\b(?:polic(?:y|ies)|evaluations?|decisions?|thes[ei]s)\b")
 DOES = re.compile(
     r"\bwhat (?:do|does)\b.*\bdo\b|\bhow (?:do|does)\b.*\bwork\b|\bidea (?:of|behind)\b"
     r"|\bexpect(?:ation|ations|ed|s)?\b|\b(?:plain|simple) (?:words|terms|english)\b|\bsupposed to\b"
@@ -79,13 +71,10 @@ STATUS = re.compile(
     r"\b(?:ban|bans|banned|retired|disabled|demoted|promoted|suspended|blacklisted|paused|deactivated|benched"
     r"|(?:turn|switch|shut)(?:ed)? (?:off|down)|in force)\b"
 )
-HOLDING = re.compile(r"\b(?:hold(?:s|ing|ings)?|held|stay(?:s|ed|ing)?|keep|in a trade|duration|open for)\b")
 LENGTH = re.compile(
     r"\bhow (?:long|many (?:bars|days))\b|\b(?:hold(?:ing)?|held) (?:time|times|period|periods)\b"
     r"|\b(?:typical|average|avg|mean|median|usual) (?:hold|holding|duration)\b"
 )
-TODAY = re.compile(r"\b(?:today|this (?:morning|session))\b")
-SINCE = re.compile(r"\b(?:since|after|from)\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -97,74 +86,44 @@ class RowQuestion:
         by: what they are grouped by.
         direction: side of the trades that are meant.
         counts: whether a number of them is asked for.
-        not_traded: whether it asks why something did not become a trade.
-        policies: whether it counts what came before a trade.
-        does: whether it asks what a playbook does.
         status: whether it asks if or why a playbook was banned or the like.
-        length: whether it asks how long trades are held.
-        today: whether it means the last day that is known.
-    ranks: whether something is said to be more or less, or what was earned or lost.
     """
 
     order: Order | None = None
     by: By | None = None
     direction: Side | None = None
     counts: bool = False
-    not_traded: bool = False
-    policies: bool = False
-    does: bool = False
     status: bool = False
-    length: bool = False
-    today: bool = False
-    ranks: bool = False
 
     @property
     def known(self) -> int:
         """How much of a question it is."""
         return sum(bool(value) for value in vars(self).values())
 
-    @property
-    def asks_of_trades(self) -> bool:
-        """Whether trades are what it ranks, groups, counts by side or measures."""
-        grouped = self.by is not None and (self.ranks or self.length or self.by in SIDES)
-        return bool(self.order or grouped or self.length or (self.counts and self.direction))
 
-    @property
-    def asks_of_a_playbook(self) -> bool:
-        """Whether it asks what a playbook is or became, whatever its words say beside."""
-        return self.does or self.status
-
-
-def row_question(said: str, spelled: str, *, has_playbook: bool) -> RowQuestion:
-    """What lower-case words want of rows: as they were said, and with words of topics spelled right."""
-    text, by = said, _by(spelled)
-    order = None if by is not None else _order(spelled)
-    length = LENGTH.search(text) is not None and HOLDING.search(text) is not None
-    ranks = any(form.search(text) for form in (GOOD, BAD, MUCH, LITTLE, HOLDS, EARNING, LOSING, BETTER))
-    counts = MANY.search(text) is not None
+def row_question(text: str, *, has_playbook: bool) -> RowQuestion:
+    """What lower-case words want of rows, whatever their kind."""
+    by = _by(text, has_playbook=has_playbook)
     return RowQuestion(
-        order=order,
+        order=None if by is not None else _order(text),
         by=by,
         direction=None if by == "direction" else _side(text),
-        counts=counts,
-        not_traded=REASON.search(text) is not None and NOT_TRADED.search(text) is not None,
-        policies=counts and POLICIES.search(text) is not None,
-        does=has_playbook and DOES.search(text) is not None,
+        counts=MANY.search(text) is not None,
         status=STATUS.search(text) is not None,
-        length=length,
-        today=TODAY.search(text) is not None,
-        ranks=ranks,
     )
 
 
-def _by(text: str) -> By | None:
-    return next((by for by, form in (*SIDES.items(), *GROUPED.items()) if form.search(text)), None)
+def _by(text: str, *, has_playbook: bool) -> By | None:
+    found = next((by for by, form in (*SIDES.items(), *GROUPED.items()) if form.search(text)), None)
+    if found is None and not has_playbook and WORKING.search(text):
+        return "playbook"
+    return found
 
 
 def _order(text: str) -> Order | None:
     """Which rows a superlative puts first; `most` and `least` are of what is earned or lost."""
     if held := HOLDS.search(text):
-        return "longest" if held[1] == "longest" else "shortest"
+        return "longest" if held[1] else "shortest"
     if BAD.search(text):
         return "worst"
     if GOOD.search(text):
@@ -177,7 +136,7 @@ def _order(text: str) -> Order | None:
 
 def _side(text: str) -> Side | None:
     if found := DIRECTED.search(text):
-        return "long" if found[1] == "long" else "short"
+        return "long" if "long" in (found[1], found[2]) else "short"
     if SHORTED.search(text) and "short" in text:
         return "short"
     return "long" if BOUGHT.search(text) else None

@@ -18,7 +18,6 @@ from schemas.tool import ToolDefinition
 from services.ports import EvidenceQuestion
 
 SURE, GUESSED = 0.95, 0.85
-VAGUE_ANSWER = f"{CAN_ASK} Name one of them."
 FOLLOWS_BY = {"fill_id": "explain_fill", "report_id": "reports"}
 
 
@@ -58,24 +57,28 @@ class RulePlanner:
 
 
 def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
-    """A part like `and MSFT?` with the topics of what was asked before."""
-    bare = not part.topics and (part.symbols or part.playbooks or part.regimes)
-    if not (part.follows and bare and question.turns):
+    """A part like `and MSFT?` with the kind of what was asked before."""
+    is_bare = part.says_little and (part.symbols or part.playbooks or part.regimes)
+    if not (part.follows and is_bare and question.turns):
         return part
     before = read_part(question.turns[-1][0], question.context)
+    if before.kind == "outside":
+        return part
     filled = part.with_names(part.symbols or before.symbols, part.playbooks or before.playbooks)
     regimes, earlier = part.regimes or before.regimes, filled.earlier | {"turn"}
-    return replace(filled, topics=before.topics, outcome=before.outcome, regimes=regimes, earlier=earlier)
+    rows, outcome = before.rows, before.outcome
+    return replace(
+        filled, of_before=before.kind, rows=rows, outcome=outcome, regimes=regimes, earlier=earlier
+    )
 
 
 def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading]) -> EvidencePlan:
     """The plan of all parts."""
-    if not calls:
-        why = "nothing is asked for"
-        return EvidencePlan(confidence=SURE, clarification=VAGUE_ANSWER, reasoning=why, intent="ambiguous")
     several = len({method for method, _ in calls}) > 1 and intents[0] != "context"
     intent: Intent = "chain" if several or len(set(intents)) > 1 else intents[0]
-    is_guessed = any(part.is_guessed or part.earlier or part.names.strange for part in parts)
+    is_guessed = any(
+        part.is_guessed or part.earlier or part.names.strange or part.is_doubtful for part in parts
+    )
     return EvidencePlan(
         confidence=GUESSED if is_guessed else SURE,
         tools=tuple(PlannedCall(client=OWN, method=method, params=params) for method, params in calls),

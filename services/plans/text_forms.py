@@ -24,11 +24,12 @@ from services.slow_loop.action_contract import lowers_exposure
 FORMS = (
     "ban|allow PLAYBOOK in TREND/VOLATILITY [long|short]",
     "set PARAMETER of PLAYBOOK to VALUE",
-    "set the risk of PLAYBOOK to X %",
+    "set the risk of PLAYBOOK to X %|half|double",
     "retire PLAYBOOK",
     "roll back PLAYBOOK",
     "replan",
 )
+SCALES = {"half": 0.5, "double": 2.0}
 CHECKPOINTS = ("checkpoint", "then ask")
 LONGEST_TEXT = 8_000
 LONGEST_REASON = 300
@@ -212,6 +213,9 @@ def _retirement(found: re.Match[str], statement: _Statement) -> Sequence[JudgeAc
 def _risk(found: re.Match[str], statement: _Statement) -> JudgeAction:
     playbook, said = statement.playbook(found), found["value"]
     number = said.removesuffix("%").rstrip()
+    if said.casefold() in SCALES:
+        value = playbook.risk_fraction * SCALES[said.casefold()]
+        return _judged(statement, kind="set_risk_fraction", playbook_id=playbook.id, value=value)
     if number == said or NUMBER.fullmatch(number) is None:
         raise statement.fault(f"{said!r} is no risk: write it in percent of equity, as `0.5 %`")
     return _judged(

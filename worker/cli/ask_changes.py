@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from services.evidence_tools.run_view import iso
+from services.plans.change_wordings import typed_form
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.text_forms import UnreadableText, has_form
 from worker.pages.figures import shown_time
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
     from services.store.plan_records import StoredPlan
 
 POLITE = re.compile(
-    r"^(?:please|kindly|now|(?:can|could|would|will) you|i (?:want|would like)(?: you)? to)\b[\s,]*", re.I
+    r"^(?:please|pls|kindly|now|ok|okay|hey|hi|so|then|(?:can|could|would|will) you|go ahead and"
+    r"|just|let's|let us"
+    r"|(?:i(?: would|'d)?|we(?: would|'d)?) (?:want|like|need|have)(?: you)? to|i think (?:we"
+    r"|you) should|(?:we|you) should)\b[\s,]*",
+    re.I,
 )
-ENDS = re.compile(r"(?:[\s,]*\bplease\b)?[\s?!.]*$", re.I)
+ENDS = re.compile(r"(?:[\s,]*\b(?:please|pls|thanks|thank you|for me)\b)*[\s?!.]*$", re.I)
 MOST_FOLDERS = 1_000
 
 
@@ -28,6 +33,7 @@ def asks_for_change(question: str, record: "RunRecord", settings: "Settings") ->
     plain = ENDS.sub("", question)
     while (shorter := POLITE.sub("", plain)) != plain:
         plain = shorter
+    plain = typed_form(plain)
     typed = has_form(plain)
     live = record.mode == "paper" and record.status == "running"
     context = DetectionContext(live=live, typed=typed)

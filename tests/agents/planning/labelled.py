@@ -16,13 +16,18 @@ Called = tuple[str, tuple[tuple[str, Any], ...]]
 
 @dataclass(frozen=True)
 class LabelledQuestion:
-    """A question of a kind, what earlier turns were about, and the calls that it expects, or a plan."""
+    """A question of a kind, what earlier turns were about, and the calls that it expects, or a plan.
+
+    Attributes:
+        also: tools that it may have called beside.
+    """
 
     kind: str
     text: str
     recent: Mapping[str, str]
     calls: tuple[Called, ...]
     is_change: bool = False
+    also: frozenset[str] = frozenset()
 
 
 def labelled(name: str, ids: Mapping[str, str]) -> Iterator[LabelledQuestion]:

@@ -13,6 +13,8 @@ was no way yet to rank, to group, or to ask what was decided, and three labels o
 it. `questions_unseen.txt` has 40 that were written after these were mended: 30 of 38 at the first reading, 28
 of 38 expected calls (73.7 %), 3 with a wrong tool, 1 of 36 asked back; they are mended, too.
 
+Sets of questions that were written without sight of the code stand in `question_sets`.
+
 What the files come to now is held below.
 """
 

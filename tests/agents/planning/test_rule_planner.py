@@ -37,11 +37,12 @@ def calls(plan):
         ("how's bitcoin doing?", "I know no 'bitcoin'"),
         ("why did gap_fade lose?", "I know no 'gap_fade'"),
         ("what happened to fill zz?", "I know no 'zz'"),
-        ("how did breakout do?", "Which playbook is meant: squeeze_breakout, channel_breakout?"),
-        ("trades of IBM since March", "not of a span"),
-        ("trades in 2004", "not of a span"),
-        ("what did IBM do last week", "not of a span"),
-        ("trades from 2004-01-01 to 2004-06-30", "not of a span"),
+        ("how did breakout do?", "Which playbook is meant: channel_breakout, squeeze_breakout?"),
+        ("price of IBM since March", "not of a span"),
+        ("price of IBM in 2004", "not of a span"),
+        ("what was proven from 2004-01-01 to 2004-06-30", "not of a span"),
+        ("trades in the 90s", "not of a span"),
+        ("trades on 03/02/2004", "not of a span"),
         ("price of IBM on 2030-01-01", "Nothing is known after 2006-12-29"),
         ("how did mean_reversion do in high volatility?", "both halves"),
         ("show trades that exited by time stop", "not chosen by how they ended"),
@@ -183,7 +184,7 @@ BOTH = {"symbol": "MSFT", "playbook_id": "trend_pullback"}
         ("Which runs are there?", [("list_runs", {})]),
         (
             "Did anything change in trend_pullback by the last report?",
-            [("reports", {"limit": 1}), ("playbooks", {"playbook_id": "trend_pullback"})],
+            [("playbooks", {"playbook_id": "trend_pullback"}), ("reports", {"limit": 1})],
         ),
     ],
 )
@@ -203,6 +204,29 @@ def test_words_that_turn_what_is_asked_for_are_read(text, expected):
 )
 def test_day_is_meant_to_its_end_and_an_hour_to_the_hour(when, at):
     assert calls(planned(f"price of IBM {when}")) == [("market_snapshot", {"symbol": "IBM", "at": at})]
+
+
+@pytest.mark.parametrize(
+    ("when", "since", "at"),
+    [
+        ("since March", "2006-03-01", None),
+        ("in 2004", "2004-01-01", "2004-12-31T23:59:59Z"),
+        ("from 2004-01-01 to 2004-06-30", "2004-01-01", "2004-06-30T23:59:59Z"),
+        ("between March 2004 and May 2005", "2004-03-01", "2005-05-31T23:59:59Z"),
+        ("in Q3 2005", "2005-07-01", "2005-09-30T23:59:59Z"),
+        ("in the second half of 2005", "2005-07-01", "2005-12-31T23:59:59Z"),
+        ("last month", "2006-11-01", "2006-11-30T23:59:59Z"),
+        ("over the last 30 days", "2006-11-29", None),
+        ("after June 2005", "2005-07-01", None),
+        ("since the start of 2005", "2005-01-01", None),
+        ("until the end of 2003", None, "2003-12-31T23:59:59Z"),
+        ("on 31/12/2004", None, "2004-12-31T23:59:59Z"),
+        ("yesterday", None, "2006-12-28T23:59:59Z"),
+    ],
+)
+def test_span_of_trades_is_read_from_its_first_day_to_its_last(when, since, at):
+    times = {name: value for name, value in (("since", since), ("at", at)) if value is not None}
+    assert calls(planned(f"trades of IBM {when}")) == [("episodes", {"symbol": "IBM", **times})]
 
 
 @pytest.mark.parametrize(

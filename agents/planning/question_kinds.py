@@ -1,0 +1,244 @@
+"""What kind of question do words ask? Scored over features by weights that a table of examples determines.
+
+Features are words without their endings, pairs of neighbours, classes of words that mean much the same, and
+pairs of those with what is named. The weights are those of a ridge regression on the examples, so that each
+score says how much of a kind a question is, about 1 where it is one and 0 where it is not; nothing is random,
+and `reasons` tells which features speak for a kind.
+"""
+
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from agents.planning.name_matching import vectors_of
+from agents.planning.question_words import is_plain
+from schemas.errors import InvariantViolation
+from services.text.claim_words import words as words_of
+
+Kind = Literal[
+    "market", "trades", "decisions", "fill", "definition", "gate", "report", "overview",
+    "check", "rule", "runs", "outside",
+]  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
+HERE = Path(__file__)
+CLASSES = {
+    name: frozenset(listed.split())
+    for name, listed in tomllib.loads(HERE.with_name("question_classes.toml").read_text("utf-8")).items()
+}
+CLASSES_OF: dict[str, tuple[str, ...]] = {
+    word: tuple(name for name, some in CLASSES.items() if word in some)
+    for word in sorted(frozenset().union(*CLASSES.values()))
+}
+# What stands in the place of anything that is named.
+PLACES = frozenset({"SYMBOL", "BOOK", "REGIME", "DATE", "ID", "NUMBER", "RULE"})
+# Words that turn what the words beside them mean.
+TURNING = words_of(
+    "why how what which who when where should would could can will if not no never is are was were"
+    " did does do"
+    " has have many often much long short last latest newest recent and or than we"
+)
+ENDINGS = ("ings", "ing", "ies", "ied", "ed", "es", "s")
+WHOLE = frozenset(
+    ("running", "shown", "does", "was", "has", "its", "this", "his")
+)  # no form of a shorter word
+TOKEN = re.compile(r"[A-Za-z0-9&-]+")
+NOT = re.compile(
+    r"n't\b|(?<=\b(?:did|has|was|are))nt\b|(?<=\b(?:does|have|were))nt\b|(?<=\bdo)nt\b|(?<=\bdi)nt\b",
+    re.IGNORECASE,
+)
+SHORTENED = re.compile(r"'(?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
+WORTH = {"word": 1.0, "next": 1.0, "class": 1.0, "pair": 0.5}
+RIDGE, ROUNDS = 0.3, 80
+FUZZY_FROM, FUZZY, NEAREST, LONG = 4, 0.3, 8, 8
+DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights of features by kind.
+
+    Attributes:
+        places: row of each feature.
+        rarity: by what each feature is multiplied, (F,).
+        weights: (F, K), columns as `KINDS`.
+        words: all that the examples and classes have.
+    """
+
+    places: Mapping[str, int]
+    rarity: np.ndarray
+    weights: np.ndarray
+    words: frozenset[str]
+
+
+def kind_scores(words: Sequence[str]) -> dict[Kind, float]:
+    """How much of each kind words are; names among them stand as in `PLACES`."""
+    model = _model()
+    vector, length = _vector(features(words), model)
+    total = np.zeros(len(KINDS))
+    for place, value in vector:
+        total += value / length * model.weights[place]
+    return {kind: round(float(score), DIGITS) for kind, score in zip(KINDS, total, strict=True)}
+
+
+def reasons(words: Sequence[str], kind: Kind, most: int = 5) -> list[tuple[str, float]]:
+    """The features that speak most for a kind, with what each adds to its score."""
+    model, column = _model(), KINDS.index(kind)
+    found = features(words)
+    vector, length = _vector(found, model)
+    names = {place: name for name, place in model.places.items() if name in found}
+    added = [
+        (names[place], round(float(value / length * model.weights[place, column]), DIGITS))
+        for place, value in vector
+    ]
+    return sorted(added, key=lambda one: (-one[1], one[0]))[:most]
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text, lower case, with `not` on its own; what stands for a name stays."""
+    plain = SHORTENED.sub("", NOT.sub(" not", text.replace("\u2019", "'")))
+    found = (word.strip("-&") for word in TOKEN.findall(plain))
+    return [word if word in PLACES else word.casefold() for word in found if word]
+
+
+@lru_cache(maxsize=4096)
+def known_word(word: str) -> str | None:
+    """The word that examples or classes have, also where it is written wrong; None for any other."""
+    if word in _words() or is_plain(word):
+        return word
+    if len(word) < FUZZY_FROM or not word.isalpha():
+        return None
+    near = _words_by_letter().get(word[0], ())
+    ranked = vectors_of(near).nearest(word)[:NEAREST] if near else []
+    if len(word) == FUZZY_FROM:  # too short for another letter: only the order may be wrong
+        ranked = [(cosine, one) for cosine, one in ranked if sorted(one) == sorted(word)]
+    most = 1 if len(word) < LONG else 2
+    return next((one for cosine, one in ranked if cosine >= FUZZY and edits(word, one) <= most), None)
+
+
+def edits(one: str, other: str) -> int:
+    """How many letters are swapped with their neighbour, put in, left out or other ones between two words."""
+    rows = [list(range(len(other) + 1))]
+    for place, letter in enumerate(one, 1):
+        row = [place]
+        for column, letter_of in enumerate(other, 1):
+            cost = min(row[-1] + 1, rows[-1][column] + 1, rows[-1][column - 1] + (letter != letter_of))
+            if place > 1 and column > 1 and letter == other[column - 2] and one[place - 2] == letter_of:
+                cost = min(cost, rows[-2][column - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+def features(words: Sequence[str]) -> dict[str, float]:
+    """The features of words, with the worth of their sort."""
+    stems = [_stem(word) for word in words]
+    found = {f"word {stem}": WORTH["word"] for stem in stems}
+    found |= {f"next {one} {other}": WORTH["next"] for one, other in pairwise(["^", *stems, "$"])}
+    turning = {word for word in words if word in PLACES or word in TURNING}
+    for word in words:
+        for name in CLASSES_OF.get(word, ()):
+            found[f"class {name}"] = WORTH["class"]
+            turning.add(f"+{name}")
+    return found | {f"pair {one} {other}": WORTH["pair"] for one, other in combinations(sorted(turning), 2)}
+
+
+def _stem(word: str) -> str:
+    if word in PLACES or word in WHOLE:
+        return word
+    for ending in ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            if ending in ("ies", "ied"):
+                word += "y"
+            elif len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+                word = word[:-1]
+            break
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+def examples() -> Iterator[tuple[str, Kind]]:
+    """The examples with their kinds, in their order."""
+    kind: Kind | None = None
+    for line in HERE.with_suffix(".txt").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            kind = next(one for one in KINDS if one == line.strip("[]"))
+        elif line and not line.startswith("#"):
+            if kind is None:
+                raise InvariantViolation("an example stands before the first kind")
+            yield line, kind
+
+
+@lru_cache(maxsize=1)
+def _words() -> frozenset[str]:
+    said = {word for text, _ in examples() for word in tokens(text)} - PLACES
+    return frozenset(said | set(CLASSES_OF))
+
+
+@lru_cache(maxsize=1)
+def _words_by_letter() -> dict[str, tuple[str, ...]]:
+    known = sorted(word for word in _words() if len(word) >= FUZZY_FROM - 1)
+    return {
+        letter: tuple(word for word in known if word[0] == letter) for letter in {word[0] for word in known}
+    }
+
+
+@lru_cache(maxsize=1)
+def _model() -> Model:
+    """Fitted once a process."""
+    labelled = [(features(tokens(text)), kind) for text, kind in examples()]
+    counts = Counter(name for found, _ in labelled for name in found)
+    places = {name: place for place, name in enumerate(sorted(counts))}
+    rarity = np.array([math.log(1 + len(labelled) / counts[name]) for name in places])
+    bare = Model(places, rarity, np.zeros((len(places), len(KINDS))), _words())
+    matrix = _matrix([found for found, _ in labelled], bare)
+    wanted = np.array([[1.0 if kind == one else 0.0 for one in KINDS] for _, kind in labelled])
+    return Model(places, rarity, matrix.T @ _ridge(matrix, wanted), bare.words)
+
+
+def _vector(found: Mapping[str, float], model: Model) -> tuple[list[tuple[int, float]], float]:
+    """The known features with their values, and the length of all: what is not known makes all weaker."""
+    most = float(model.rarity.max())
+    known = [
+        (model.places[name], worth * float(model.rarity[model.places[name]]))
+        for name, worth in found.items()
+        if name in model.places
+    ]
+    strange = sum(1 for name in found if name not in model.places and name.startswith("word "))
+    length = math.sqrt(sum(value * value for _, value in known) + strange * most * most)
+    return known, length or 1.0
+
+
+def _matrix(found: Collection[Mapping[str, float]], model: Model) -> csr_array:
+    """The features of the examples, (N, F), each row of length 1."""
+    rows, columns, values = list[int](), list[int](), list[float]()
+    for row, one in enumerate(found):
+        vector, length = _vector(one, model)
+        rows += [row] * len(vector)
+        columns += [place for place, _ in vector]
+        values += [value / length for _, value in vector]
+    return csr_array((values, (rows, columns)), shape=(len(found), len(model.places)))
+
+
+def _ridge(matrix: csr_array, wanted: np.ndarray) -> np.ndarray:
+    """What each example adds, (N, K): conjugate gradients for each kind at once."""
+    found = np.zeros_like(wanted)
+    left = wanted.copy()
+    step, size = left.copy(), (left * left).sum(axis=0)
+    for _ in range(ROUNDS):
+        turned = matrix @ (matrix.T @ step) + RIDGE * step
+        length = size / np.maximum((step * turned).sum(axis=0), 1e-300)
+        found += length * step
+        left -= length * turned
+        before, size = size, (left * left).sum(axis=0)
+        step = left + size / np.maximum(before, 1e-300) * step
+    return found

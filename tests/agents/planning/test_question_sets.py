@@ -1,0 +1,85 @@
+"""What the sets of unseen questions come to after they were read once and what they showed was mended."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agents.planning.gathering import gather
+from agents.planning.rule_planner import RulePlanner
+from schemas.settings import Settings
+from schemas.settings.planner import OWN, PlannerSettings
+from services.evidence.tools import TOOLS
+from services.ports import EvidenceQuestion
+from tests.agents.planning.fakes import ScriptedHost
+from tests.agents.planning.question_sets import CONTEXT, FIRST_READINGS, SETS, SetQuestion, question_set
+from worker.cli.ask_changes import asks_for_change
+
+RECORD: Any = SimpleNamespace(mode="backtest", status="finished")
+OFFERED = [tool.definition for name, tool in TOOLS.items() if name != "backtest_rule"]  # as `ask` has them
+FOUND = {
+    "episodes": {"episodes": [{"fill_id": "0abcdef0123"}]},
+    "reports": {"reports": [{"report_id": "0fedcba0123"}]},
+}
+
+
+def found(name: str, arguments: Mapping[str, Any]) -> Any:
+    return FOUND.get(name, {})
+
+
+@dataclass(frozen=True)
+class SetAnswer:
+    """A question of a set, whether it became a change plan, and the calls that were made for it."""
+
+    question: SetQuestion
+    is_plan: bool
+    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+async def answer_of(question: SetQuestion) -> SetAnswer:
+    if asks_for_change(question.text, RECORD, Settings())[1] is not None:
+        return SetAnswer(question, True, ())
+    hosts = {OWN: ScriptedHost(found, OFFERED)}
+    asked = EvidenceQuestion(question.text, CONTEXT)
+    gathered = await gather(asked, RulePlanner(), hosts, PlannerSettings(), attended=True)
+    return SetAnswer(question, False, tuple((call.method, dict(call.params)) for call in gathered.calls))
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[SetAnswer]:
+    async def all_of_them() -> list[SetAnswer]:
+        return [await answer_of(one) for number in SETS for one in question_set(number)]
+
+    return asyncio.run(all_of_them())
+
+
+def test_sets_have_sixty_questions_each_and_their_first_readings_are_of_their_calls():
+    for number in SETS:
+        assert len(list(question_set(number))) == 60
+        kept = sum(len(one.calls) for one in question_set(number))
+        assert kept == FIRST_READINGS[number].calls - FIRST_READINGS[number].rules
+
+
+def test_expected_calls_are_made_with_what_the_question_determines_and_no_other_tool(answers):
+    expected = sum(len(one.question.calls) for one in answers)
+    made = sum(one.question.made_of(one.calls) for one in answers)
+    assert made >= 0.95 * expected
+    wrong = [(one.question.text, one.question.wrong_of(one.calls)) for one in answers]
+    assert not [one for one in wrong if one[1]]
+
+
+def test_clear_questions_are_hardly_ever_asked_back_and_unclear_ones_always(answers):
+    clear = [one for one in answers if one.question.status == "answered"]
+    back = [one.question.text for one in clear if not one.calls]
+    assert len(back) <= 0.05 * len(clear), back
+    for one in answers:
+        if one.question.status == "clarify":
+            assert not one.calls, one.question.text
+
+
+def test_change_that_is_asked_for_becomes_a_plan_and_nothing_else_does(answers):
+    for one in answers:
+        assert one.is_plan == (one.question.status == "plan"), one.question.text
