@@ -49,7 +49,7 @@ class OutFolder:
     """The folder a run is written to."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def check(self) -> None:
         """Make sure that the folder can be written, without leaving a trace.
@@ -57,7 +57,7 @@ class OutFolder:
         Raises:
             ConfigError: it is no folder, or it cannot be written.
         """
-        nearest = next(parent for parent in (self._path, *self._path.absolute().parents) if parent.exists())
+        nearest = next(parent for parent in (self.path, *self.path.absolute().parents) if parent.exists())
         try:
             with tempfile.TemporaryFile(dir=nearest):
                 pass
@@ -77,10 +77,10 @@ class OutFolder:
         }
         files |= report_files(list(reports), run.document)
         try:
-            (self._path / "reports").mkdir(parents=True, exist_ok=True)
+            (self.path / "reports").mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
-                replace_file(self._path / name, text)
-            for stale in (self._path / "reports").iterdir():
+                replace_file(self.path / name, text)
+            for stale in (self.path / "reports").iterdir():
                 if REPORT_FILE.fullmatch(stale.name) and f"reports/{stale.name}" not in files:
                     stale.unlink()
         except OSError as error:
@@ -88,7 +88,7 @@ class OutFolder:
 
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(
-            f"--out {str(self._path)!r} cannot be written ({error.strerror}): name another folder"
+            f"--out {str(self.path)!r} cannot be written ({error.strerror}): name another folder"
         )
 
 

@@ -12,7 +12,7 @@ from worker.cli.options import DataOption, DbOption, argument, open_for_run, opt
 from worker.cli.page_file import demand_page_file, open_page, write_page
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
-from worker.runs.interrupts import run_async
+from worker.runs.interrupts import heard_at_once, run_async
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -60,7 +60,7 @@ async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", h
     """Write the page of a run whose journal lies in the store; say where it lies."""
     from worker.pages.run_page import run_html
 
-    with step(f"drawing {html}"):
+    with step(f"drawing {html}"), heard_at_once():
         text = run_html(await stored_picture(store, run_id, status, done))
         write_page(html, text)
     return f"page of run {run_id}: {html} ({counted(len(text.encode()) // 1000, 'kB', 'kB')})"

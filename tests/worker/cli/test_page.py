@@ -2,6 +2,7 @@
 
 import errno
 import json
+import signal
 import sqlite3
 import webbrowser
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.worker.planted_store import world
 from worker.cli import page_file, rebuilt, wiring
+from worker.pages import run_page
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
 
@@ -45,6 +47,28 @@ def test_page_that_finds_no_room_takes_nothing_of_its_backtest_away(real, monkey
     assert json.loads(made.stdout)["run_id"] == "r0001"
     assert "--html 'a.html' cannot be written (No space left on device)" in made.stderr
     assert "run r0001 is stored, `thinktwice page r0001 --html OTHER` writes its page" in made.stderr
+
+
+def test_ctrl_c_while_the_page_of_a_finished_run_is_drawn_says_that_it_is_stored_and_how_to_draw_it(
+    real, monkeypatch
+):
+    def pressed(picture):
+        signal.raise_signal(signal.SIGINT)
+        return "drawn all the same"
+
+    monkeypatch.setattr(run_page, "run_html", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
+    try:
+        stopped = real.run(*RUN, "--html", "its page.html")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (stopped.exit_code, stopped.stdout) == (130, "")
+    assert stopped.stderr.splitlines() == [
+        "thinktwice: run r0001 is stored, `thinktwice page r0001 --html 'its page.html'` writes its page",
+        "thinktwice: stopped by SIGINT",
+    ]
+    assert not (real.folder / "its page.html").exists()
+    assert "finished" in real.run("runs").stdout
 
 
 def test_page_of_a_planted_run_shows_every_part(planted):
