@@ -336,6 +336,28 @@ def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame
         call(frame)
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: tt.backtest(reflection="non"), "^argument reflection: reflection.mode = 'non': .*'off'"),  # type: ignore[arg-type]
+        (lambda: tt.backtest(label="middle"), "^argument label: data.label = 'middle': .*'close'"),  # type: ignore[arg-type]
+        (lambda: tt.backtest(label="close"), "^label 'close': the embedded bars .*; name a file with bars$"),
+        (
+            lambda: tt.backtest(timeframe="1h"),
+            "^timeframe '1h': the embedded bars are 1d; name a file with b",
+        ),
+        (lambda: tt.backtest(end=5), "^argument end: runtime.end = 5"),  # type: ignore[arg-type]
+        (lambda: tt.check({}, reflection="none"), "^argument reflection: "),  # type: ignore[arg-type]
+        (lambda: tt.gate("trades.csv", mode="or"), "^argument mode: gate.mode = 'or'"),  # type: ignore[arg-type]
+        (lambda: tt.simulate(None, "close > 1", tz=3), "^argument tz: runtime.tz = 3"),  # type: ignore[arg-type]
+        (lambda: tt.backtest(reflection__mode="non"), "^argument reflection__mode: reflection.mode"),
+    ],
+)
+def test_setting_of_an_argument_is_refused_under_the_name_that_the_caller_wrote(call, said):
+    with pytest.raises(tt.ConfigError, match=said):
+        call()
+
+
 def test_rule_alone_is_traded_on_the_same_bars(frame):
     done = tt.simulate(frame, "close > highest_20", symbols="AAPL", target_pct=0.06)
     assert set(done.trades["symbol"]) == {"AAPL"}

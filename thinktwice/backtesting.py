@@ -13,7 +13,7 @@ from agents.language_models.cassette import Cassette
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings
+from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -120,7 +120,7 @@ def inputs_of(
     }
     if isinstance(bars, str | Path):
         given["runtime__data"] = str(bars)
-    told = settings(base, **{name: value for name, value in given.items() if value is not None} | changes)
+    told = settings_of(base, given, changes)
     books = tuple(given_playbooks(told, playbooks_of(playbooks)))
     of_frame = not (bars is None or isinstance(bars, str | Path))
     found = bars_of(bars if of_frame else told.runtime.data, told)
