@@ -142,6 +142,18 @@ def test_run_page_thins_no_peak_and_no_fall_of_any_curve_away(tab, tmp_path, mon
         assert (np.nanmin(found), np.nanmax(found)) == pytest.approx(edges, rel=1e-6), name
 
 
+def test_run_page_shows_every_column_of_its_trades_in_a_window_of_1280_pixels(opened):
+    page = opened()
+    frame, table = page.locator("#ledger .scroll"), page.locator("#trades")
+    assert table.evaluate("(one) => one.offsetWidth") <= frame.evaluate("(one) => one.clientWidth")
+    assert table.locator("th").count() == 18
+    page = opened(400)
+    assert table.evaluate("(one) => one.offsetWidth") > frame.evaluate("(one) => one.clientWidth")
+    frame.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('#ledger .scroll').scrollLeft > 0")
+
+
 def test_run_page_shows_the_candles_of_the_chosen_symbol(opened):
     page = opened()
     highs = {}

@@ -23,6 +23,12 @@
     if (kind) made.className = kind;
     return made;
   }
+  // A name of several words may go on in the next line behind an underscore.
+  function foldable(cell) {
+    const words = cell.textContent.split(/(?<=_)/);
+    cell.replaceChildren(...words.flatMap((word, k) => (k ? [element("wbr"), word] : [word])));
+    return cell;
+  }
   function time(ms) {
     const moment = new Date(ms);
     if (Number.isNaN(moment.getTime())) return "";
@@ -371,7 +377,8 @@
         line.tabIndex = 0;
         line.dataset.chain = rows[k][chain];
         fields.forEach((name, at) => {
-          line.append(element("td", text(rows[k], at), typeof rows[k][at] === "number" ? "number" : ""));
+          const kind = typeof rows[k][at] === "number" ? "number" : "";
+          line.append(foldable(element("td", text(rows[k], at), kind)));
         });
         const open = () => {
           const start = rows[k][column.entry_label], end = rows[k][column.exit_label];
