@@ -18,6 +18,7 @@ from schemas.vocabulary import FindingClass, JudgeDecision
 from tests.worker.shared_runs import embedded_bars
 from thinktwice import public
 from tools.docs_pages import DOCS, ROOT
+from worker.cli.app import COMMANDS
 
 PAGE = DOCS / "how-to" / "use-it-from-python.md"
 START, END = "2003-01-01", "2003-12-31"
@@ -96,6 +97,14 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
 def test_every_public_name_has_an_example():
     used = set(re.findall(r"\btt\.(\w+)", "\n".join(blocks_of(PAGE))))
     assert set(tt.__all__) - used == set()
+
+
+def test_limits_of_the_library_speak_of_what_it_has():
+    told = (DOCS / "explanation" / "limits.md").read_text("utf-8").partition("## The library\n")[2]
+    section = told.partition("\n## ")[0]
+    names = set(re.findall(r"`(\w+)`", section))
+    assert {"save", "load"} <= names <= {*tt.__all__, *dir(tt.BacktestResult), *COMMANDS}
+    assert "not there yet" not in section
 
 
 def test_backtest_writes_the_journal_that_the_command_writes(result, tmp_path, monkeypatch):
