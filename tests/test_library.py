@@ -148,6 +148,17 @@ def test_units_of_the_how_to_name_every_column(result):
         assert zoned == ((name, column) in times), column
 
 
+def test_result_parses_no_row_that_nobody_looks_at(frame):
+    done = tt.backtest(frame, symbols="AAPL")
+
+    def parsed():
+        return {event.row.kind for event in done.index.events if "payload" in vars(event)}
+
+    assert parsed() == {"playbook_version"}
+    assert len(done.policies) == len(done.index.of_kind("policy_frozen")) > 0
+    assert parsed() == {"playbook_version", "policy_frozen"}
+
+
 def test_notebook_shows_the_course_of_equity(result):
     shown = result._repr_html_()
     [points] = re.findall(r'polyline points="([^"]+)"', shown)
