@@ -20,6 +20,7 @@ from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
     from services.store import Store
+    from services.store.reports import StoredReport
     from services.store.reports_on_demand import OnDemandReport
 
 REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md|html)|index\.html")
@@ -32,16 +33,15 @@ async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
     return report_entries([(row.kind, json.loads(row.payload)) async for row in rows])
 
 
-def entry_on_demand(one: "OnDemandReport") -> dict[str, Any]:
-    """A report on demand as `stored_reports` gives the others."""
+def entry_beside(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
+    """A report beside the journal, on demand or of a worker, as `stored_reports` gives the others."""
+    calls = getattr(one, "calls", ())  # of a worker's, nothing says what was read for it
     return {
         "report_id": one.report_id,
         "request_hash": one.report.request_hash,
         "report": json.loads(canonical_json(one.report.payload())),
         "verdict": None if one.verdict is None else json.loads(canonical_json(one.verdict.payload())),
-        "evidence": told_evidence((call["kind"], call["payload"]) for call in one.calls).get(
-            one.report_id, []
-        ),
+        "evidence": told_evidence((call["kind"], call["payload"]) for call in calls).get(one.report_id, []),
     }
 
 

@@ -1,5 +1,6 @@
 """`thinktwice page`: a stored run as one page, played again for what is not stored of it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import counted
 from worker.cli.console import print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
+from worker.cli.out_folder import entry_beside
 from worker.cli.page_file import demand_page_file, open_page, write_page
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
@@ -67,8 +69,11 @@ async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", h
 
 
 async def stored_picture(store: "Store", run_id: str, status: str, done: "RunResult") -> "RunPicture":
-    """The picture of a run with its journal as the store has it."""
+    """The picture of a run with its journal, and the reports of a worker, as the store has them."""
     from services.journal.index import JournalIndex
     from worker.review.pictured import picture_of
+    from worker.slow_worker.ports import JOB
 
-    return picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
+    told = await store.reports.all(run_id, JOB) if store.has_worker_tables else []
+    picture = picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
+    return replace(picture, outside=tuple(entry_beside(report) for report in told))

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 import signal
 import sqlite3
 import webbrowser
@@ -107,6 +108,21 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
     assert result.exit_code == 0, result.output
     text = (real.folder / "page.html").read_text("utf-8")
     assert "This run was not finished (interrupted): everything here is as of 2004-" in text
+
+
+def test_page_of_a_run_shows_the_report_that_a_slow_worker_wrote_about_it(real):
+    (real.folder / "traded.toml").write_text("[high_level]\nenabled = false\n")
+    (real.folder / "worker.toml").write_text("[high_level]\nenabled = true\n")
+    period = ("--from", "2004-01-01", "--to", "2006-12-31")
+    assert real.run("backtest", "traded.toml", "--symbols", "AAPL,MSFT", *period).exit_code == 0
+    real.run("page", "--html", "before.html")
+    assert "No report: " in (real.folder / "before.html").read_text("utf-8")
+    told = real.run("worker", "worker.toml", "--once", "--at", "2007-01-06").stdout
+    [name] = re.findall("reported: ([0-9a-f]{16})", told)
+    real.run("page", "--html", "after.html")
+    text = (real.folder / "after.html").read_text("utf-8")
+    assert f"Report <code>{name}</code>" in text
+    assert "No report: " not in text
 
 
 def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypatch):
