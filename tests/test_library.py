@@ -18,6 +18,7 @@ from schemas.vocabulary import FindingClass, JudgeDecision
 from tests.worker.shared_runs import embedded_bars
 from thinktwice import public
 from tools.docs_pages import DOCS, ROOT
+from worker.cli.app import COMMANDS
 
 PAGE = DOCS / "how-to" / "use-it-from-python.md"
 START, END = "2003-01-01", "2003-12-31"
@@ -98,6 +99,14 @@ def test_every_public_name_has_an_example():
     assert set(tt.__all__) - used == set()
 
 
+def test_limits_of_the_library_speak_of_what_it_has():
+    told = (DOCS / "explanation" / "limits.md").read_text("utf-8").partition("## The library\n")[2]
+    section = told.partition("\n## ")[0]
+    names = set(re.findall(r"`(\w+)`", section))
+    assert {"save", "load"} <= names <= {*tt.__all__, *dir(tt.BacktestResult), *COMMANDS}
+    assert "not there yet" not in section
+
+
 def test_backtest_writes_the_journal_that_the_command_writes(result, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
@@ -137,6 +146,17 @@ def test_units_of_the_how_to_name_every_column(result):
     for name, column in found:
         zoned = isinstance(getattr(result, name)[column].dtype, pd.DatetimeTZDtype)
         assert zoned == ((name, column) in times), column
+
+
+def test_result_parses_no_row_that_nobody_looks_at(frame):
+    done = tt.backtest(frame, symbols="AAPL")
+
+    def parsed():
+        return {event.row.kind for event in done.index.events if "payload" in vars(event)}
+
+    assert parsed() == {"playbook_version"}
+    assert len(done.policies) == len(done.index.of_kind("policy_frozen")) > 0
+    assert parsed() == {"playbook_version", "policy_frozen"}
 
 
 def test_notebook_shows_the_course_of_equity(result):
@@ -334,6 +354,28 @@ class NoPlace:
 def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame):
     with pytest.raises(tt.ThinktwiceError, match=said):
         call(frame)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: tt.backtest(reflection="non"), "^argument reflection: reflection.mode = 'non': .*'off'"),  # type: ignore[arg-type]
+        (lambda: tt.backtest(label="middle"), "^argument label: data.label = 'middle': .*'close'"),  # type: ignore[arg-type]
+        (lambda: tt.backtest(label="close"), "^label 'close': the embedded bars .*; name a file with bars$"),
+        (
+            lambda: tt.backtest(timeframe="1h"),
+            "^timeframe '1h': the embedded bars are 1d; name a file with b",
+        ),
+        (lambda: tt.backtest(end=5), "^argument end: runtime.end = 5"),  # type: ignore[arg-type]
+        (lambda: tt.check({}, reflection="none"), "^argument reflection: "),  # type: ignore[arg-type]
+        (lambda: tt.gate("trades.csv", mode="or"), "^argument mode: gate.mode = 'or'"),  # type: ignore[arg-type]
+        (lambda: tt.simulate(None, "close > 1", tz=3), "^argument tz: runtime.tz = 3"),  # type: ignore[arg-type]
+        (lambda: tt.backtest(reflection__mode="non"), "^argument reflection__mode: reflection.mode"),
+    ],
+)
+def test_setting_of_an_argument_is_refused_under_the_name_that_the_caller_wrote(call, said):
+    with pytest.raises(tt.ConfigError, match=said):
+        call()
 
 
 def test_rule_alone_is_traded_on_the_same_bars(frame):

@@ -32,28 +32,34 @@ def url(tmp_path):
     return f"sqlite:///{tmp_path / 'x.sqlite'}"
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request):
+    """The address of an empty store of either kind."""
+    return request.getfixturevalue("url" if request.param == "sqlite" else "postgres_url")
+
+
 def said(url, *words, code=0):
     done = CliRunner().invoke(app, [*words, "--db", url])
     assert done.exit_code == code, done.output
     return " ".join(done.output.split())
 
 
-def test_saved_result_is_a_run_that_every_command_reads(made, url, tmp_path):
-    assert made.save(url) == "r0001"
-    assert made.head_hash[:8] in said(url, "runs")
+def test_saved_result_is_a_run_that_every_command_reads(made, store, tmp_path):
+    assert made.save(store) == "r0001"
+    assert made.head_hash[:8] in said(store, "runs")
     fill = made.trades["fill_id"].iloc[0]
-    assert fill[:12] in said(url, "why", "r0001", fill)
-    told = said(url, "verify", "r0001")
+    assert fill[:12] in said(store, "why", "r0001", fill)
+    told = said(store, "verify", "r0001")
     assert f"replay same: {len(made.rows):,} of {len(made.rows):,} rows equal" in told
     assert "stored holds: document, bars and orders are as they were written" in told
-    assert "page of run r0001" in said(url, "page", "r0001", "--html", str(tmp_path / "run.html"))
-    said(url, "journal", "r0001")
-    said(url, "reports", "r0001")
+    assert "page of run r0001" in said(store, "page", "r0001", "--html", str(tmp_path / "run.html"))
+    said(store, "journal", "r0001")
+    said(store, "reports", "r0001")
 
 
-def test_loaded_run_has_everything_of_its_result(made, url, tmp_path):
-    made.save(url)
-    loaded = tt.load("latest", db=url)
+def test_loaded_run_has_everything_of_its_result(made, store, tmp_path):
+    made.save(store)
+    loaded = tt.load("latest", db=store)
     assert isinstance(loaded, tt.BacktestResult)
     assert (loaded.run_id, loaded.head_hash) == ("r0001", made.head_hash)
     assert loaded.summary == made.summary
@@ -63,7 +69,7 @@ def test_loaded_run_has_everything_of_its_result(made, url, tmp_path):
     assert str(loaded.why(fill)) == str(made.why(fill))
     assert loaded.verify()
     assert loaded.save() == "r0001"
-    said(url, "page", "r0001", "--html", str(tmp_path / "command.html"))
+    said(store, "page", "r0001", "--html", str(tmp_path / "command.html"))
     page = loaded.to_html(tmp_path / "library.html").read_bytes()
     assert page == (tmp_path / "command.html").read_bytes()
     assert len(loaded.plot("IBM").children) > 2
@@ -77,11 +83,11 @@ def test_run_of_the_command_is_loaded_and_is_the_run_of_the_library(url):
     assert loaded.verify()
 
 
-def test_result_that_is_saved_twice_is_one_run(made, url, frame):
-    assert made.save(url) == made.save(url) == "r0001"
+def test_result_that_is_saved_twice_is_one_run(made, store, frame):
+    assert made.save(store) == made.save(store) == "r0001"
     again = tt.backtest(frame, playbooks=tt.Playbook("donchian", long=DONCHIAN))
-    assert again.save(url) == "r0001"
-    assert tt.backtest(start=START, end=END).save(url) == "r0002"
+    assert again.save(store) == "r0001"
+    assert tt.backtest(start=START, end=END).save(store) == "r0002"
 
 
 def test_run_of_own_parts_is_read_and_says_why_it_is_not_played(frame, url, tmp_path):
@@ -119,15 +125,15 @@ class Terse:
 
 
 @pytest.mark.filterwarnings("ignore:0 of .* calls of a model failed:UserWarning")
-def test_run_of_a_model_of_the_callers_own_is_played_from_its_replies(url, tmp_path, frame):
+def test_run_of_a_model_of_the_callers_own_is_played_from_its_replies(store, tmp_path, frame):
     frame.rename_axis("time").to_csv(tmp_path / "bars.csv")
     asked = tt.backtest(tmp_path / "bars.csv", model=Terse(), reflection="full")
-    asked.save(url)
-    loaded = tt.load(db=url)
+    asked.save(store)
+    loaded = tt.load(db=store)
     assert loaded.document["model"]["calls"] == asked.document["model"]["calls"] > 0
     assert loaded.verify()
     (tmp_path / "bars.csv").rename(tmp_path / "moved.csv")
-    assert "replay same" in said(url, "verify", "r0001", "--data", str(tmp_path / "moved.csv"))
+    assert "replay same" in said(store, "verify", "r0001", "--data", str(tmp_path / "moved.csv"))
 
 
 @pytest.mark.parametrize("way", ["disk", "last step"])
@@ -176,10 +182,10 @@ def test_run_that_was_not_over_or_is_not_there_is_named(url):
         tt.load(db=url)
 
 
-def test_result_is_saved_and_loaded_inside_an_event_loop(made, url):
+def test_result_is_saved_and_loaded_inside_an_event_loop(made, store):
     async def cell():
-        made.save(url)
-        return tt.load(db=url).equity
+        made.save(store)
+        return tt.load(db=store).equity
 
     pd.testing.assert_frame_equal(asyncio.run(cell()), made.equity)
 

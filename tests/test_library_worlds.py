@@ -181,6 +181,22 @@ def test_ctrl_c_in_a_program_with_a_loop_of_its_own_ends_the_run_and_its_thread(
     assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
 
 
+def test_ctrl_c_ends_a_run_in_a_child_of_a_task_group_and_its_thread():
+    progress, seen = interrupted_at(20)
+
+    async def child():
+        tt.backtest(progress=progress)
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(child())
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert 20 <= seen[-1] < 2_000
+    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+
+
 def test_strategist_that_hangs_is_ended_by_ctrl_c(frame):
     class Hangs:
         async def answer(self, snapshot, revision):

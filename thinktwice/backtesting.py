@@ -14,7 +14,7 @@ from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
-from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings
+from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -121,7 +121,7 @@ def inputs_of(
     }
     if isinstance(bars, str | Path):
         given["runtime__data"] = str(bars)
-    told = settings(base, **{name: value for name, value in given.items() if value is not None} | changes)
+    told = settings_of(base, given, changes)
     books = tuple(given_playbooks(told, playbooks_of(playbooks)))
     of_frame = not (bars is None or isinstance(bars, str | Path))
     found = bars_of(bars if of_frame else told.runtime.data, told)
@@ -185,14 +185,16 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
 def _await_end(thread: threading.Thread) -> None:
     """Wait until a thread ends, and hear what would only be told to a task that yields.
 
+    The loop stands still meanwhile: a task that is cancelled now was cancelled by a signal, as the first of
+    `asyncio.run` is by Ctrl-C, whichever task waits here.
+
     Raises:
-        CancelledError: the task that waits was cancelled, as `asyncio.run` does on Ctrl-C.
+        CancelledError: a task of the loop was cancelled.
     """
-    waiting = asyncio.current_task()
-    before = 0 if waiting is None else waiting.cancelling()
+    before = {task: task.cancelling() for task in asyncio.all_tasks()}
     while thread.is_alive():
         thread.join(LOOK_S)
-        if waiting is not None and waiting.cancelling() > before and thread.is_alive():
+        if thread.is_alive() and any(task.cancelling() > count for task, count in before.items()):
             raise asyncio.CancelledError
 
 

@@ -29,6 +29,18 @@ Rules = DirectionRules | Mapping[str, str]
 # A value that follows an option has a digit or a capital in it; other words are the sentence.
 OPTION = re.compile(r"--([a-z]+)(?: (?=[\w/]*[A-Z0-9])([\w/:.+-]*\w))?")
 JOURNAL = re.compile(r"`thinktwice journal (?:in_memory|RUN) --kind (\w+)`")
+# The arguments that stand for a setting, each by the name that a caller writes.
+WRITTEN = {
+    "data__label": "label",
+    "data__symbols": "symbols",
+    "data__timeframe": "timeframe",
+    "gate__mode": "mode",
+    "reflection__mode": "reflection",
+    "runtime__data": "bars",
+    "runtime__end": "end",
+    "runtime__start": "start",
+    "runtime__tz": "tz",
+}
 ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
 NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
@@ -44,6 +56,17 @@ def settings(base: Settings | str | Path | None = None, **changes: Any) -> Setti
     Raises:
         ConfigError: a name that is no setting, with the nearest one, or a value that does not fit.
     """
+    return settings_of(base, {}, changes)
+
+
+def settings_of(
+    base: Settings | str | Path | None, arguments: Mapping[str, Any], changes: Mapping[str, Any]
+) -> Settings:
+    """Settings with the values of arguments that have names of their own (None: not given), and changes.
+
+    Raises:
+        ConfigError: as `settings`; names the argument as it was written.
+    """
     for name in changes:
         full = [key for key in FIELDS if key.endswith(f".{name}")]
         if full:
@@ -51,7 +74,9 @@ def settings(base: Settings | str | Path | None = None, **changes: Any) -> Setti
     file = Path(base) if isinstance(base, str | Path) else None
     given = ResolvedSettings(base, {}).rows() if isinstance(base, Settings) else ()
     flags = {key: (key, value) for key, value, _ in given}
-    flags |= {name.replace("__", "."): (name, value) for name, value in changes.items()}
+    told = {name: (WRITTEN[name], value) for name, value in arguments.items() if value is not None}
+    told |= {name: (name, value) for name, value in changes.items()}
+    flags |= {name.replace("__", "."): value for name, value in told.items()}
     return load_settings(file, environment={}, flags=flags, word="argument").settings
 
 
@@ -154,7 +179,7 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
         name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
         chosen = Selection(data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end)
         return bars_of_tables([(BarTable.of_frame(given), name)], chosen)
-    except DataError as error:
+    except (DataError, ConfigError) as error:
         raise in_arguments(error) from error
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from thinktwice.inputs import bars_of, settings
+from thinktwice.inputs import bars_of, settings_of
 from trading_core.research import simulation
 from trading_core.research.simulation import SimulationResult
 
@@ -53,7 +53,7 @@ def simulate(
     """
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
     given |= {"data__symbols": [symbols] if isinstance(symbols, str) else list(symbols) or None}
-    told = settings(**{name: value for name, value in given.items() if value is not None})
+    told = settings_of(None, given, {})
     return simulation.simulate(
         bars_of(bars, told), entry, direction=direction, stop_pct=stop_pct, target_pct=target_pct,
         time_stop_bars=time_stop_bars, fee_bps=fee_bps, slippage_bps=slippage_bps, **terms,

@@ -14,7 +14,7 @@ from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.journal.chain import JournalRow
-from services.journal.index import FILL_KINDS, Event, JournalIndex
+from services.journal.index import FILL_KINDS, Event, JournalIndex, StoredEvent
 from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
@@ -131,10 +131,10 @@ class BacktestResult:
 
     @cached_property
     def index(self) -> JournalIndex:
-        """The journal by kind and id."""
+        """The journal by kind and id; a row is parsed when it is looked at."""
         index = JournalIndex()
         for row in self.rows:
-            index.add(Event(row, json.loads(row.payload)))
+            index.add(StoredEvent(row))
         return index
 
     @cached_property

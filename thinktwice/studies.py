@@ -14,7 +14,7 @@ from schemas.errors import ConfigError, DataError
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from thinktwice.backtesting import in_own_loop, inputs_of
-from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings
+from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, told_by_model
 from thinktwice.result import frame_of
 from worker.feeds.files.tables import BarTable
@@ -176,8 +176,8 @@ def check(
         ConfigError: a setting is wrong, or there is no model to ask.
     """
     answering = own_model(model)
-    told = told_by_model(answering) | ({} if reflection is None else {"reflection__mode": reflection})
-    resolved, models = asked_models(_settings(settings, told | changes), answering)
+    told = settings_of(settings, {"reflection__mode": reflection}, told_by_model(answering) | changes)
+    resolved, models = asked_models(told, answering)
     plan = _request(request)
     done = in_own_loop(check_plan(plan, resolved, os.environ, own_parts(None, None, critics).critics, models))
     return CheckResult(check_document(plan, resolved, done))
@@ -225,9 +225,7 @@ def gate(
         DataError: the table cannot be used; it names the row, the column and the next step.
         ConfigError: a setting or `looks` is wrong.
     """
-    given = {"gate__mode": mode, "runtime__tz": tz}
-    told = {name: value for name, value in given.items() if value is not None}
-    resolved = _settings(settings, told | changes)
+    resolved = settings_of(settings, {"gate__mode": mode, "runtime__tz": tz}, changes)
     books = tuple(playbooks_of(playbooks) or ())
     asked = Grading(resolved, None if looks is None else str(looks), reference, keep_copies, books)
     try:
@@ -240,7 +238,3 @@ def gate(
     except (DataError, ConfigError) as error:
         raise in_arguments(error) from error
     return GateResult(gate_document(graded, resolved, found))
-
-
-def _settings(base: Settings | str | Path | None, changes: Mapping[str, Any]) -> Settings:
-    return settings(base, **changes)

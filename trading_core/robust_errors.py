@@ -59,15 +59,16 @@ def market_line(equity: FloatArray, market: FloatArray, times: IntArray) -> Mark
         times: (T,) ns.
 
     Returns:
-        None with fewer than 30 returns, or where the market never moves. Alpha is that of a bar times the
-        bars per year; its t is None where nothing is left over to measure it by.
+        None with fewer than 30 returns, or where the market never moves but at the first of them, which pays
+        the entry of buy and hold. Alpha is that of a bar times the bars per year; its t is None where nothing
+        is left over to measure it by.
     """
     returns, others = bar_returns(equity, times), bar_returns(market, times)
     if returns is None or others is None or returns.size < FEWEST_RETURNS:
         return None
     moved = others - others.mean()
     variance = float(np.mean(moved**2))
-    if not (0.0 < variance < np.inf) or not np.isfinite(returns).all():
+    if not (0.0 < variance < np.inf) or np.ptp(others[1:]) == 0.0 or not np.isfinite(returns).all():
         return None
     beta = float(np.mean(moved * (returns - returns.mean()))) / variance
     alpha = float(returns.mean()) - beta * float(others.mean())

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from schemas.judge import JudgeAction, ReplanVerdict
@@ -49,11 +50,11 @@ class PastRun:
     enacted_at: int | None = None
     failed_at: int | None = None
 
-    @property
-    def done(self) -> list[JudgeAction]:
-        """The judge's actions that were carried out."""
+    @cached_property
+    def done(self) -> tuple[JudgeAction, ...]:
+        """The judge's actions that were carried out; each look at the cadence asks every run."""
         actions = () if self.verdict is None else self.verdict.actions
-        return [action for action in actions if action not in (*self.refused, *self.waiting)]
+        return tuple(action for action in actions if action not in (*self.refused, *self.waiting))
 
     @property
     def waiting(self) -> tuple[JudgeAction, ...]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -14,6 +15,8 @@ from tests.worker.pages.test_run_page import page as page_text
 from tests.worker.pages.test_run_page import picture
 from tools.docs_pages import DOCS, ROOT
 from tools.draw_page import DRAWN, HEIGHT, WIDTH
+from worker.pages import run_page
+from worker.pages.rendering import template_text
 from worker.pages.run_figures import STOP, TARGET
 
 pytestmark = needs_browser
@@ -122,6 +125,33 @@ def test_run_page_draws_buy_and_hold_every_fill_and_the_lines_of_stops_and_targe
     assert set(zip(levels["y"], levels["color"], strict=True)) == {
         (line.price, colors[line.kind]) for line in marks.levels
     }
+
+
+def test_run_page_thins_no_peak_and_no_fall_of_any_curve_away(tab, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_page, "template_text", lambda name: template_text(name).replace("3000", "30"))
+    file = tmp_path / "run.html"
+    file.write_text(run_page.run_html(picture()), "utf-8")
+    page = tab.open(file, 1280, "light")
+    page.wait_for_selector(DRAWN)
+    drawn = page.evaluate(SOURCE, "curve")
+    assert len(drawn["x"]) < len(picture().equity) / 3
+    assert drawn["x"] == sorted(drawn["x"])
+    for name, curve in picture().curves.items():
+        found = np.array(drawn[name], dtype=float)
+        edges = np.nanmin(curve), np.nanmax(curve)
+        assert (np.nanmin(found), np.nanmax(found)) == pytest.approx(edges, rel=1e-6), name
+
+
+def test_run_page_shows_every_column_of_its_trades_in_a_window_of_1280_pixels(opened):
+    page = opened()
+    frame, table = page.locator("#ledger .scroll"), page.locator("#trades")
+    assert table.evaluate("(one) => one.offsetWidth") <= frame.evaluate("(one) => one.clientWidth")
+    assert table.locator("th").count() == 18
+    page = opened(400)
+    assert table.evaluate("(one) => one.offsetWidth") > frame.evaluate("(one) => one.clientWidth")
+    frame.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('#ledger .scroll').scrollLeft > 0")
 
 
 def test_run_page_shows_the_candles_of_the_chosen_symbol(opened):

@@ -114,10 +114,12 @@ def test_t_of_alpha_calls_no_alpha_significant_in_one_of_20_worlds(phi):
     assert 0.02 <= beyond / DRAWS <= 0.085
 
 
-def test_errors_of_too_few_or_equal_returns_are_undefined():
+def test_errors_and_line_of_too_few_or_equal_returns_are_undefined():
     short, times = _curve(np.full(29, 0.01) * np.arange(29)), _times(29)
     assert sharpe_interval(short, times) is None
     assert market_line(short, short, times) is None
     flat, times = np.full(101, 7.0), _times(100)
     assert sharpe_interval(flat, times) is None
     assert market_line(flat, flat, times) is None
+    paid = np.concatenate([[7.0], np.full(100, 6.99)])
+    assert market_line(flat, paid, times) is None, "only buying moved it, no price"

@@ -8,6 +8,7 @@ Uncaught failures are printed without secrets: tracebacks, threads, records of u
 
 import os
 import re
+import signal
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -181,9 +182,11 @@ class OneLineErrors(TyperGroup):
         _write_examples("", formatter)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a reader that went away is reported as such, before it counts as an error."""
+        """Run a command; a reader that went away and Ctrl-C are reported as such, before typer takes them."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise RunInterrupted(signal.SIGINT) from stop
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK

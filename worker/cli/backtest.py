@@ -1,5 +1,6 @@
 """`thinktwice backtest`: check everything, run, record, report. Nothing is made before all input is valid."""
 
+import asyncio
 import json as json_text
 import shlex
 from collections.abc import Iterator
@@ -37,8 +38,8 @@ from worker.cli.run_options import (
     run_settings,
 )
 from worker.feeds.selected_bars import describe
-from worker.runs.interrupts import Interrupts, RunInterrupted, run_async
-from worker.runs.store_run import new_run, record_run
+from worker.runs.interrupts import Interrupts, RunInterrupted, heard_at_once, run_async
+from worker.runs.store_run import RecordedRun, new_run, record_run
 from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:
@@ -102,8 +103,7 @@ def _told_of_page(html: Path | None) -> Iterator[None]:
         yield
     except RunInterrupted as stop:
         if html is not None and stop.run_id is not None:
-            page = shlex.join(("thinktwice", "page", stop.run_id, "--html", str(html)))
-            complain(f"the page was not written: `{page}` writes it up to here")
+            complain(f"the page was not written: {_page_command(stop.run_id, html)} writes it up to here")
         raise
 
 
@@ -139,20 +139,38 @@ def _run(
                     progress=progress,
                     fresh_ledger=fresh_ledger,
                 )
-            run_id, unwritten = result.record.run_id, None
-            try:
-                if folder is not None:
-                    with step(f"writing {settings.runtime.out}"):
-                        folder.write(result, await stored_reports(store, run_id))
-                if html is not None:
-                    done = cast("RunResult", result.outcome)
-                    complain(await page_of(store, run_id, "finished", done, html))
-            except ConfigError as error:
-                page = "" if html is None else f", `thinktwice page {run_id} --html OTHER` writes its page"
-                unwritten = f"{error}; run {run_id} is stored{page}"
-            return result.document, await _failures(store, run_id), unwritten
+            unwritten = await _write(store, result, folder, html)
+            return result.document, await _failures(store, result.record.run_id), unwritten
 
     return run_async(recorded())
+
+
+async def _write(
+    store: "Store", result: RecordedRun, folder: OutFolder | None, html: Path | None
+) -> str | None:
+    """Write the folder and the page of a run that is stored; what could not be written."""
+    run_id = result.record.run_id
+
+    def kept(page: str) -> str:
+        told = "" if html is None else f", {_page_command(run_id, page)} writes its page"
+        return f"run {run_id} is stored{told}"
+
+    try:
+        if folder is not None:
+            with step(f"writing {folder.path}"), heard_at_once():
+                folder.write(result, await stored_reports(store, run_id))
+        if html is not None:
+            complain(await page_of(store, run_id, "finished", cast("RunResult", result.outcome), html))
+    except ConfigError as error:
+        return f"{error}; {kept('OTHER')}"
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        complain(kept(str(html)))
+        raise
+    return None
+
+
+def _page_command(run_id: str, html: Path | str) -> str:
+    return f"`{shlex.join(('thinktwice', 'page', run_id, '--html', str(html)))}`"
 
 
 async def _failures(store: "Store", run_id: str) -> list[str]:

@@ -20,6 +20,7 @@ from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
     from services.store import Store
+    from services.store.reports import StoredReport
     from services.store.reports_on_demand import OnDemandReport
 
 REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md|html)|index\.html")
@@ -32,16 +33,15 @@ async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
     return report_entries([(row.kind, json.loads(row.payload)) async for row in rows])
 
 
-def entry_on_demand(one: "OnDemandReport") -> dict[str, Any]:
-    """A report on demand as `stored_reports` gives the others."""
+def entry_beside(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
+    """A report beside the journal, on demand or of a worker, as `stored_reports` gives the others."""
+    calls = getattr(one, "calls", ())  # of a worker's, nothing says what was read for it
     return {
         "report_id": one.report_id,
         "request_hash": one.report.request_hash,
         "report": json.loads(canonical_json(one.report.payload())),
         "verdict": None if one.verdict is None else json.loads(canonical_json(one.verdict.payload())),
-        "evidence": told_evidence((call["kind"], call["payload"]) for call in one.calls).get(
-            one.report_id, []
-        ),
+        "evidence": told_evidence((call["kind"], call["payload"]) for call in calls).get(one.report_id, []),
     }
 
 
@@ -49,7 +49,7 @@ class OutFolder:
     """The folder a run is written to."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def check(self) -> None:
         """Make sure that the folder can be written, without leaving a trace.
@@ -57,7 +57,7 @@ class OutFolder:
         Raises:
             ConfigError: it is no folder, or it cannot be written.
         """
-        nearest = next(parent for parent in (self._path, *self._path.absolute().parents) if parent.exists())
+        nearest = next(parent for parent in (self.path, *self.path.absolute().parents) if parent.exists())
         try:
             with tempfile.TemporaryFile(dir=nearest):
                 pass
@@ -77,10 +77,10 @@ class OutFolder:
         }
         files |= report_files(list(reports), run.document)
         try:
-            (self._path / "reports").mkdir(parents=True, exist_ok=True)
+            (self.path / "reports").mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
-                replace_file(self._path / name, text)
-            for stale in (self._path / "reports").iterdir():
+                replace_file(self.path / name, text)
+            for stale in (self.path / "reports").iterdir():
                 if REPORT_FILE.fullmatch(stale.name) and f"reports/{stale.name}" not in files:
                     stale.unlink()
         except OSError as error:
@@ -88,7 +88,7 @@ class OutFolder:
 
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(
-            f"--out {str(self._path)!r} cannot be written ({error.strerror}): name another folder"
+            f"--out {str(self.path)!r} cannot be written ({error.strerror}): name another folder"
         )
 
 

@@ -1,5 +1,6 @@
 """`thinktwice page`: a stored run as one page, played again for what is not stored of it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,10 +10,11 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import counted
 from worker.cli.console import print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
+from worker.cli.out_folder import entry_beside
 from worker.cli.page_file import demand_page_file, open_page, write_page
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
-from worker.runs.interrupts import run_async
+from worker.runs.interrupts import heard_at_once, run_async
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -60,15 +62,18 @@ async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", h
     """Write the page of a run whose journal lies in the store; say where it lies."""
     from worker.pages.run_page import run_html
 
-    with step(f"drawing {html}"):
+    with step(f"drawing {html}"), heard_at_once():
         text = run_html(await stored_picture(store, run_id, status, done))
         write_page(html, text)
     return f"page of run {run_id}: {html} ({counted(len(text.encode()) // 1000, 'kB', 'kB')})"
 
 
 async def stored_picture(store: "Store", run_id: str, status: str, done: "RunResult") -> "RunPicture":
-    """The picture of a run with its journal as the store has it."""
+    """The picture of a run with its journal, and the reports of a worker, as the store has them."""
     from services.journal.index import JournalIndex
     from worker.review.pictured import picture_of
+    from worker.slow_worker.ports import JOB
 
-    return picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
+    told = await store.reports.all(run_id, JOB) if store.has_worker_tables else []
+    picture = picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
+    return replace(picture, outside=tuple(entry_beside(report) for report in told))

@@ -141,9 +141,19 @@ async def stored_script(
 
         return PaperScript(settings, store, record, definitions)
     kept = data is None and record.data.get("source") == FRAME
+    _demand_file(record, data)
     bars = await kept_bars(store, record) if kept else load_bars(settings_of_bars(record, settings, data))
     runner = await wiring.stored_runner(store, record)
     return BacktestScript(runner, settings, bars, store, record, definitions)
+
+
+def _demand_file(record: "RunRecord", data: Path | None) -> None:
+    path = record.data["path"]
+    if data is None and path is not None and not Path(path).exists():
+        raise ConfigError(
+            f"run {record.run_id} was made of the bars in {path!r}, which is not there now: put it back, or "
+            "tell a command where it lies (`--data FILE`)"
+        )
 
 
 @contextmanager

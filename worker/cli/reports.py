@@ -10,7 +10,7 @@ from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, print_page, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option, store_address
-from worker.cli.out_folder import entry_on_demand, stored_reports
+from worker.cli.out_folder import entry_beside, stored_reports
 from worker.cli.page_file import write_page
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -193,7 +193,7 @@ async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
     async with store:
         found = await _of_slots(store, record.run_id)
         if store.has_operator_tables:
-            found += [entry_on_demand(asked) for asked in await store.on_demand.of_run(record.run_id)]
+            found += [entry_beside(asked) for asked in await store.on_demand.of_run(record.run_id)]
         return record.run_id, sorted(found, key=lambda report: int(report["report"]["known_at"]))
 
 

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from worker.pages.markup import written
 from worker.pages.shapes import line, path, picture, spanning
+from worker.pages.thinning import drawn_rows
 
 WIDTH, HEIGHT, MARGIN = 420.0, 90.0, 4.0
 MOST_POINTS = 200  # the lowest and the highest of each stretch: no fall is thinned away
@@ -14,11 +15,8 @@ def equity_sketch(equity: npt.NDArray[np.float64], cash: float) -> str:
     """Equity, (T,) at the bar closes in quote currency, against the cash that it began with, as SVG."""
     across = spanning([0.0, float(max(1, len(equity) - 1))], MARGIN, WIDTH - MARGIN, room=0.0)
     up = spanning([cash, float(equity.min()), float(equity.max())], HEIGHT - MARGIN, MARGIN)
-    stretches = np.array_split(np.arange(len(equity)), min(len(equity), MOST_POINTS // 2))
-    rows = sorted(
-        {int(s[f(equity[s])]) for s in stretches for f in (np.argmin, np.argmax)} | {len(equity) - 1}
-    )
-    points = [(across(row), up(float(equity[row]))) for row in rows]
+    rows = drawn_rows([equity], MOST_POINTS // 2)
+    points = [(across(float(row)), up(float(equity[row]))) for row in rows]
     told = f"from {cash:,.0f} to {equity[-1]:,.0f}, lowest {equity.min():,.0f}, highest {equity.max():,.0f}"
     return written(
         picture(

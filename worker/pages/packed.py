@@ -15,7 +15,7 @@ import numpy.typing as npt
 NS_PER_MS = 1_000_000
 LEVEL = 9
 UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-SINGLE = float(np.finfo(np.float32).max)
+LEAST, MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 def script_json(value: Any) -> str:
@@ -35,12 +35,12 @@ def packed_records(value: Any) -> str:
 
 
 def packed_numbers(values: npt.NDArray[Any]) -> dict[str, str]:
-    """Numbers with their type: `u4` for rows, `f4` for prices that fit it, else `f8`."""
+    """Numbers with their type: `u4` for rows, `f4` for prices that it can hold in full, else `f8`."""
     if values.dtype.kind in "iu":
         kind = "u4" if not values.size or 0 <= values.min() <= values.max() < 2**32 else "f8"
     else:
-        finite = values[np.isfinite(values)]
-        kind = "f4" if not finite.size or np.abs(finite).max() < SINGLE else "f8"
+        sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
+        kind = "f4" if not sizes.size or LEAST <= sizes.min() <= sizes.max() < MOST else "f8"
     return {"type": kind, "data": _packed(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes())}
 
 

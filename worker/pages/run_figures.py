@@ -17,6 +17,7 @@ from worker.pages.figures import r_multiple, shown_time
 from worker.pages.packed import milliseconds_of
 from worker.pages.run_marks import SymbolMarks
 from worker.pages.run_picture import RunPicture
+from worker.pages.thinning import drawn_rows
 
 UP, DOWN, NEUTRAL, STOP, TARGET = "#009e73", "#d55e00", "#0072b2", "#d55e00", "#0072b2"
 STATUS_COLORS = {"pass": "#009e73", "revise": "#c79200", "block": "#d55e00", "error": "#b4568a"}
@@ -142,17 +143,11 @@ def run_figures(picture: RunPicture, symbol: str | None = None) -> list[figure]:
 
 def _curves(picture: RunPicture) -> Columns:
     times = picture.bars.close_times
-    rows = _thinned(len(times), MOST_POINTS)
+    rows = drawn_rows(picture.curves.values(), MOST_POINTS // 2)
     curves = {name: values[rows] for name, values in picture.curves.items()}
     undefined = np.full(len(rows), np.nan)
     found = {name: curves.get(name, undefined) for name in CURVE[2:]}
     return {"x": times[rows] / 1e6, "time": [shown_time(int(times[row])) for row in rows], **found}
-
-
-def _thinned(count: int, most: int) -> npt.NDArray[np.int64]:
-    """Rows at even steps, the last among them."""
-    step = -(-count // most) if count else 1
-    return np.unique(np.append(np.arange(0, count, step), max(0, count - 1)))
 
 
 def _candles(picture: RunPicture, s: int) -> dict[str, Columns]:

@@ -44,6 +44,7 @@ class RunPicture:
         hold: (T + 1,) what buy and hold of the same symbols was worth.
         silence: why nothing was traded; None where something was.
         sent_back: that most proposals were sent back; None where they were not.
+        outside: reports that a worker wrote about it and its journal does not hold, as `report_entries`.
     """
 
     run_id: str
@@ -59,6 +60,7 @@ class RunPicture:
     hold: FloatArray
     silence: str | None
     sent_back: str | None
+    outside: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def marks(self) -> dict[str, SymbolMarks]:
@@ -68,9 +70,13 @@ class RunPicture:
     @cached_property
     def reports(self) -> list[dict[str, Any]]:
         """High-level reports, oldest first."""
-        return report_entries(
+        rows = (
             (event.row.kind, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS
         )
+        held = report_entries(rows)
+        names = {entry["report_id"] for entry in held}
+        others = [entry for entry in self.outside if entry["report_id"] not in names]
+        return sorted([*held, *others], key=lambda entry: entry["report"]["known_at"]) if others else held
 
     @property
     def most_traded(self) -> int:

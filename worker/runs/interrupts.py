@@ -48,6 +48,16 @@ def nothing_to_lose() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def heard_at_once() -> Iterator[None]:
+    """Ctrl-C is raised in the middle of work that never yields to the event loop."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def run_async(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's work in an event loop; Ctrl-C cancels it."""
     import asyncio

@@ -2,6 +2,8 @@
 
 import errno
 import json
+import re
+import signal
 import sqlite3
 import webbrowser
 
@@ -9,6 +11,7 @@ import pytest
 
 from tests.worker.planted_store import world
 from worker.cli import page_file, rebuilt, wiring
+from worker.pages import run_page
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
 
@@ -47,6 +50,28 @@ def test_page_that_finds_no_room_takes_nothing_of_its_backtest_away(real, monkey
     assert "run r0001 is stored, `thinktwice page r0001 --html OTHER` writes its page" in made.stderr
 
 
+def test_ctrl_c_while_the_page_of_a_finished_run_is_drawn_says_that_it_is_stored_and_how_to_draw_it(
+    real, monkeypatch
+):
+    def pressed(picture):
+        signal.raise_signal(signal.SIGINT)
+        return "drawn all the same"
+
+    monkeypatch.setattr(run_page, "run_html", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
+    try:
+        stopped = real.run(*RUN, "--html", "its page.html")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (stopped.exit_code, stopped.stdout) == (130, "")
+    assert stopped.stderr.splitlines() == [
+        "thinktwice: run r0001 is stored, `thinktwice page r0001 --html 'its page.html'` writes its page",
+        "thinktwice: stopped by SIGINT",
+    ]
+    assert not (real.folder / "its page.html").exists()
+    assert "finished" in real.run("runs").stdout
+
+
 def test_page_of_a_planted_run_shows_every_part(planted):
     result = planted.run("page", "--html", "page.html")
     assert result.exit_code == 0, result.output
@@ -83,6 +108,21 @@ def test_page_of_an_interrupted_run_says_so_and_until_when_it_goes(real, monkeyp
     assert result.exit_code == 0, result.output
     text = (real.folder / "page.html").read_text("utf-8")
     assert "This run was not finished (interrupted): everything here is as of 2004-" in text
+
+
+def test_page_of_a_run_shows_the_report_that_a_slow_worker_wrote_about_it(real):
+    (real.folder / "traded.toml").write_text("[high_level]\nenabled = false\n")
+    (real.folder / "worker.toml").write_text("[high_level]\nenabled = true\n")
+    period = ("--from", "2004-01-01", "--to", "2006-12-31")
+    assert real.run("backtest", "traded.toml", "--symbols", "AAPL,MSFT", *period).exit_code == 0
+    real.run("page", "--html", "before.html")
+    assert "No report: " in (real.folder / "before.html").read_text("utf-8")
+    told = real.run("worker", "worker.toml", "--once", "--at", "2007-01-06").stdout
+    [name] = re.findall("reported: ([0-9a-f]{16})", told)
+    real.run("page", "--html", "after.html")
+    text = (real.folder / "after.html").read_text("utf-8")
+    assert f"Report <code>{name}</code>" in text
+    assert "No report: " not in text
 
 
 def test_page_of_a_run_whose_bars_changed_names_the_difference(planted, monkeypatch):

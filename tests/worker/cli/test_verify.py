@@ -79,12 +79,25 @@ def test_verify_needs_the_same_bars_and_finds_them_elsewhere_with_data(shell):
     assert shell.run("backtest", "--data", "bars.csv").exit_code == 0
     assert verified(shell, code=0)["replay"]["ok"]
     (shell.folder / "bars.csv").rename("moved.csv")
-    assert "bars.csv" in shell.complaint("verify", "r0001")
     assert verified(shell, "--data", "moved.csv", code=0)["replay"]["ok"]
     (shell.folder / "bars.csv").write_text(BARS.format(close=12))
     found = verified(shell, code=1)
     assert "the bars hash to" in found["replay"]["problem"]
     assert found["chain"]["ok"]
+
+
+@pytest.mark.parametrize("command", [("verify", "r0001"), ("page", "r0001", "--html", "run.html")])
+def test_bars_file_of_a_stored_run_that_is_gone_is_told_with_data_as_the_next_step(shell, command):
+    (shell.folder / "bars.csv").write_text(BARS.format(close=11))
+    assert shell.run("backtest", "--data", "bars.csv").exit_code == 0
+    (shell.folder / "bars.csv").rename("moved.csv")
+    said = shell.complaint(*command)
+    assert (
+        f"run r0001 was made of the bars in {str(shell.folder / 'bars.csv')!r}, which is not there now"
+        in said
+    )
+    assert "`--data FILE`" in said
+    assert "no such file: 'nowhere.csv'" in shell.complaint(*command, "--data", "nowhere.csv")
 
 
 def test_verify_finished_run_whose_end_was_cut_off_with_its_counters_is_found_by_the_replay(shell):

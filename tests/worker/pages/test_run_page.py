@@ -14,6 +14,7 @@ import pytest
 from schemas.settings import ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
 from tests.worker.shared_runs import embedded_bars, run_on
+from worker.pages.packed import packed_numbers
 from worker.pages.run_figures import run_figures
 from worker.pages.run_page import run_html
 from worker.review.pictured import picture_of
@@ -85,6 +86,16 @@ def test_curves_are_equity_hold_drawdown_and_rolling_sharpe_at_the_closes():
     deepest = -shown.document["performance"]["max_drawdown"]
     assert numbers(data["curves"]["drawdown"]).min() == pytest.approx(deepest, abs=1e-6)
     assert np.isfinite(numbers(data["curves"]["rolling"])).any()
+
+
+@pytest.mark.parametrize(
+    ("prices", "kind"),
+    [([0.0, 1e-4, 1e6, np.nan], "f4"), ([1e-300, 2e-300], "f8"), ([1.0, 1e-40], "f8"), ([1e300, 1.0], "f8")],
+)
+def test_prices_as_small_or_as_large_as_can_be_are_packed_without_loss(prices, kind):
+    packed = packed_numbers(np.array(prices))
+    assert packed["type"] == kind
+    np.testing.assert_allclose(numbers(packed), prices, rtol=1e-7)
 
 
 def test_months_multiply_to_the_return_of_the_run():

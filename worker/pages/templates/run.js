@@ -23,6 +23,12 @@
     if (kind) made.className = kind;
     return made;
   }
+  // A name of several words may go on in the next line behind an underscore.
+  function foldable(cell) {
+    const words = cell.textContent.split(/(?<=_)/);
+    cell.replaceChildren(...words.flatMap((word, k) => (k ? [element("wbr"), word] : [word])));
+    return cell;
+  }
   function time(ms) {
     const moment = new Date(ms);
     if (Number.isNaN(moment.getTime())) return "";
@@ -104,7 +110,7 @@
     }
   }
 
-  // Curves: the lowest and the highest point of each piece of what is in view.
+  // Curves: the lowest and the highest point of every curve in each piece of what is in view.
   async function curves() {
     const closes = await numbers(data.closes);
     const lines = {};
@@ -119,12 +125,16 @@
       const rows = [];
       for (let from = first; from < end; from += step) {
         const to = Math.min(end, from + step);
-        let low = from, high = from;
-        for (let row = from; row < to; row++) {
-          if (lines.equity[row] < lines.equity[low]) low = row;
-          if (lines.equity[row] > lines.equity[high]) high = row;
+        const kept = new Set([from, to - 1]);
+        for (const line of Object.values(lines)) {
+          let low = from, high = from;
+          for (let row = from; row < to; row++) {
+            if (line[row] < line[low] || Number.isNaN(line[low])) low = row;
+            if (line[row] > line[high] || Number.isNaN(line[high])) high = row;
+          }
+          kept.add(low).add(high);
         }
-        for (const row of new Set([from, Math.min(low, high), Math.max(low, high), to - 1])) rows.push(row);
+        rows.push(...[...kept].sort((a, b) => a - b));
       }
       const column = (name) => rows.map((row) => of(name, row));
       const fit = (name, values) => {
@@ -367,7 +377,8 @@
         line.tabIndex = 0;
         line.dataset.chain = rows[k][chain];
         fields.forEach((name, at) => {
-          line.append(element("td", text(rows[k], at), typeof rows[k][at] === "number" ? "number" : ""));
+          const kind = typeof rows[k][at] === "number" ? "number" : "";
+          line.append(foldable(element("td", text(rows[k], at), kind)));
         });
         const open = () => {
           const start = rows[k][column.entry_label], end = rows[k][column.exit_label];
