@@ -13,7 +13,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.run_facts import KnownEpisode
 from services.journal.chain import JournalRow
-from services.journal.index import Event, JournalIndex, JournalIndexPart, ParsedPayloads, StoredEvent
+from services.journal.index import Event, JournalIndex, JournalIndexPart, RecentRows, StoredEvent
 from services.journal.lineage import TIME_FACTS
 from services.slow_loop.past_runs import PastRun, PastRuns
 
@@ -155,7 +155,7 @@ class RunRows:
 
     def __init__(self) -> None:
         self.index = JournalIndex()
-        self._parsed = ParsedPayloads()
+        self._parsed = RecentRows()
         self._known: list[int] = []  # the latest moment of all rows up to each
 
     def add(self, event: Event) -> None:

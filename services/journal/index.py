@@ -51,7 +51,7 @@ class Event:
         return self.payload
 
 
-class ParsedPayloads:
+class RecentRows:
     """Payloads of the rows that were parsed last, so many that their texts have `most` characters."""
 
     def __init__(self, most: int = MOST_PARSED) -> None:
@@ -93,9 +93,9 @@ class StoredEvent(Event):
     """
 
     __slots__ = ("_parsed",)
-    _parsed: ParsedPayloads
+    _parsed: RecentRows
 
-    def __init__(self, row: JournalRow, parsed: ParsedPayloads) -> None:
+    def __init__(self, row: JournalRow, parsed: RecentRows) -> None:
         kind, symbol = intern(row.kind), None if row.symbol is None else intern(row.symbol)
         kept = JournalRow(row.seq, row.ts_event, row.known_at, kind, symbol, row.payload, None, "", "")
         object.__setattr__(self, "row", kept)

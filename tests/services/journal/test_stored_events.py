@@ -9,7 +9,7 @@ import pytest
 from schemas.canonical import canonical_json
 from schemas.errors import StoreError
 from services.journal.chain import JournalRow, link
-from services.journal.index import JournalIndex, ParsedPayloads, RowIds, StoredEvent
+from services.journal.index import JournalIndex, RecentRows, RowIds, StoredEvent
 
 
 def row(seq, payload, kind="entry_filled"):
@@ -17,13 +17,13 @@ def row(seq, payload, kind="entry_filled"):
 
 
 def stored(payloads, parsed=None, kind="entry_filled"):
-    kept = ParsedPayloads() if parsed is None else parsed
+    kept = RecentRows() if parsed is None else parsed
     return [StoredEvent(row(seq, payload, kind), kept) for seq, payload in enumerate(payloads)]
 
 
 def test_payloads_that_were_parsed_last_are_kept_up_to_a_length():
     texts = [json.dumps({"fill_id": f"f{n}", "x": "y" * 80}) for n in range(10)]
-    parsed = ParsedPayloads(most=3 * len(texts[0]))
+    parsed = RecentRows(most=3 * len(texts[0]))
     events = stored(texts, parsed)
     read = [event.payload for event in events]
     assert [one["fill_id"] for one in read] == [f"f{n}" for n in range(10)]

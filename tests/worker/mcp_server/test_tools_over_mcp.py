@@ -13,7 +13,7 @@ from schemas.errors import InvariantViolation
 from services.evidence.tools import TOOLS
 from services.evidence_tools.run_view import RunRows
 from services.journal.chain import JournalRow
-from services.journal.index import Event, ParsedPayloads
+from services.journal.index import Event, RecentRows
 from services.journal.kinds import JOURNAL_KINDS
 from services.store.tables import metadata
 from tests.worker.evidence_stores import CLOCK, client_of, server_of
@@ -357,13 +357,13 @@ def test_first_reading_of_many_rows_is_told_to_the_client_and_to_the_log(stored,
 
 def test_tool_parses_the_rows_that_it_needs_and_no_other(stored, monkeypatch):
     parsed = []
-    plain = ParsedPayloads.glance
+    plain = RecentRows.glance
 
     def counted(self, row):
         parsed.append(row.seq)
         return plain(self, row)
 
-    monkeypatch.setattr(ParsedPayloads, "glance", counted)
+    monkeypatch.setattr(RecentRows, "glance", counted)
 
     async def scenario():
         async with client_of(stored) as client:
