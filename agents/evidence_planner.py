@@ -19,7 +19,7 @@ from agents.planning.plan_reply import (
 )
 from agents.planning.summaries import summaries
 from agents.planning.tool_listing import tool_listing, tools_to_call
-from prompts import load_prompt
+from prompts import PromptTemplate, load_prompt
 from schemas.errors import nearest
 from schemas.evidence_plan import DroppedCall, EvidenceCall, EvidencePlan, PlannedCall
 from schemas.settings.planner import PlannerSettings
@@ -35,6 +35,7 @@ from services.ports import EvidenceQuestion
 DEADLINE_MS = 60_000.0
 LONGEST_TURN = 2_000
 GIVEN = "given to you to call"
+NOT_ANSWERED = "the model did not answer"
 UNREADABLE = "its params cannot be read"
 
 
@@ -47,6 +48,7 @@ class ModelPlanner:
         max_tokens: of a reply.
         deadline_ms: for a reply.
         wording: of the question; names that it disguises are those of the market again in the plan.
+        template: words the question; None: the present prompt.
     """
 
     def __init__(
@@ -57,17 +59,18 @@ class ModelPlanner:
         max_tokens: int,
         deadline_ms: float = DEADLINE_MS,
         wording: Wording = PLAIN,
+        template: PromptTemplate | None = None,
     ) -> None:
         self._model, self._settings = model, settings
         self._max_tokens, self._deadline_ms = max_tokens, deadline_ms
-        self._wording = wording
+        self._wording, self._template = wording, template
         self._symbols = {disguise: symbol for symbol, disguise in wording.symbols.items()}
 
     async def plan(
         self, question: EvidenceQuestion, tools: Offered, earlier: Sequence[EvidenceCall] = ()
     ) -> EvidencePlan:
         """The calls that the model names; after `earlier` ones none may be missing, and it is sure."""
-        template = load_prompt(PROMPT)
+        template = self._template or load_prompt(PROMPT)
         to_call = tools_to_call(tools) if self._settings.native_tools else {}
         reply = await ask(
             with_tools(self._model, [sent for _, _, sent in to_call.values()]),
@@ -102,7 +105,7 @@ class ModelPlanner:
         self, reply: ModelReply | NoReply, tools: Offered, names: Mapping[str, tuple[str, str]]
     ) -> EvidencePlan:
         if isinstance(reply, NoReply):
-            said = f"the model did not answer ({reply.kind}): {visible(reply.detail)[:SEEN]}"
+            said = f"{NOT_ANSWERED} ({reply.kind}): {visible(reply.detail)[:SEEN]}"
             return EvidencePlan(confidence=0.0, failure=said)
         try:
             read = read_plan_with_uses(reply.text) if reply.uses else read_plan(reply.text)

@@ -16,10 +16,12 @@ from benchmarks.fact_check_speed import time_checks
 from benchmarks.gate_worlds import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
+from benchmarks.many_rows import time_many
 from benchmarks.memory import time_memory
 from benchmarks.model_deadlines import SPAN, all_shares, question_sizes
 from benchmarks.peer_table import time_peers
 from benchmarks.policy_loop import time_loops
+from benchmarks.run_page import time_pages
 from benchmarks.statistics_speed import time_statistics
 from benchmarks.text_presets import all_costs
 from worker.feeds.sample_data import load_embedded_bars
@@ -59,14 +61,19 @@ def all_sections() -> list[str]:
     checks = page.fact_check_section(time_checks())
     tell("questions to the evidence tools")
     evidence = page.evidence_section(*time_tools())
+    tell("a million rows")
+    many = page.many_section(time_many())
     questions = page.question_section(ask_questions())
+    tell("pages of runs")
+    pages = page.page_section(time_pages())
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
     embedded = page.backtest_section(*time_backtest())
     tell("texts that are looked at again")
     texts = page.text_section(all_costs())
-    return [page.head(), limit, peers, *growth, models, checks, evidence, questions, texts, starts, embedded]
+    asked = [checks, evidence, many, questions]
+    return [page.head(), limit, peers, *growth, models, *asked, texts, pages, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

@@ -86,11 +86,11 @@ def run_program(*words: str) -> None:
 async def _tools(path: Path) -> list[ToolTimes]:
     async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
         host = store_tools(RunViews(store))
-        asked = await _questions(host)
+        asked = await arguments_of_tools(host)
         return [await _times(host, tool, given) for tool, given in asked.items()]
 
 
-async def _questions(host: InProcessTools) -> dict[str, list[dict[str, Any]]]:
+async def arguments_of_tools(host: InProcessTools) -> dict[str, list[dict[str, Any]]]:
     """Arguments of each tool, over symbols, playbooks and moments."""
     snapshots = content_of(await host.call("market_snapshot", {}))["snapshots"]
     symbols = [item["symbol"] for item in snapshots]

@@ -13,10 +13,12 @@ from benchmarks.fact_check_speed import Checked, check_table
 from benchmarks.gate_worlds import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
+from benchmarks.many_rows import ManyRows, many_table
 from benchmarks.memory import RETRIEVALS, WIDTH, Retrievals, memory_table
 from benchmarks.model_deadlines import Share, Size, deadline_table, size_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
 from benchmarks.policy_loop import LoopTiming, loop_table
+from benchmarks.run_page import PageCost, page_table
 from benchmarks.statistics_speed import Timed, speed_table
 from benchmarks.text_presets import Cost, cost_table
 from tools.docs_pages import table
@@ -208,6 +210,27 @@ Wall-clock time of a question to the evidence tools on the embedded run, through
 (`python -m benchmarks.evidence_tools`).
 
 {evidence_tables(tools, starts)}"""
+
+
+def many_section(found: ManyRows) -> str:
+    """What a run of a million rows costs to ask about."""
+    return f"""## Asking about a million rows
+
+The embedded run with every row repeated under ids of its own, asked in a process of its own: the first call
+reads all rows and holds each against its hash, the first of each tool parses what it needs. CPU time
+(`python -m benchmarks.many_rows`).
+
+{many_table(found)}"""
+
+
+def page_section(costs: Sequence[PageCost]) -> str:
+    """The page of a run."""
+    return f"""## The page of a run
+
+How large `thinktwice page` makes it, what it costs to make from rows that are read, and how long a headless
+browser takes from its address to the last figure (`python -m benchmarks.run_page`).
+
+{page_table(costs)}"""
 
 
 def question_section(costs: Sequence[QuestionCost]) -> str:

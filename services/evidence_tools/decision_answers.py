@@ -116,7 +116,7 @@ def _reason(both: tuple[str, str | None], count: int, event: Event) -> told.Reas
 
 def _reason_of(event: Event) -> str | None:
     """Why a row is the end of a way to a trade; None where it is none."""
-    kind, payload = event.row.kind, event.payload
+    kind, payload = event.row.kind, event.glance()
     if kind not in STOPPED or payload.get("outcome") in FROZEN:
         return None
     told_reason = payload.get("reason") or payload.get("limit") or NOT_ACTIVATED

@@ -5,7 +5,7 @@ from typing import Any
 
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
-from services.evidence.tools import demand_known, page_of, the_one
+from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import Event
 from services.slow_loop.past_runs import PastRun
@@ -59,9 +59,9 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
     """Reports with their verdicts, newest first; one of them in full where it is named."""
     found = view.index.of_kind(REPORT)
     if arguments.report_id is not None:
-        prefix = arguments.report_id
-        matching = [event for event in found if _id(event).startswith(prefix)]
-        found = [the_one("report", prefix, matching, _id, map(_id, found))]
+        prefix, newest = arguments.report_id, found[-NEAR:]
+        matching = view.index.starting(REPORT, prefix)
+        found = [the_one("report", prefix, matching, _id, map(_id, newest))]
     page, cursor = page_of(found, arguments, _seq, newest_first=True)
     full = arguments.report_id is not None
     verdicts = {event.payload["report_id"]: event for event in view.index.of_kind("replan_verdict")}

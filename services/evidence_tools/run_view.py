@@ -12,7 +12,8 @@ from schemas.fact_check import FactRow
 from schemas.settings import Settings
 from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.run_facts import KnownEpisode
-from services.journal.index import Event, JournalIndex, JournalIndexPart
+from services.journal.chain import JournalRow
+from services.journal.index import Event, JournalIndex, JournalIndexPart, RecentRows, StoredEvent
 from services.journal.lineage import TIME_FACTS
 from services.slow_loop.past_runs import PastRun, PastRuns
 
@@ -110,14 +111,16 @@ class RunView:
     def _proposed(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for event in self.index.of_kind("policy_proposal"):
-            plan = event.payload["proposal"]
+            told = event.glance()
+            plan = told["proposal"]
             if plan is not None:
-                found.setdefault(event.payload["snapshot_hash"], set()).add(plan["playbook_id"])
+                found.setdefault(told["snapshot_hash"], set()).add(plan["playbook_id"])
         return found
 
     def playbooks_of(self, event: Event) -> Collection[str]:
         """Those that a row names, or that were proposed at its snapshot."""
-        told = event.payload.get("policy", event.payload)
+        payload = event.glance()
+        told = payload.get("policy", payload)
         if "playbook_id" in told:
             return (told["playbook_id"],)
         return self._proposed.get(told.get("snapshot_hash", ""), ())
@@ -152,6 +155,7 @@ class RunRows:
 
     def __init__(self) -> None:
         self.index = JournalIndex()
+        self._parsed = RecentRows()
         self._known: list[int] = []  # the latest moment of all rows up to each
 
     def add(self, event: Event) -> None:
@@ -159,6 +163,10 @@ class RunRows:
         self.index.add(event)
         last = self._known[-1] if self._known else event.row.known_at
         self._known.append(max(last, event.row.known_at))
+
+    def add_stored(self, row: JournalRow) -> None:
+        """Take the next row as the store has it: its payload is parsed when it is looked at."""
+        self.add(StoredEvent(row, self._parsed))
 
     @property
     def known_at(self) -> int:

@@ -1,15 +1,17 @@
 """The rows of one run by kind and id, payloads parsed: what lineage and the reference check look into."""
 
 import json
-import re
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, overload
 
 from schemas.errors import InvariantViolation, StoreError
 from services.journal.chain import JournalRow
 
+MOST_PARSED = 20_000_000  # characters of text: parsed they take some five times as much
 FILL_KINDS = ("entry_filled", "scale_out_filled", "exit_filled")
 ID_FIELDS = {
     "order_accepted": "order_id",
@@ -37,52 +39,134 @@ ID_FIELDS = {
 MOVE_FIELDS = {"stop_tightened": "amendment_id"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Event:
     """A journal row with its payload parsed."""
 
     row: JournalRow
     payload: dict[str, Any]
 
+    def glance(self) -> dict[str, Any]:
+        """The payload for one look at one row of many."""
+        return self.payload
+
+
+class RecentRows:
+    """Payloads of the rows that were parsed last, so many that their texts have `most` characters."""
+
+    def __init__(self, most: int = MOST_PARSED) -> None:
+        self._most, self._length = most, 0
+        self._kept: OrderedDict[int, tuple[dict[str, Any], int]] = OrderedDict()
+
+    def of(self, row: JournalRow) -> dict[str, Any]:
+        """The payload of a row, which is kept.
+
+        Raises:
+            StoreError: the text is not what was written.
+        """
+        kept = self._kept.get(row.seq)
+        if kept is not None:
+            return kept[0]
+        payload = self.glance(row)
+        self._kept[row.seq] = payload, len(row.payload)
+        self._length += len(row.payload)
+        while self._length > self._most and len(self._kept) > 1:
+            self._length -= self._kept.popitem(last=False)[1][1]
+        return payload
+
+    def glance(self, row: JournalRow) -> dict[str, Any]:
+        """The payload of a row, of which nothing is kept."""
+        kept = self._kept.get(row.seq)
+        if kept is not None:
+            return kept[0]
+        try:
+            payload: dict[str, Any] = json.loads(row.payload)
+        except ValueError as error:
+            raise StoreError(f"row {row.seq} ({row.kind}) is not what was written") from error
+        return payload
+
 
 class StoredEvent(Event):
-    """A row whose payload is parsed when it is first looked at; its text was held against its hash."""
+    """A stored row of many: its payload is parsed when it is looked at, and forgotten in time.
 
-    def __init__(self, row: JournalRow) -> None:
-        object.__setattr__(self, "row", row)
+    Its text was held against its hash, so the hashes are not kept, and kind and symbol are kept once.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        if name != "payload":
-            raise AttributeError(name)
-        try:
-            payload = json.loads(self.row.payload)
-        except ValueError as error:
-            raise StoreError(f"row {self.row.seq} ({self.row.kind}) is not what was written") from error
-        object.__setattr__(self, "payload", payload)
-        return payload
+    __slots__ = ("_parsed",)
+    _parsed: RecentRows
+
+    def __init__(self, row: JournalRow, parsed: RecentRows) -> None:
+        kind, symbol = intern(row.kind), None if row.symbol is None else intern(row.symbol)
+        kept = JournalRow(row.seq, row.ts_event, row.known_at, kind, symbol, row.payload, None, "", "")
+        object.__setattr__(self, "row", kept)
+        object.__setattr__(self, "_parsed", parsed)
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The payload, parsed.
+
+        Raises:
+            StoreError: the text is not what was written.
+        """
+        return self._parsed.of(self.row)
+
+    def glance(self) -> dict[str, Any]:
+        """The payload for one look at one row of many: it is not kept.
+
+        Raises:
+            StoreError: the text is not what was written.
+        """
+        return self._parsed.glance(self.row)
 
 
 class RowIds:
     """Rows of one kind by their id: texts are searched for it, and parsed when it is asked for."""
 
     def __init__(self, field: str) -> None:
-        self.field = field
-        self._found = re.compile(rf'"{field}":"([^"\\]+)"').findall
-        self._rows: dict[str, list[Event]] = {}
+        self.field, self._before = field, f'"{field}":"'
+        self._rows: dict[str, Event | list[Event]] = {}
         self._sorted: list[str] = []
         self._taken = 0
 
     def take(self, events: Sequence[Event]) -> None:
         """Take those that came since the last time."""
         for event in events[self._taken :]:
-            for key in set(self._found(event.row.payload)) or filter(None, (self._of(event),)):
-                self._rows.setdefault(key, []).append(event)
+            for key in self._found(event.row.payload) or self._read(event):
+                there = self._rows.setdefault(key, event)
+                if isinstance(there, list):
+                    there.append(event)
+                elif there is not event:
+                    self._rows[key] = [there, event]
         if self._taken < len(events):
             self._taken, self._sorted = len(events), []
 
+    def _found(self, text: str) -> set[str]:
+        """What stands behind the name of the field, anywhere in a payload; nothing that is escaped."""
+        found, before = set[str](), self._before
+        at = text.find(before)
+        while at >= 0:
+            start = at + len(before)
+            end = text.find('"', start)
+            key = text[start:end]
+            if key and "\\" not in key:
+                found.add(key)
+            at = text.find(before, end)
+        return found
+
+    def _read(self, event: Event) -> set[str]:
+        """The id of a row in whose text none was found: one that is escaped, or none."""
+        if f'"{self.field}":null' in event.row.payload:
+            return set()
+        key = self._of(event)
+        return set() if key is None else {key}
+
+    def _under(self, key: str) -> Sequence[Event]:
+        there = self._rows.get(key, ())
+        return (there,) if isinstance(there, Event) else there
+
     def first(self, key: str) -> Event | None:
         """The first row under an id."""
-        return next((event for event in self._rows.get(key, ()) if self._of(event) == key), None)
+        return next((event for event in self._under(key) if self._of(event) == key), None)
 
     def starting(self, prefix: str) -> list[Event]:
         """Rows whose id starts with a text, by sequence."""
@@ -90,13 +174,13 @@ class RowIds:
         at, found = bisect_left(self._sorted, prefix), list[Event]()
         while at < len(self._sorted) and self._sorted[at].startswith(prefix):
             key = self._sorted[at]
-            found += [event for event in self._rows[key] if self._of(event) == key]
+            found += [event for event in self._under(key) if self._of(event) == key]
             at += 1
         return sorted(found, key=lambda event: event.row.seq)
 
     def _of(self, event: Event) -> str | None:
-        payload = event.payload["episode"] if event.row.kind == "episode" else event.payload
-        found: str | None = payload.get(self.field)
+        payload = event.glance()
+        found: str | None = (payload["episode"] if event.row.kind == "episode" else payload).get(self.field)
         return found
 
 

@@ -4,6 +4,7 @@ Everything is resolved by the ids in the journal itself; an id that leads nowher
 not found. Read-only; called by `why` and, for dangling ids, by `verify`.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -119,12 +120,11 @@ def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
 
 
 def _entry_of(index: JournalIndex, fill: Event) -> Event | None:
-    order_id = fill.payload.get("entry_order_id")
-    for seq in range(fill.row.seq - 1, -1, -1):
-        event = index.events[seq]
-        if event.row.kind == "entry_filled" and event.payload["order_id"] == order_id:
-            return event
-    return None
+    order_id, entries = fill.payload.get("entry_order_id"), index.of_kind("entry_filled")
+    before = bisect_left(entries, fill.row.seq, key=lambda event: event.row.seq)
+    return next(
+        (entry for entry in reversed(entries[:before]) if entry.payload["order_id"] == order_id), None
+    )
 
 
 def _opened(index: JournalIndex, entry: Event) -> LineageNode:
@@ -148,10 +148,11 @@ def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[L
     """Tick events of the symbol since the policy was frozen, up to the fill."""
     if frozen is None:
         return
-    policy_id = fill.payload["policy_id"]
+    policy_id, symbol = fill.payload["policy_id"], fill.row.symbol
     for event in index.events[frozen.row.seq + 1 : fill.row.seq]:
-        mine = event.payload.get("policy_id", policy_id) == policy_id
-        if event.row.kind in SEEN_ON_BARS and event.row.symbol == fill.row.symbol and mine:
+        if event.row.kind not in SEEN_ON_BARS or event.row.symbol != symbol:
+            continue
+        if event.payload.get("policy_id", policy_id) == policy_id:
             yield _node(f"tick event {event.row.kind}", event, None, _plain(event.payload))
 
 

@@ -14,7 +14,7 @@ from schemas.errors import ConfigError, StoreError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_json, print_line, time_option
 from worker.cli.options import DbOption, JsonOption, open_for_run, open_for_writing, open_to_read, option
-from worker.cli.progress import step
+from worker.cli.progress import ReadingBar, step
 from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
@@ -186,9 +186,10 @@ async def _evidence(
     turns: tuple[ConversationTurn, ...] = ()
     if told.conversation is not None:
         turns = await store.conversations.last(told.conversation, settings.planner.history)
-    async with _hosts(settings, told.servers) as hosts:
-        asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts, first)
-        found = await answered(store, asked, settings, os.environ)
+    with ReadingBar() as reading:
+        async with _hosts(settings, told.servers) as hosts:
+            asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts, first, reading)
+            found = await answered(store, asked, settings, os.environ)
     return found.document, found.results
 
 

@@ -136,7 +136,7 @@ def render_decision_comparison(document: Document) -> None:
         ("model", " -> ".join(models)),
         (f"first {noun}", counts(decisions["first"])),
         (f"second {noun}", counts(decisions["second"])),
-        ("compared", f"{document['compared']:,} of {document['questions']:,} snapshots"),
+        ("compared", f"{document['compared']:,} of {document['questions']:,} {_asked(document)}"),
         ("unchanged", f"{document['unchanged']:,} ({document['other_plan']:,} with another plan)"),
         ("moved", f"{document['moved']:,}"),
         ("paired test", DASH if p_value is None else f"p = {p_value:.3g} ({test['name']})"),
@@ -147,19 +147,21 @@ def render_decision_comparison(document: Document) -> None:
     if document["without_background"]:
         bare = f"{document['without_background']:,} snapshots: nothing was gathered beside them"
         rows.append(("no background", f"{bare}, as in a run by rules"))
-    print_rows(f"decisions at the snapshots of {document['run_id']}", rows)
+    if "expected" in document:
+        expected = document["expected"]
+        moved = DASH if expected["p_value"] is None else f"p = {expected['p_value']:.3g} (sign test)"
+        rows.append(("as expected", f"{expected['gained']:,} more, {expected['lost']:,} fewer   {moved}"))
+    print_rows(_title(document), rows)
+    _print_planned(document, (f"first {noun}", f"second {noun}"))
     moves = [[move["from"], move["to"], str(move["count"])] for move in document["moves"]]
-    print_table(("from", "to", "snapshots"), moves)
+    print_table(("from", "to", _asked(document)), moves)
     tested = [
         [row["decision"], str(row["left"]), str(row["entered"]), _p(row["p_value"]), _p(row["p_adjusted"])]
         for row in test["by_decision"]
     ]
     print_table(("decision", "left it", "entered it", "p", "p adjusted"), tested)
-    lines = [
-        [shown_time(row["known_at"]), row["symbol"], row["state"], row["from"], row["to"]]
-        for row in document["changed"]
-    ]
-    print_table(("bar", "symbol", "state", "from", "to"), lines)
+    lines = [[*_where(row), row["from"], row["to"]] for row in document["changed"]]
+    print_table((*_where_heads(document), "from", "to"), lines)
 
 
 def render_decision_spread(document: Document) -> None:
@@ -168,10 +170,10 @@ def render_decision_spread(document: Document) -> None:
     rows = [
         ("prompt", document["prompt_hash"][:16]),
         ("model", document["model"]),
-        ("asked", f"{document['questions']:,} snapshots, {document['samples']:,} times each"),
+        ("asked", f"{document['questions']:,} {_asked(document)}, {document['samples']:,} times each"),
         ("answered", f"{document['answered']:,}"),
         ("usual decision", DASH if usual is None else f"{usual:.1%} of the answers"),
-        ("stable", f"{document['stable']:,} snapshots with one decision only"),
+        ("stable", f"{document['stable']:,} {_asked(document)} with one decision only"),
         ("decisions", counts(document["decisions"])),
         ("cost", f"{document['tokens']:,} tokens   {document['usd']:.4f} USD"),
     ]
@@ -179,12 +181,54 @@ def render_decision_spread(document: Document) -> None:
         rows.append(("no answer", counts(document["failed"])))
     if document["left_out"]:
         rows.append(("left out", f"{counts(document['left_out'])}: no model was asked there"))
-    print_rows(f"decisions at the snapshots of {document['run_id']}, asked again", rows)
-    lines = [
-        [shown_time(row["known_at"]), row["symbol"], row["state"], counts(row["decisions"])]
-        for row in document["varying"]
-    ]
-    print_table(("bar", "symbol", "state", "decisions"), lines)
+    print_rows(f"{_title(document)}, asked again", rows)
+    _print_planned(document, ("planner",))
+    lines = [[*_where(row), counts(row["decisions"])] for row in document["varying"]]
+    print_table((*_where_heads(document), "decisions"), lines)
+
+
+def _asked(document: Document) -> str:
+    return "questions" if "planned" in document else "snapshots"
+
+
+def _title(document: Document) -> str:
+    about = "plans for questions about" if "planned" in document else "decisions at the snapshots of"
+    return f"{about} {document['run_id']}"
+
+
+def _where(row: Document) -> list[str]:
+    if "question" in row:
+        return [row["question"]]
+    return [shown_time(row["known_at"]), row["symbol"], row["state"]]
+
+
+def _where_heads(document: Document) -> tuple[str, ...]:
+    return ("question",) if "planned" in document else ("bar", "symbol", "state")
+
+
+def _print_planned(document: Document, names: Sequence[str]) -> None:
+    """What the plans of each way of asking came to; nothing where no planner was asked."""
+    lines = []
+    for name, told in zip(names, document.get("planned", ()), strict=False):
+        of_all = f"of {told['questions']:,}"
+        lines.append(
+            [
+                name,
+                f"{told['readable']:,} of {told['plans']:,}",
+                f"{told['asked_back']:,} {of_all}",
+                f"{told['refined']:,} {of_all}",
+                f"{told['refined_complete']:,} of {told['refined']:,}",
+                _figure(told["calls_first_plan"]),
+                _figure(told["calls"]),
+                f"{told['as_expected']:,} of {told['labelled']:,}",
+            ]
+        )
+    heads = ("asked", "plans read", "asked back", "refined", "then complete", "calls at first", "calls")
+    print_table((*heads, "as expected"), lines)
+
+
+def _figure(value: float | None) -> str:
+    return DASH if value is None else f"{value:.2f}"
 
 
 def _p(value: float) -> str:

@@ -8,9 +8,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TextIO
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import TextIO, TypeVar
 
 from services.model_calls.quoting import visible
 from worker.runs.interrupts import Interrupts
@@ -18,6 +18,8 @@ from worker.runs.store_run import Progress
 
 EVERY_S = 5.0
 REDRAW_S = 0.1
+READ_EACH = 20_000  # rows
+Row = TypeVar("Row")
 
 
 class Activity:
@@ -60,6 +62,39 @@ def progress_bar(
             interrupts.check()
 
         yield draw
+
+
+class ReadingBar:
+    """Tells how far the reading of a run is, from the first time that it is told to the last."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._draw: Progress | None = None
+
+    def __enter__(self) -> "ReadingBar":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """So many rows are read, of how many."""
+        if self._draw is None:
+            self._draw = self._stack.enter_context(progress_bar("reading", Interrupts(), "rows"))
+        self._draw(int(progress), None if total is None else int(total))
+        if progress == total:
+            self._stack.close()
+
+
+async def told_rows(rows: AsyncIterator[Row], total: int) -> AsyncIterator[Row]:
+    """The rows of a run as they come; where they are many, it is told how far they are."""
+    count = 0
+    with ReadingBar() as bar:
+        async for row in rows:
+            yield row
+            if count % READ_EACH == 0 and total > READ_EACH:
+                await bar(count, total, None)
+            count += 1
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.progress import told_rows
 from worker.pages.figures import fact_text, shown_time
 from worker.runs.interrupts import run_async
 
@@ -43,7 +44,7 @@ def why(
 async def _lineage(run: str, fill: str, db: str | None) -> LineageNode:
     store, record = await open_for_run(db, run)
     async with store:
-        index = await JournalIndex.read(store.journal.rows(record.run_id))
+        index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
     event = _one([*index.fills(fill), *index.stop_moves(fill)], fill, record.run_id)
     return trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import json as json_text
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -144,6 +146,7 @@ async def _work(
 ) -> int:
     from trading_core.clock import SimulatedClock
     from worker.operations.store_outage import OncePerOutage
+    from worker.review.judge_models import judge_models
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
     from worker.slow_worker.wiring import assemble_worker, new_owner
@@ -155,11 +158,16 @@ async def _work(
     told: list[str] = []
     sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
     note = _all_of(sinks)
-    async with await open_for_writing(address) as store:
+    goes_on = record.mode == "paper" and record.status == "running"
+    asking = (
+        nullcontext() if goes_on else judge_models(in_force, record.data["symbols"], os.environ, clock, note)
+    )
+    async with await open_for_writing(address) as store, asking as models:
         lease_ms, owner = int(3_000 * period_s), new_owner()
         slots = RunOfSlots(record.run_id, in_force)
-        goes_on = record.mode == "paper" and record.status == "running"
-        made = assemble_worker(store, slots, clock, note, owner=owner, lease_ms=lease_ms, traded=goes_on)
+        made = assemble_worker(
+            store, slots, clock, note, owner=owner, lease_ms=lease_ms, traded=goes_on, models=models
+        )
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
         status = await _status(store, record, in_force, clock, owner)

@@ -218,6 +218,7 @@ def _on_one_line(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 WARNINGS = (  # events of a running process, whichever command runs it; the rest is at INFO
+    "judge_without_model",
     "lease_lost",
     "look_failed",
     "look_missed",

@@ -14,6 +14,7 @@ from agents.answering.evidence_critic import EvidenceCritic, believed
 from agents.answering.rules import rule_answer
 from agents.answering.statements import Statement
 from agents.planning.gathering import gather
+from agents.tool_hosts.in_process import untold
 from schemas.deliberation import Deliberation
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.fact_check import CheckedClaim
@@ -21,7 +22,7 @@ from schemas.settings import Settings
 from schemas.settings.planner import OWN
 from services.evidence_tools.run_view import REGIMES, RunView, row_of
 from services.model_calls.quoting import quoted_json
-from services.ports import EvidenceQuestion, ToolHost
+from services.ports import EvidenceQuestion, ToolHost, ToolProgress
 from services.store.conversations import ConversationTurn
 from worker.review.answer_models import USAGE, AnswerModels, answer_models
 from worker.review.evidence import store_tools
@@ -48,6 +49,7 @@ class AskedQuestion:
         turns: those before in the conversation, oldest first.
         hosts: further hosts of tools, by name.
         first: told of the answer of the rules as soon as it is there, where a model is to write it again.
+        progress: told how far the reading of the run is, where it has many rows.
     """
 
     text: str
@@ -57,6 +59,7 @@ class AskedQuestion:
     turns: tuple[ConversationTurn, ...] = ()
     hosts: Mapping[str, ToolHost] = field(default_factory=dict)
     first: Callable[[dict[str, Any]], None] | None = None
+    progress: ToolProgress = untold
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ async def ask(
         StoreError: a row is damaged.
     """
     views = RunViews(store, run=asked.run.run_id, at=asked.at)
-    view = await views.view(asked.run.run_id, None)
-    question = EvidenceQuestion(asked.text, _context(view, asked.turns), told_turns(asked.turns))
+    view = await views.view(asked.run.run_id, None, asked.progress)
+    question = EvidenceQuestion(asked.text, known_before(view, asked.turns), told_turns(asked.turns))
     hosts = {OWN: store_tools(views), **asked.hosts}
     async with answer_models(settings, environment) as asking:
         found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
@@ -108,7 +111,8 @@ async def ask(
         return Answer(document(done), results)
 
 
-def _context(view: RunView, turns: tuple[ConversationTurn, ...]) -> dict[str, Any]:
+def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dict[str, Any]:
+    """What a planner knows before it looks: the run, its names, and what a conversation was about."""
     return {
         "run_id": view.run_id,
         "known_at": view.moment,

@@ -58,12 +58,14 @@ async def _asked(
     wording: Wording,
 ) -> ChangeReading:
     # The engine comes with the models: a text in a form waits for neither.
+    from trading_core.clock import SimulatedClock
     from worker.models import models_in_use
     from worker.studies.asked_models import asked_models
 
     names, slow = models_in_use(settings), settings.llm.slow_model
     asked = {PROMPT: slow if slow in names else names[0]}
-    async with asked_models(settings, environment, asked, wording.now or 0) as (models, account):
+    clock = SimulatedClock(wording.now or 0)
+    async with asked_models(settings, environment, asked, clock) as (models, account):
         account.open_event()
         return await read_with_model(
             text, definitions, settings.judge, models.texts[PROMPT],

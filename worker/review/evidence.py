@@ -43,14 +43,14 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
     async def check_plan(arguments: asked.PlanArguments, progress: ToolProgress) -> told.PlanResult:
         from worker.review.plan_of_run import checked_plan  # loads the engine, which no other tool needs
 
-        return await checked_plan(await views.view(arguments.run, arguments.at), arguments)
+        return await checked_plan(await views.view(arguments.run, arguments.at, progress), arguments)
 
     handlers |= {"list_runs": list_runs, "check_plan": check_plan}
     if note is not None:
         rules = RuleTrials(note)
 
         async def backtest_rule(arguments: asked.RuleArguments, progress: ToolProgress) -> told.RuleResult:
-            view = await views.view(arguments.run, arguments.at)
+            view = await views.view(arguments.run, arguments.at)  # progress is that of the trial
             return await rules.tried(view, await views.record(arguments.run), arguments, progress)
 
         handlers["backtest_rule"] = backtest_rule
@@ -59,7 +59,7 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
 
 def _on_view(views: RunViews, answer: Answer) -> Handler:
     async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
-        return answer(await views.view(arguments.run, arguments.at), arguments)
+        return answer(await views.view(arguments.run, arguments.at, progress), arguments)
 
     return answered
 

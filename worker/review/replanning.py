@@ -55,7 +55,7 @@ def demand_model(settings: Settings, environment: Mapping[str, str]) -> None:
     Raises:
         ConfigError: it has no key, no address, or no price.
     """
-    check_models(_judging(settings, "model"), environment)
+    check_models(judging_settings(settings, "model"), environment)
 
 
 async def ask_judge(
@@ -66,7 +66,7 @@ async def ask_judge(
     Raises:
         ConfigError: a model judge without a key.
     """
-    settings = _judging(session.settings, judge)
+    settings = judging_settings(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
     minds = Models()
@@ -133,7 +133,7 @@ def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion
     return tuple(symbol for name in names for symbol in session.policy_loop.retire_playbook(name))
 
 
-def _judging(settings: Settings, judge: JudgeName) -> Settings:
+def judging_settings(settings: Settings, judge: JudgeName) -> Settings:
     """The run's settings with this judge and no other model, asked live; rules plan for the rules."""
     planner = {"judge": "rules"} if (judge, settings.planner.judge) == ("rules", "model") else {}
     return settings.model_copy(

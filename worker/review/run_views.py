@@ -4,23 +4,27 @@ A clock binds every view: no argument reaches a row that was known later. The st
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from agents.tool_hosts.in_process import untold
 from schemas.canonical import datetime_to_ns
 from schemas.errors import ConfigError, StoreError, ToolRefused, nearest
 from schemas.settings import Settings
 from services.evidence.tool_arguments import LATEST
 from services.evidence.tools import shown
 from services.evidence_tools.run_view import RunRows, RunView, iso
-from services.journal.index import StoredEvent
+from services.ports import ToolProgress
 from worker.runs.garbage import much_was_read
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
+LOG = logging.getLogger("thinktwice.tools")
+TOLD_EACH = 20_000  # rows: about a second
 MOST_VIEWS = 16
 MOST_RUNS = 4
 SHOWN = 5
@@ -72,8 +76,13 @@ class RunViews:
                 f"no single run {shown(name)}: the newest are {some}.{nearest(name, known)}"
             ) from error
 
-    async def view(self, name: str, at: int | None) -> RunView:
+    async def view(self, name: str, at: int | None, progress: ToolProgress = untold) -> RunView:
         """A run as of `at`, ns, of the clock, or of its newest row.
+
+        Args:
+            name: of the run, a unique prefix of one, or `latest`.
+            at: the moment, ns; None: the clock's.
+            progress: told how far the reading of many rows is.
 
         Raises:
             ToolRefused: there is no such run, it had not begun, or `at` lies after the clock.
@@ -84,7 +93,7 @@ class RunViews:
         record = await self.record(name)
         moment = self.at if at is None else at
         async with self._reading:
-            rows = await self._read(record)
+            rows = await self._read(record, progress)
             key = record.run_id, len(rows.index.events), moment
             if key not in self._views:
                 index = rows.until(moment)
@@ -95,18 +104,26 @@ class RunViews:
             self._views.move_to_end(key)
             return self._views[key]
 
-    async def _read(self, record: "RunRecord") -> RunRows:
-        """The rows of a run, those that were written since the last time included."""
+    async def _read(self, record: "RunRecord", progress: ToolProgress) -> RunRows:
+        """The rows of a run, those that were written since the last time included; many are told of."""
         rows = self._rows.setdefault(record.run_id, RunRows())
         self._rows.move_to_end(record.run_id)
         _forget(self._rows, MOST_RUNS)
         have = len(rows.index.events)
         if have < record.events:
+            many = record.events - have > TOLD_EACH
+            if many:
+                LOG.info("reading_rows", extra={"run_id": record.run_id, "rows": record.events - have})
             async for row in self._store.journal.rows(record.run_id, after=have - 1):
                 try:
-                    rows.add(StoredEvent(row))
+                    rows.add_stored(row)
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise StoreError(f"row {row.seq} ({row.kind}) is not what was written") from error
+                if many and row.seq % TOLD_EACH == 0:
+                    await progress(row.seq, record.events, f"reading the rows of {record.run_id}")
+            if many:
+                await progress(record.events, record.events, f"read the rows of {record.run_id}")
+                LOG.info("rows_read", extra={"run_id": record.run_id, "rows": len(rows.index.events)})
             much_was_read(len(rows.index.events) - have)
         return rows
 

@@ -10,10 +10,11 @@ import asyncio
 import os
 import platform
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from agents.judging import judge_of
-from agents.planning.run_evidence import RunEvidence
+from agents.judging import evidence_of, judge_of
+from agents.planning.plan_reply import PROMPT as PLANNER
 from schemas.episode import Episode
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.playbook import PlaybookDefinition
@@ -22,6 +23,8 @@ from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of
+from services.model_calls.language_model import LanguageModel
+from services.model_calls.wording import PLAIN_RUN, Wordings
 from services.slow_loop.assembly import assemble_reflection
 from services.store import Store
 from trading_core.bars import NS, BarSeries
@@ -35,6 +38,26 @@ from worker.slow_worker.worker import HOLD_MS, JudgeStep, ReadEvidence, SlowWork
 
 PERIOD_S = 30.0
 LEASE_PERIODS = 3
+
+
+@dataclass(frozen=True)
+class JudgeModels:
+    """The models that a worker's judge asks about a report.
+
+    Attributes:
+        judge: asked for the verdict; None: rules alone.
+        texts: the planner's by its prompt.
+        wordings: how the run's data is worded.
+        open_event: told that the account begins with another report.
+    """
+
+    judge: LanguageModel | None = None
+    texts: Mapping[str, LanguageModel] = field(default_factory=dict)
+    wordings: Wordings = PLAIN_RUN
+    open_event: Callable[[], None] | None = None
+
+
+NO_MODELS = JudgeModels()
 
 
 def new_owner() -> str:
@@ -68,6 +91,7 @@ def assemble_worker(
     reflect: Reflect | None = None,
     points: CrashPoints | None = None,
     traded: bool = False,
+    models: JudgeModels | None = None,
 ) -> SlowWorker:
     """A worker for the slow loop of one run.
 
@@ -83,6 +107,7 @@ def assemble_worker(
         points: told of every step; for tests.
         traded: whether a process trades the run: then that one asks the judge, and the bars that it took are
             there to try values of the playbooks' grids on.
+        models: what the judge asks where no process trades the run; None: rules alone.
     """
     name, settings = owner or new_owner(), run.settings
     tenure = LeaseHolder(store.leases, run.lease_name, name, lease_ms, note)
@@ -91,7 +116,8 @@ def assemble_worker(
     runner = SlotRunner(store, run, made, clock, note, points, columns)
     if traded:
         return SlowWorker(run.run_id, tenure, runner, None, note)
-    judge = judge_of(settings)
+    asked = models or NO_MODELS
+    judge = judge_of(settings, asked.judge, asked.wordings)
     step = JudgeStep(
         store.reports,
         judge,
@@ -100,17 +126,24 @@ def assemble_worker(
         name,
         hold_ms=hold_ms,
         points=points,
-        evidence=evidence_of_store(store, run),
+        evidence=evidence_of_store(store, run, asked),
+        begin=asked.open_event,
     )
     return SlowWorker(run.run_id, tenure, runner, step, note)
 
 
-def evidence_of_store(store: Store, run: RunOfSlots) -> ReadEvidence | None:
-    """What a judge reads beside a report, by rules, from the stored rows of the run; None where it is off."""
-    if run.settings.planner.judge == "off":
+def evidence_of_store(store: Store, run: RunOfSlots, models: JudgeModels = NO_MODELS) -> ReadEvidence | None:
+    """What a judge reads beside a report, from the stored rows of the run; None where it is off.
+
+    The model of the planner's prompt plans it as in a run; where none is given, rules do.
+    """
+    settings, kept = run.settings, KeptRows(run.settings)
+    if settings.planner.judge == "model" and PLANNER not in models.texts:
+        by_rules = settings.planner.model_copy(update={"judge": "rules"})
+        settings = settings.model_copy(update={"planner": by_rules})
+    reader = evidence_of(settings, models.texts, models.wordings, kept)
+    if reader is None:
         return None
-    kept = KeptRows(run.settings)
-    reader = RunEvidence(kept, run.settings.planner)
 
     async def read(report: HighLevelReflectionReport) -> tuple[RecommendationEvidence, ...]:
         last = kept.rows[-1].seq if kept.rows else -1

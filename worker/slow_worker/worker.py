@@ -37,6 +37,7 @@ class JudgeStep:
         hold_ms: int = HOLD_MS,
         points: CrashPoints | None = None,
         evidence: ReadEvidence | None = None,
+        begin: Callable[[], None] | None = None,
     ) -> None:
         self._inbox = inbox
         self._judge = judge
@@ -46,12 +47,15 @@ class JudgeStep:
         self._hold_ms = hold_ms
         self._points = points or NoCrash()
         self._evidence = evidence
+        self._begin = begin
 
     async def run(self, run_id: str, facts: LoopFacts) -> int:
         """Number of reports that were delivered; a lost hold is another consumer's delivery."""
         delivered = 0
         while (taken := await self._inbox.take(run_id, self._consumer, self._hold_ms)) is not None:
             self._points.reached("taken")
+            if self._begin is not None:
+                self._begin()
             known_at = taken.report.known_at
             definitions, experiments = facts.definitions(known_at), facts.open_experiments(known_at)
             read = () if self._evidence is None else await self._evidence(taken.report)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.model_calls.account import ModelAccount
+from services.model_calls.account import Clock, ModelAccount
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, assemble_models, check_models
@@ -14,7 +14,7 @@ from worker.models import Models, assemble_models, check_models
 
 @asynccontextmanager
 async def asked_models(
-    settings: Settings, environment: Mapping[str, str], asked: Mapping[str, str], now: int = 0
+    settings: Settings, environment: Mapping[str, str], asked: Mapping[str, str], clock: Clock | None = None
 ) -> AsyncIterator[tuple[Models, ModelAccount]]:
     """The model of each prompt, admitted and counted by the account, which an event is to be opened in.
 
@@ -22,14 +22,20 @@ async def asked_models(
         settings: that ask a model.
         environment: holds the key.
         asked: the model's name by prompt.
-        now: time of the account, ns.
+        clock: of the account, whose days begin by it; None stands still.
 
     Raises:
         ConfigError: a model without a key, a price or a cassette.
     """
     check_models(settings, environment)
-    journal, clock = JournalWriter(MemorySink()), SimulatedClock(now)
-    made = assemble_models(settings, journal, clock, TickGuard(), environment, texts=asked)
+    made = assemble_models(
+        settings,
+        JournalWriter(MemorySink()),
+        clock or SimulatedClock(),
+        TickGuard(),
+        environment,
+        texts=asked,
+    )
     try:
         yield made.accounted, made.account
     finally:

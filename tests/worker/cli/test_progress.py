@@ -92,6 +92,41 @@ def test_progress_is_told_at_most_once_in_five_seconds(tmp_path):
     assert float(done.stdout) == 5.0
 
 
+ROWS = """
+import asyncio, time
+from worker.cli import progress
+progress.READ_EACH, progress.EVERY_S = 10, 0.02
+async def rows():
+    for number in range(31):
+        time.sleep(0.05 if number % 10 == 1 else 0)
+        yield number
+async def read():
+    return [row async for row in progress.told_rows(rows(), 31)]
+print(len(asyncio.run(read())))
+"""
+
+
+def test_reading_of_many_rows_is_drawn_in_a_terminal_and_told_piped(tmp_path):
+    seen = in_terminal(["python", "-c", ROWS], tmp_path, {})
+    seen.demand_clean()
+    assert (seen.code, seen.lines[-1]) == (0, "31")
+    assert "reading 10 of 31 rows" in seen.text
+    words = [python(), "-c", ROWS]
+    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
+    assert done.stdout == b"31\n"
+    assert b"[0:00] reading 10 of 31 rows\n" in done.stderr
+
+
+def test_reading_of_few_rows_is_silent(tmp_path):
+    words = [
+        python(),
+        "-c",
+        ROWS.replace("READ_EACH, progress.EVERY_S = 10", "READ_EACH, progress.EVERY_S = 31"),
+    ]
+    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"31\n", b"")
+
+
 def test_progress_hears_a_signal():
     interrupts = Interrupts()
     interrupts._note = lambda signum, frame: None  # type: ignore[method-assign]

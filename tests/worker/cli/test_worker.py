@@ -13,18 +13,18 @@ from services.store import open_store
 from tests.commands.started import thinktwice
 from tests.services.store.stores import new_run
 from tests.worker.slow_worker.prepared import DAY, START, resolved, trade
+from tests.worker.slow_worker.test_judge_evidence import by_models, planning, recommending
+from tests.worker.wire import wire
 
 ROOT = Path(__file__).parents[3]
 TRADES = [resolved(n, START + (n + 1) * DAY // 24) for n in range(72)]
 DATE = "2024-01-04"
 
 
-@pytest.fixture
-def stored(shell):
+def store_run(settings):
     """A run of three days of hourly trades, in the default store."""
 
     async def made() -> str:
-        settings = Settings()
         data = {"timeframe": "1h", "symbols": ["AAPL"], "bars": 72}
         run = new_run(config=settings.payload(), config_hash=settings.config_hash, data=data)
         async with await open_store("sqlite:///thinktwice.db", create=True) as store:
@@ -33,6 +33,11 @@ def stored(shell):
             return run_id
 
     assert asyncio.run(made()) == "r0001"
+
+
+@pytest.fixture
+def stored(shell):
+    store_run(Settings())
     return shell
 
 
@@ -118,6 +123,23 @@ def test_worker_config_sets_the_cadence_and_nothing_else(stored):
 def test_worker_that_cannot_start_says_why_and_makes_nothing(stored, words, said):
     assert said in stored.complaint("worker", *words)
     assert not (stored.folder / "other.db").exists()
+
+
+def test_worker_asks_the_models_of_the_runs_judge_and_says_where_it_cannot(shell, monkeypatch):
+    store_run(by_models())
+    monkeypatch.setattr("worker.slow_worker.wiring.threaded_reflection", lambda settings: recommending)
+    words = ("worker", "--once", "--json", "--at")
+    bare = [json.loads(line) for line in shell.run(*words, "2024-01-03").stdout.splitlines()]
+    assert [one["reason"][:39] for one in bare if one["event"] == "judge_without_model"] == [
+        "judge.replan 'model' needs a key: set A"
+    ]
+    assert "report_delivered" in [one["event"] for one in bare]
+    with wire(monkeypatch, planning(0.8)) as server:
+        told = [json.loads(line) for line in shell.run(*words, "2024-01-05").stdout.splitlines()]
+    assert [one["event"] for one in told if one["event"] in ("report_delivered", "judge_without_model")] == [
+        "report_delivered"
+    ]
+    assert "mean_reversion" in json.dumps([body for _, body in server.requests])
 
 
 def test_worker_process_works_until_it_is_told_to_stop(stored):

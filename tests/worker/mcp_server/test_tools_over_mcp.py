@@ -13,7 +13,8 @@ from schemas.errors import InvariantViolation
 from services.evidence.tools import TOOLS
 from services.evidence_tools.run_view import RunRows
 from services.journal.chain import JournalRow
-from services.journal.index import Event
+from services.journal.index import Event, RecentRows
+from services.journal.kinds import JOURNAL_KINDS
 from services.store.tables import metadata
 from tests.worker.evidence_stores import CLOCK, client_of, server_of
 from worker.cli.console import time_option
@@ -328,6 +329,50 @@ def test_rows_that_were_read_are_walked_over_by_no_collection(stored, monkeypatc
     asyncio.run(scenario())
     assert gc.get_freeze_count() > before
     gc.unfreeze()
+
+
+def test_first_reading_of_many_rows_is_told_to_the_client_and_to_the_log(stored, monkeypatch, caplog):
+    monkeypatch.setattr("worker.review.run_views.TOLD_EACH", 500)
+    caplog.set_level("INFO", "thinktwice.tools")
+    steps = []
+
+    async def told(progress, total, message):
+        steps.append((progress, total, message))
+
+    async def scenario():
+        async with client_of(stored) as client:
+            await client.call_tool("market_snapshot", {}, progress_callback=told)
+            first = list(steps)
+            await client.call_tool("market_snapshot", {}, progress_callback=told)
+            return first
+
+    first = asyncio.run(scenario())
+    rows = len(rows_of(stored, *JOURNAL_KINDS))
+    assert [progress for progress, _, _ in first] == [*range(0, rows, 500), rows]
+    assert {total for _, total, _ in first} == {rows}
+    assert first[0][2] == "reading the rows of r0001"
+    assert steps == first, "rows that were read are not read again"
+    assert [record.message for record in caplog.records] == ["reading_rows", "rows_read"]
+
+
+def test_tool_parses_the_rows_that_it_needs_and_no_other(stored, monkeypatch):
+    parsed = []
+    plain = RecentRows.glance
+
+    def counted(self, row):
+        parsed.append(row.seq)
+        return plain(self, row)
+
+    monkeypatch.setattr(RecentRows, "glance", counted)
+
+    async def scenario():
+        async with client_of(stored) as client:
+            fill = rows_of(stored, "exit_filled")[-1][1]["fill_id"]
+            result = await client.call_tool("explain_fill", {"fill_id": fill})
+            assert len(result.structured_content["steps"]) > 10
+
+    asyncio.run(scenario())
+    assert 10 < len(set(parsed)) < len(rows_of(stored, *JOURNAL_KINDS)) / 20
 
 
 def test_view_of_a_moment_does_not_grow_with_the_run():

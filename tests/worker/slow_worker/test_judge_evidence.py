@@ -1,8 +1,19 @@
 """The judge of a worker reads evidence from the stored rows of a run that no process trades."""
 
+import json
+import os
+
+from agents.planning.plan_reply import PROMPT as PLANNER
+from prompts import load_prompt
+from schemas.settings import Settings
+from schemas.settings.planner import OWN
 from schemas.vocabulary import RecommendedAction
 from services.store import open_store
+from tests.agents.language_models.wire_server import answer, message
 from tests.worker.slow_worker.prepared import DAY, START, played, resolved, settings, watched
+from tests.worker.wire import wire
+from trading_core.clock import SimulatedClock
+from worker.review.judge_models import judge_models
 from worker.slow_worker.slot_runner import RunOfSlots
 from worker.slow_worker.wiring import evidence_of_store, threaded_reflection
 
@@ -47,3 +58,73 @@ def test_worker_reads_nothing_where_the_planner_of_the_judge_is_off(tmp_path):
             return evidence_of_store(store, RunOfSlots("r0001", off))
 
     assert played(scenario()) is None
+
+
+def by_models(**planner):
+    """Settings of a run whose judge is a model that plans what it reads."""
+    return Settings.model_validate(
+        {
+            "high_level": {},
+            "judge": {"replan": "model"},
+            "planner": {"judge": "model", **planner},
+            "llm": {
+                "provider": "anthropic",
+                "slow_model": "claude-test",
+                "attempts": 1,
+                "prices": [{"model": "claude-test", "input_usd": 1.0, "output_usd": 5.0}],
+            },
+        }
+    )
+
+
+async def judged_by_models(tmp_path, made, environment=os.environ):
+    """The verdicts of a worker on the reports of a run with these settings, and what it told."""
+    trades = [resolved(n, START + (n + 1) * DAY // 8) for n in range(60)]
+    told = []
+    clock = SimulatedClock(START)
+
+    def note(name, fields):
+        told.append((name, fields))
+
+    async with (
+        judge_models(made, ["AAPL"], environment, clock, note) as models,
+        watched(tmp_path, trades, made, reflect=recommending, models=models) as one,
+    ):
+        for day in range(1, 12):
+            await one.look_at(START + day * DAY)
+        verdicts = [stored.verdict for stored in await one.reports() if stored.verdict is not None]
+    return verdicts, told
+
+
+def planning(confidence):
+    """A provider whose model plans to read the trades."""
+    calls = [{"client": OWN, "method": "episodes", "params": {}}]
+    return answer(message(json.dumps({"confidence": confidence, "tools": calls})))
+
+
+def test_judge_of_a_worker_asks_the_model_of_its_planner_at_the_runs_settings(tmp_path, monkeypatch):
+    with wire(monkeypatch, planning(0.8)) as server:
+        verdicts, told = played(judged_by_models(tmp_path, by_models(enable_reflection=False)))
+    asked = [body for _, body in server.requests if load_prompt(PLANNER).text[:40] in json.dumps(body)]
+    assert verdicts
+    assert len(asked) == len(verdicts)
+    assert "mean_reversion" in json.dumps(asked[0])
+    for verdict in verdicts:
+        trades = [name for name in verdict.evidence_ids if name.startswith("e0")]
+        assert len(trades) == 5
+        assert verdict.fallback == "nothing_to_drop", "the judge has its model, and no action to weigh"
+    assert told == []
+    (tmp_path / "unsure").mkdir()
+    with wire(monkeypatch, planning(0.8)):
+        unsure, _ = played(judged_by_models(tmp_path / "unsure", by_models(confidence_threshold=0.9)))
+    assert not any(name.startswith("e0") for verdict in unsure for name in verdict.evidence_ids)
+
+
+def test_judge_of_a_worker_without_a_key_says_so_and_rules_plan(tmp_path):
+    verdicts, told = played(judged_by_models(tmp_path, by_models(), {}))
+    ((name, fields),) = told
+    assert name == "judge_without_model"
+    assert "ANTHROPIC_API_KEY" in fields["reason"]
+    for verdict in verdicts:
+        assert any(name.startswith("e0") for name in verdict.evidence_ids)
+        assert verdict.fallback == "no_model"

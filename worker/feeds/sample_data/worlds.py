@@ -95,7 +95,8 @@ def _series(paths: "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]", tim
         for part in (paths[:, 0], paths.max(axis=1), paths.min(axis=1), paths[:, -1])
     ]
     volume = np.ascontiguousarray(1_000.0 * (1.0 + 100.0 * (prices[1] - prices[2]) / prices[2]))
-    names = tuple(f"W{s:02d}" for s in range(symbols))
+    width = max(2, len(str(symbols - 1)))  # names ascend, however many there are
+    names = tuple(f"W{s:0{width}d}" for s in range(symbols))
     present = np.ones((bars, symbols), dtype=np.bool_)
     columns = dict(zip(COLUMNS, (*prices, volume), strict=True))
     return BarSeries(times, names, timeframe, "open", present=present, **columns)

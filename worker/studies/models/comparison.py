@@ -18,7 +18,6 @@ from services.journal.consolidations import AnsweredConsolidation
 from services.policy_checks.consolidation import STRICTNESS, finding_ids
 from worker.studies.models.panel import Progress, dollars, study, tally
 from worker.studies.models.second_reader import RecordedQuestions, Sample, first_of_each
-from worker.studies.models.strategist import StrategistQuestion
 
 Move = tuple[str, str]
 TWO_KINDS = 2
@@ -138,17 +137,6 @@ def about_plan(plan: AnsweredConsolidation) -> dict[str, Any]:
         "reflection_hash": plan.reflection_hash,
         "findings": list(finding_ids(plan.findings)),
         "rules": plan.rules.value,
-    }
-
-
-def about_snapshot(question: StrategistQuestion) -> dict[str, Any]:
-    """Where a question to a strategist comes from."""
-    snapshot = question.snapshot
-    return {
-        "seq": question.seq,
-        "known_at": snapshot.known_at,
-        "symbol": snapshot.symbol,
-        "state": str(snapshot.state),
     }
 
 

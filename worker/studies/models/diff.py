@@ -17,10 +17,10 @@ from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
-from worker.studies.models.comparison import Pair, about_snapshot, compared, moves, paired_test
+from worker.studies.models.comparison import Pair, compared, moves, paired_test
 from worker.studies.models.panel import A, Progress, Q, Questions, dollars, study, tally
 from worker.studies.models.second_reader import RecordedQuestions, Sample, first_of_each
-from worker.studies.models.strategist import Decided, StrategistQuestion, StrategistQuestions
+from worker.studies.models.strategist import DQ, D, DecisionQuestions
 
 NO_REPLY = "no reply"
 STEM_DIGITS = 16
@@ -35,7 +35,7 @@ class Asking(Generic[Q, A]):
         template: words the questions.
         settings: model, prices, limits, deadline and envelope.
         questions: their kind, and how their data is worded.
-        by_model: whether the cassette is also named by the strategist's model, wherever it answers.
+        by_model: whether the cassette is also named by the model, wherever it answers.
     """
 
     template: PromptTemplate
@@ -44,10 +44,15 @@ class Asking(Generic[Q, A]):
     by_model: bool = False
 
     @property
+    def model(self) -> str:
+        """Who is asked."""
+        return str(getattr(self.settings.llm, self.questions.model_setting))
+
+    @property
     def stem(self) -> str:
         """Name of the cassette."""
         llm, stem = self.settings.llm, self.template.hash[:STEM_DIGITS]
-        model = content_hash([llm.provider, llm.base_url, llm.strategist_model, llm.anonymise])
+        model = content_hash([llm.provider, llm.base_url, self.model, llm.anonymise])
         return f"{stem}-{model[:STEM_DIGITS]}" if self.by_model else stem
 
 
@@ -104,22 +109,22 @@ async def diff_prompts(
 
 
 async def diff_decisions(
-    questions: StrategistQuestions,
-    askings: tuple[Asking[StrategistQuestion, Decided], Asking[StrategistQuestion, Decided]],
+    questions: DecisionQuestions[DQ, D],
+    askings: tuple[Asking[DQ, D], Asking[DQ, D]],
     folder: Path,
     environment: Mapping[str, str],
     *,
     limit: int | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """The document: decisions of a strategist asked in two ways, and the snapshots on which they differ.
+    """The document: decisions of a model asked in two ways, and the questions on which they differ.
 
     Args:
-        questions: snapshots of a run.
+        questions: of a run.
         askings: the first way and the second.
         folder: of the cassettes; made when it is not there.
         environment: for a key, where there is no cassette yet.
-        limit: only the first snapshots.
+        limit: only the first questions.
         progress: told the replies so far and those in all.
 
     Raises:
@@ -135,9 +140,7 @@ async def diff_decisions(
         "run_id": questions.run_id,
         "template": askings[0].template.name,
         "prompt": {"first": askings[0].template.hash, "second": askings[1].template.hash},
-        "model": {
-            name: asking.settings.llm.strategist_model for name, asking in zip(SIDES, askings, strict=True)
-        },
+        "model": {name: asking.model for name, asking in zip(SIDES, askings, strict=True)},
         "same": not moved and len(both) == len(told),
         "questions": len(told),
         "compared": len(both),
@@ -150,8 +153,9 @@ async def diff_decisions(
         },
         "moves": moved,
         "test": paired_test(pairs),
+        **questions.figures(first, second),
         "changed": [
-            {**about_snapshot(question), "from": before.decision, "to": after.decision}
+            {**question.about(), "from": before.decision, "to": after.decision}
             for question, before, after in both
             if before.decision != after.decision
         ],

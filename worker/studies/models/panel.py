@@ -19,7 +19,6 @@ from agents.language_models.cassette import CassetteWriter
 from prompts import PromptTemplate
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from schemas.snapshot import PolicySnapshot
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
@@ -31,11 +30,25 @@ from worker.models import Models, caller_of, check_models, configured_cassette, 
 Progress = Callable[[int, int], None]
 
 
+class Moment(Protocol):
+    """Where a question stands in a run."""
+
+    @property
+    def known_at(self) -> int:
+        """Ns."""
+        ...
+
+    @property
+    def symbol(self) -> str | None:
+        """That it is about; None: none alone."""
+        ...
+
+
 class RecordedQuestion(Protocol):
     """A question of a run."""
 
     @property
-    def snapshot(self) -> PolicySnapshot:
+    def snapshot(self) -> Moment:
         """What it was asked at."""
         ...
 
@@ -103,9 +116,11 @@ class Questions(Protocol[Q, A]):
     Attributes:
         seat: of the model among the configured ones.
         setting: what has to be set for it.
+        model_setting: the setting of `llm` that names it.
     """
 
     seat: ClassVar[str]
+    model_setting: ClassVar[str]
     setting: ClassVar[str]
 
     def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> Panel[Q, A]:

@@ -65,6 +65,7 @@ class RecordedQuestions:
     left_out: dict[str, int]
     wordings: Wordings = Wordings()
     seat: ClassVar[str] = "fast"
+    model_setting: ClassVar[str] = "fast_model"
     setting: ClassVar[str] = "the fast reflection: set reflection.mode to 'full'"
 
     def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "SecondReader":

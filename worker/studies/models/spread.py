@@ -13,7 +13,7 @@ from schemas.vocabulary import ReflectionStatus
 from services.model_calls.record import RecordedCall
 from services.policy_checks.consolidation import stated_verdict
 from services.policy_level_reflection_service import PROMPT
-from worker.studies.models.comparison import about_plan, about_snapshot, late_share
+from worker.studies.models.comparison import about_plan, late_share
 from worker.studies.models.panel import Progress, dollars, study, tally
 from worker.studies.models.second_reader import (
     RecordedQuestions,
@@ -21,7 +21,7 @@ from worker.studies.models.second_reader import (
     demand_same_questions,
     first_of_each,
 )
-from worker.studies.models.strategist import StrategistQuestion, StrategistQuestions
+from worker.studies.models.strategist import DQ, D, DecisionQuestion, DecisionQuestions
 
 MALFORMED = "model_reply_malformed"
 VERDICTS = tuple(status.value for status in ReflectionStatus)
@@ -106,7 +106,7 @@ def spread_of_cassette(cassette: Cassette, name: str, limit: int | None) -> dict
 
 
 async def spread_of_decisions(
-    questions: StrategistQuestions,
+    questions: DecisionQuestions[DQ, D],
     settings: Settings,
     template: PromptTemplate,
     environment: Mapping[str, str],
@@ -115,7 +115,7 @@ async def spread_of_decisions(
     limit: int | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """The document: each snapshot asked about `samples` times.
+    """The document: each question asked `samples` times.
 
     Raises:
         ConfigError: no model can be asked.
@@ -127,7 +127,7 @@ async def spread_of_decisions(
     answered = sum(map(len, said))
     return {
         "run_id": questions.run_id,
-        "model": settings.llm.strategist_model,
+        "model": getattr(settings.llm, questions.model_setting),
         "prompt_hash": template.hash,
         "samples": samples,
         "questions": len(asked),
@@ -137,6 +137,7 @@ async def spread_of_decisions(
         "decisions": tally(name for names in said for name in names),
         "varying": _varying(asked, said),
         "failed": tally(answer.decision for answer in found.every if not answer.replied),
+        **questions.figures(found.every),
         "tokens": sum(answer.tokens for answer in found.every),
         "usd": dollars(found.every) or 0.0,
         "left_out": questions.left_out,
@@ -148,11 +149,11 @@ def _usual(said: Sequence[str]) -> int:
     return max(Counter(said).values(), default=0)
 
 
-def _varying(asked: Sequence[StrategistQuestion], said: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Snapshots with more than one decision; those whose usual one has the smallest share first."""
+def _varying(asked: Sequence[DecisionQuestion], said: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Questions with more than one decision; those whose usual one has the smallest share first."""
     found = [(question, names) for question, names in zip(asked, said, strict=True) if len(set(names)) > 1]
     found.sort(key=lambda pair: (_usual(pair[1]) / len(pair[1]), pair[0].seq))
-    return [{**about_snapshot(question), "decisions": tally(names)} for question, names in found]
+    return [{**question.about(), "decisions": tally(names)} for question, names in found]
 
 
 def _from_calls(key: str, calls: Sequence[RecordedCall]) -> Asked:

@@ -6,10 +6,10 @@ model, but nothing was gathered there. Revisions are left out: they depend on wh
 reply takes the way of the running system, through `ModelStrategist`; no two outcomes share a name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -33,9 +33,11 @@ from services.model_calls.language_model import TIMEOUT
 from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
-from worker.studies.models.panel import Cost, Panel
+from worker.studies.models.panel import Cost, Panel, Questions, RecordedQuestion
 from worker.studies.models.second_reader import run_wordings
 
+DQ = TypeVar("DQ", bound="DecisionQuestion")
+D = TypeVar("D", bound="Decided")
 Plans = Mapping[str, PolicyProposal]
 # What the model itself did. Any other failure is of the connection, the provider or a limit: no reply.
 SAID_BY_THE_MODEL = frozenset({*map(str, FaultKind), "refusal", "cut", TIMEOUT, LATE})
@@ -54,6 +56,47 @@ class Decided(Cost):
     decision: str
     replied: bool
     plan: str | None = None
+
+
+class DecisionQuestion(RecordedQuestion, Protocol):
+    """A question that is answered by a decision."""
+
+    @property
+    def seq(self) -> int:
+        """Its place."""
+        ...
+
+    def about(self) -> dict[str, Any]:
+        """Where it comes from."""
+        ...
+
+
+class DecisionQuestions(Questions[DQ, D], Protocol[DQ, D]):
+    """The questions of one run that are answered by decisions, in order."""
+
+    @property
+    def run_id(self) -> str:
+        """Of the run."""
+        ...
+
+    @property
+    def asked(self) -> Sequence[DQ]:
+        """All that are asked."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many were not asked, by the reason."""
+        ...
+
+    @property
+    def without_background(self) -> int:
+        """Questions beside which nothing was gathered."""
+        ...
+
+    def figures(self, *said: Sequence[D]) -> dict[str, Any]:
+        """Further figures of the answers, for each way of asking."""
+        ...
 
 
 def decided(answer: StrategistAnswer) -> Decided:
@@ -83,6 +126,16 @@ class StrategistQuestion:
     frozen: Plans
     background: DecisionBackground | None = None
 
+    def about(self) -> dict[str, Any]:
+        """Where it comes from."""
+        snapshot = self.snapshot
+        return {
+            "seq": self.seq,
+            "known_at": snapshot.known_at,
+            "symbol": snapshot.symbol,
+            "state": str(snapshot.state),
+        }
+
     def rules(self, settings: Settings) -> RuleStrategist:
         """The rules as they ranked the bases of this question."""
         envelope = settings.envelope
@@ -101,11 +154,16 @@ class StrategistQuestions:
     left_out: dict[str, int]
     wordings: Wordings = Wordings()
     seat: ClassVar[str] = "strategist"
+    model_setting: ClassVar[str] = "strategist_model"
     setting: ClassVar[str] = "the strategist: set policy_loop.strategist"
 
     def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "StrategistPanel":
         """The strategist with a template."""
         return StrategistPanel(settings, template, self.wordings, source)
+
+    def figures(self, *said: Sequence[Decided]) -> dict[str, Any]:
+        """Nothing more than what was decided."""
+        return {}
 
     @property
     def without_background(self) -> int:

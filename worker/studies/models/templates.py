@@ -6,6 +6,7 @@ that question that is in use.
 
 from pathlib import Path
 
+from agents.planning import plan_reply
 from agents.strategies import model_strategist
 from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.errors import ConfigError
@@ -14,7 +15,8 @@ from services import policy_level_reflection_service
 PRESENT = "present"
 STRATEGIST = model_strategist.PROMPT
 CONSOLIDATION = policy_level_reflection_service.PROMPT
-KINDS = (CONSOLIDATION, STRATEGIST)
+PLANNER = plan_reply.PROMPT
+KINDS = (CONSOLIDATION, STRATEGIST, PLANNER)
 
 
 def read_template(path: Path | None, name: str = CONSOLIDATION) -> PromptTemplate:
@@ -71,7 +73,7 @@ def _read(name: str) -> PromptTemplate:
 
 
 def _either() -> str:
-    """Both prompts with their placeholders."""
+    """Every prompt with its placeholders."""
     return " or ".join(_shown(kind) for kind in KINDS)
 
 

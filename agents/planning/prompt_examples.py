@@ -26,6 +26,7 @@ class PromptExample:
 
 
 def prompt_examples() -> list[PromptExample]:
+    """The examples of the present prompt, in its order."""
     return [
         PromptExample(
             found["title"], json.loads(found["question"]), json.loads(found["context"]), found["reply"]
