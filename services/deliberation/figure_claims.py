@@ -24,7 +24,7 @@ THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
 LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
 EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
 REACHED = re.compile(
-    r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|have|has|had|hit|above|over|more than)\w*\b", re.I
+    r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|hit|above|over|more than)\w*\b", re.I
 )
 INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
 # Verbs of an amount without a sign that leave open whether it was earned or lost.
@@ -145,6 +145,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         found = replace(found, questions=())
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
+    if expected and bound is not None and not _is_beyond(reading, index, bound):
+        found = replace(found, questions=())
     relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
     if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
         relation, negated = "<", False
@@ -165,6 +167,15 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.counted = narrowed[0]
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:
+    """Whether the figure before an expected one lies where the word between says: "0.70R, below 1.00R"."""
+    before = [m for m in reading.mentions[:index] if m.kind in NUMBERS]
+    if not before:
+        return True
+    said, expected = abs(before[-1].value.value), abs(reading.mentions[index].value.value)
+    return said > expected if bound.value == ">" else said < expected
 
 
 def _at_the_time(reading: SentenceReading, subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
@@ -258,7 +269,8 @@ def _filters_before(reading: SentenceReading, index: int, size: int | None) -> l
 
 def interval(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """Two edges, in brackets or in words."""
-    return [reading.plain("number", mention, "interval", value=mention.value)]
+    negated = reading.layout.is_negated(mention.start)
+    return [reading.plain("number", mention, "interval", value=mention.value, negated=negated)]
 
 
 def zero(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:

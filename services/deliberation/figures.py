@@ -12,6 +12,7 @@ from services.deliberation.numerals import Figure, exactness
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
+from services.text.claim_words import words
 
 PARENTHESIS = re.compile(r"\s*\([^)]*\)")
 OPENING = re.compile(r"[(\[]\s*(?:(?:about|roughly|only|just|at|of|with) )*$")
@@ -20,12 +21,21 @@ EXPECTED = re.compile(
     r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
     re.I,
 )
+# Words that say nothing but that a figure was expected.
+EXPECTED_ONLY = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
 EXPECTED_BEHIND = re.compile(
     r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
     r"(?:expected|planned|designed|assumed)",
     re.I,
 )
-LOSS_BEFORE = re.compile(r"\bloss(?:es)? (?:of|was|is|at|came to|stood at)\s*$", re.I)
+LOSS_BEFORE = re.compile(
+    r"\bloss(?:es)?(?: of [a-z_]+)? (?:of|was|is|at|came to|stood at)(?: (?:about|roughly|some"
+    r"|only|just))?\s*$",
+    re.I,
+)
 LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
 OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
@@ -34,20 +44,7 @@ BOTH = ("total_r", "mean_r")
 BESIDE_A_FEATURE = frozenset({*SUBJECT_KINDS, "bound", "side"} - {"feature"})
 DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
-LOOSE = frozenset(
-    {
-        "trades",
-        "profit",
-        "playbooks",
-        "symbols",
-        "regimes",
-        "clusters",
-        "reports",
-        "years",
-        "exits",
-        "failures",
-    }
-)
+LOOSE = words("trades profit playbooks symbols regimes clusters reports years exits failures")
 OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
 
 
@@ -90,6 +87,8 @@ class FigureReader:
         mention = self._layout.mentions[index]
         held: Figure = replace(mention.value, exact=exactness(self._layout.lead(mention.start)))
         held = _rounded(held)
+        if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":
+            return replace(held, sign=held.sign or "+")
         if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
             return held
         if questions and not set(questions) & {*OF_MONEY, "profit"} and unit_of(held) == "":
@@ -144,6 +143,8 @@ class FigureReader:
         before = self._before(index)
         named = (*found.questions, *(self.reading(before).questions if before is not None else ()))
         expected = tuple(f"expected_{name}" for name in named if f"expected_{name}" in CATALOGUE)
+        if not expected and (behind or EXPECTED_ONLY.search(self._layout.lead(mention.start))):
+            return Reading()
         return replace(found, questions=expected) if expected else found
 
     def _read(self, index: int) -> Reading:
@@ -211,6 +212,11 @@ class FigureReader:
             if before is not None and unit_of(self._layout.mentions[before].value) == "share":
                 return replace(self.reading(before), noun_end=None, sure=0.75)
             return Reading()
+        earlier = self._before(index)
+        if told.filters.fields == {"direction"} and earlier is not None:
+            known = self.reading(earlier)  # "longs won 48 % of the time, shorts 33 %"
+            if known.questions == ("share",) and known.filters.outcome is not None:
+                told = replace(told, filters=told.filters.joined(Subject(outcome=known.filters.outcome)))
         if told.filters.failure_mode is not None:
             return Reading(("failure_share",), told.filters, told.end, 1.0, told.used)
         return Reading(("share",), told.filters, told.end, 1.0, told.used)

@@ -1,6 +1,7 @@
 """The words by which a text names a measure of the catalogue, its unit and a number: data."""
 
 TRADES = r"(?:trades?|positions?|episodes?)"
+IT_IS = r" (?:(?:was|is|of|at|came to|reached|stood at|amounted to|lost|made|brought) )?[-+−$€£]?\d"
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
     "e_needed": r"e(?:-value)? (?:that is )?(?:needed|required)|(?:needed|required) e(?:-value)?",
@@ -20,12 +21,14 @@ MEASURES: dict[str, str] = {
     "e_value": r"e[- ]?values?|e",
     "best_r": (
         rf"(?:(?:single )?(?:best|largest|biggest|greatest|top)|most profitable) (?:single |individual )?"
-        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?)|best(?= (?:one )?(?:earned|made|gained|brought"
+        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?|(?:results?|returns?|outcomes?)(?={IT_IS}))"
+        rf"|best(?= (?:one )?(?:earned|made|gained|brought"
         rf"|returned|was))"
     ),
     "worst_r": (
         rf"(?:single )?(?:worst|largest|biggest|greatest|deepest|heaviest|poorest|least profitable) "
-        rf"(?:single |individual )?(?:(?:losing )?{TRADES}|loss(?:es)?|losers?)"
+        rf"(?:single |individual )?(?:(?:losing )?{TRADES}|loss(?:es)?|losers?"
+        rf"|(?:results?|returns?|outcomes?)(?={IT_IS}))"
         r"|worst(?= (?:one )?(?:lost|cost|gave|was))"
     ),
     "win_rate": (
@@ -102,9 +105,12 @@ MEASURES: dict[str, str] = {
     "regimes": r"regimes?|market states?",
     "clusters": r"clusters?|cells?",
     "recommendations": r"recommendations?",
-    "reports": r"reports?",
+    "reports": r"(?:(?:latest|newest|most recent) )?reports?",
     "years": r"(?:calendar )?years?",
-    "failures": r"failure modes?|modes? of failure|failure(?: (?:reasons?|types?|classes|class))?",
+    "failures": (
+        r"(?:reasons?|causes?) (?:for|of|behind) (?:(?:a|the|its) )?(?:losing|loss(?:es)?|failures?)"
+        r"|failure modes?|modes? of failure|failure(?: (?:reasons?|types?|classes|class))?"
+    ),
     "exits": (
         r"exit reasons?|exits?|(?:ways?|reasons?) (?:for a trade )?to (?:end|exit|close)"
         r"|reasons? for (?:exit|closing)"

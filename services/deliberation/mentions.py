@@ -38,7 +38,10 @@ MONTH = (
 )
 YEAR_NUMBER = r"(?:19|20)\d\d(?!\d|,\d|\.\d)(?! (?:trades?|positions?|R\b|%|dollars?|bars?|winners?|losers?))"
 MONTH_OF_YEAR = rf"\b{MONTH},? (?:of )?(?:19|20)\d\d\b"
-SPAN_OF_YEARS = rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
+SPAN_OF_YEARS = (
+    rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
+    r"(?! (?:each|both|alike))"
+)
 OPEN_SPAN = rf"\b(?:since|before|after|until|up to|prior to|from) (?:the (?:end|start) of )?{YEAR_NUMBER}"
 OPENED = re.compile(r"\b(before|prior to|until|after) (?:the )?\Z", re.I)
 LONGEST_OPENING = len(" prior to the ")

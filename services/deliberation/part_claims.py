@@ -61,14 +61,16 @@ def whole_behind(reading: SentenceReading, index: int) -> int | None:
 def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """The part in "17 of 31 trades", with its whole."""
     whole = whole_behind(reading, index)
-    if whole is None or unit_of(mention.value) not in ("", "share"):
+    if whole is None or unit_of(mention.value) not in ("", "share", "r"):
         return []
     total = reading.mentions[whole]
+    if unit_of(mention.value) == "r" != unit_of(total.value):
+        return []
     phrase = reading.nouns.behind(whole)
     if phrase.head in MEMBERS:
         return []
-    if unit_of(total.value) == "money":
-        return _part_of_money(reading, mention, total)
+    if unit_of(total.value) in ("money", "r"):
+        return _part_of_amount(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
@@ -87,6 +89,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
             )
         ]  # fmt: skip
     reading.used |= told.used | phrase.used
+    reading.last_portion = base[0], told.filters
     return [
         reading.claim(
             "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
@@ -95,17 +98,25 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     ]  # fmt: skip
 
 
-def _part_of_money(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
+def _part_of_amount(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
     """Both figures of "1,406 of 2,702 dollars": of the subject, and of the run."""
     found = [m for m in reading.mentions if m.value in ("fees", "pnl") and m.end <= mention.start]
-    if not found:
+    in_r = unit_of(total.value) == "r"
+    if not found and not in_r:
         return []
-    reading.use(mention, total, found[-1])
-    questions = (str(found[-1].value),)
+    reading.use(mention, total, *(m for m in found[-1:] if not in_r))
+    questions = ("total_r",) if in_r else (str(found[-1].value),)
     subjects = reading.of(mention.start, mention.end)
     whole = ((Subject(),), 1.0)
     return [
-        reading.claim("number", (m.start, m.end), of, "figure", questions=questions, value=m.value)
+        reading.claim(
+            "number",
+            (m.start, m.end),
+            of,
+            "figure",
+            questions=questions,
+            value=reading.figures.signed(reading.index(m), questions),
+        )
         for m, of in ((mention, subjects), (total, whole))
     ]
 
@@ -154,6 +165,14 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
                 filters=filters, portion=_percent(mention.value),
             )
         ]  # fmt: skip
+    if ends and reading.last_portion is not None and not reading.layout.beside(mention, "measure", "result"):
+        base, filters = reading.last_portion
+        return [
+            reading.claim(
+                "percent", (mention.start, mention.end), ((base,), 0.9), "share_figure",
+                questions=("share",), value=mention.value, filters=filters,
+            )
+        ]  # fmt: skip
     if following is None:
         return []
     if following.kind == "quantifier" and following.value == "all":
@@ -169,7 +188,8 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
         return []
     if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
         return []
-    subjects = reading.of(mention.start, following.end)
+    found, sure = reading.of(mention.start, following.end)
+    subjects = (reading.summed(found), sure)
     if all(subject.is_empty for subject in subjects[0]):
         return []
     reading.last_part = (question,), told or Subject()

@@ -87,6 +87,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if not told.filters.is_empty:
         reading.use(mention)
         reading.used |= told.used | phrase.used
+        reading.last_portion = base[0], told.filters
         return [
             reading.claim(
                 "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
@@ -131,7 +132,9 @@ def _limit(
     held, relation = figure.value, "<=" if bound.value == ">" else ">="
     if unit == "r":
         is_loss = sides[:1] == ["lost"]
-        question = "worst_r" if is_loss else "best_r"
+        if bound.value == "<" and (is_loss or not sides):
+            return []
+        question = "worst_r" if is_loss or bound.value == "<" else "best_r"
         held, relation = (held.turned(), ">=") if is_loss else (held, relation)
     else:
         question = ("hold" if head.head == "bars" else "days") + ("_max" if bound.value == ">" else "_min")
@@ -243,7 +246,7 @@ def _without_predicate(
     if is_of_all or THINGS.match(reading.layout.text, mention.start) or mention.text.casefold() == "both":
         reading.use(mention)
         return []
-    if SCOPE.search(reading.layout.lead(place[0])) and mention.value in ("all", "some", "none"):
+    if SCOPE.search(reading.layout.lead(place[0])) and mention.value in ("all", "some"):
         reading.use(mention)
         reading.used |= phrase.used if phrase.head == "trades" and phrase.filters.is_empty else frozenset()
         return []

@@ -6,6 +6,7 @@ from services.deliberation.claim import Claim
 from services.deliberation.figures import BOTH
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import filter_of, is_whom
+from services.deliberation.said_of import Group
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 
@@ -23,6 +24,7 @@ ORDER_OF = {
     "worst_pnl": "worst",
 }  # fmt: skip
 ORDERS = {"highest": "best_r", "lowest": "worst_r"}
+WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $", re.I)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
 
@@ -154,6 +156,10 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     at_its = re.search(r"\bat (?:its|their) $", text[: mention.start]) is not None
     before_groups = [g for g in groups if g.end <= mention.start and not at_its]
     after_groups = [g for g in groups if g.start >= mention.end]
+    if before_groups and after_groups and mention.start - before_groups[-1].end <= 1:
+        own = after_groups[0].own  # "squeeze_breakout's best year was 2009"
+        if (domain or _field(own)) in own.fields and not own.fields & before_groups[-1].own.fields:
+            return before_groups[-1].subject.joined(own), domain or _field(own), True
     if not domain and not re.search(r"\bthe $", text[: mention.start]):
         narrowed = next((g for g in after_groups if BEHIND.fullmatch(text, mention.end, g.start)), None)
         if narrowed is not None and before_groups:
@@ -165,7 +171,11 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
         subject = group.subject
         field = domain if domain and domain != "cluster" else _field(group.own)
         if field:
-            return subject, field, bool(before_groups)
+            return (
+                subject.joined(_within(reading, mention, after_groups, subject)),
+                field,
+                bool(before_groups),
+            )
     side = reading.clause(mention, "measure", "side")
     sides = [m for m in side if (told := filter_of(m)) is not None and told.direction is not None]
     if not domain and sides:
@@ -175,6 +185,20 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     carried = reading.of(mention.start, mention.end)[0][0]
     field = domain if domain and domain != "cluster" else _field(carried)
     return (carried, field, False) if field and field in carried.fields else (None, "", False)
+
+
+def _within(reading: SentenceReading, mention: Mention, after: list[Group], subject: Subject) -> Subject:
+    """The time or regime behind a superlative within which it is meant: "the most active one of 2006"."""
+    text = reading.layout.text
+    for group in after:
+        narrows = group.own.fields <= {"period", "basis", "regime", "timeframe", "direction"}
+        if (
+            narrows
+            and not group.own.fields & subject.fields
+            and WITHIN.search(text[mention.end : group.start])
+        ):
+            return group.own
+    return Subject()
 
 
 def _field(subject: Subject) -> str:

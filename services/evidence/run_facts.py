@@ -306,13 +306,21 @@ class RunFacts:
             if own and TRADED[question] not in subject.fields:
                 return own
         report = self.report
+        clusters, advised = self._clusters, () if report is None else report.recommendations
+        if not subject.is_empty and question not in TRADED:
+            of_playbook = subject.fields <= {"playbook"} and question in ("clusters", "recommendations")
+            clusters = tuple(
+                item for item in clusters if of_playbook and item.playbook_id == subject.playbook
+            )
+            advised = tuple(item for item in advised if of_playbook and item.playbook_id == subject.playbook)
+            report = report if of_playbook else None
         counts: dict[str, tuple[int, ...]] = {
             "playbooks": (len(self.playbook_ids),),
             "symbols": (len(self.symbols), len(self.members("symbol"))),
             "regimes": (len(self.members("regime")),),
-            "clusters": (len(self._clusters),) if report else (),
-            "recommendations": (len(report.recommendations),) if report else (),
-            "reports": (self.reports,),
+            "clusters": (len(clusters),) if report else (),
+            "recommendations": (len(advised),) if report else (),
+            "reports": (self.reports,) if subject.is_empty else (),
         }
         return [*own, *((float(value), self.report_row) for value in counts[question])]
 
