@@ -101,7 +101,7 @@ HIGHEST = (
 LOWEST = (
     r"least(?: (?:active|traded|often|frequent|common|profitable|successful|productive|reliable))?"
     r"|worst(?:[- ]performing)?|weakest|lowest|smallest|poorest|fewest|shortest|rarest|quietest|cheapest"
-    r"|slimmest"
+    r"|slimmest|quickest|briefest|fastest"
 )
 ABOVE = (
     r"over|above|more than|at least|exceed(?:s|ing|ed)?|(?:greater|higher|larger|better|longer) than"
@@ -111,7 +111,8 @@ ABOVE = (
 )
 BELOW = (
     r"under|below|(?:less|fewer|lower|smaller|shorter|worse) than|at most"
-    r"|(?<!added )(?<!adds )(?<!summed )(?<!sums )up to|no more than|not more than|short of"
+    r"|(?<!added )(?<!adds )(?<!summed )(?<!sums )up to|no more than|not more than"
+    r"|short of(?! (?:[a-z]+_[a-z]|[a-z]+ (?:breakout|reversion|continuation|pullback)))"
     r"|south of|<=?|a maximum of|just under|not even"
 )
 ALL = (
@@ -160,7 +161,8 @@ GRADES: dict[str, str] = {
 }
 EXITS: dict[str, str] = {
     "time_stop": (
-        r"(?:(?:end|clos|exit|finish|stopp|tak|tim)\w*(?: out)? )?(?:by|at|on|through|with|via|in|into|to"
+        r"time_stops?"
+        r"|(?:(?:end|clos|exit|finish|stopp|tak|tim)\w*(?: out)? )?(?:by|at|on|through|with|via|in|into|to"
         r"|after) "
         r"(?:(?:the|a|an|its|their|hitting the|reaching the) )?time[- ]stops?|time[- ]stops?"
         r"|timed? out(?:s)?|timeouts?"

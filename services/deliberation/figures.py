@@ -211,7 +211,13 @@ class FigureReader:
             before = self._before(index)
             if before is not None and unit_of(self._layout.mentions[before].value) == "share":
                 return replace(self.reading(before), noun_end=None, sure=0.75)
-            return Reading()
+            mention = self._layout.mentions[index]
+            rates = [
+                m for m in self._layout.mentions
+                if m.kind == "measure" and measure_unit(str(m.value)) == "share" and m.start > mention.end
+                and self._same_clause(m, mention) and not self._belongs_to_another(m, mention)
+            ]  # fmt: skip
+            return Reading((str(rates[0].value),), used=frozenset({rates[0].start})) if rates else Reading()
         earlier = self._before(index)
         if told.filters.fields == {"direction"} and earlier is not None:
             known = self.reading(earlier)  # "longs won 48 % of the time, shorts 33 %"
@@ -286,7 +292,7 @@ class FigureReader:
             before = self._layout.previous(self._layout.mentions.index(before))
         gained = (
             before is not None
-            and before.kind == "direction"
+            and (before.kind == "direction" or before.kind == "result" and mention.value.step < 1)
             and self._layout.is_near(before.end, mention.start)
         )
         in_money = [m for m in self._layout.beside(mention, "measure") if m.value == "pnl"]

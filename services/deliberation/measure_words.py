@@ -6,14 +6,38 @@ IT_IS = r" (?:(?:was|is|of|at|came to|reached|stood at|amounted to|lost|made|bro
 MEASURES: dict[str, str] = {
     "e_needed": r"e(?:-value)? (?:that is )?(?:needed|required)|(?:needed|required) e(?:-value)?",
     "max_drawdown": r"(?:max(?:imum)?|deepest|largest|biggest|worst|peak) draw-?downs?",
+    "drawdown_days": (
+        r"longest draw-?down|draw-?down (?:duration|length)|longest (?:time|stretch) under ?water"
+    ),
+    "start_cash": (
+        r"(?:starting|initial|opening) (?:capital|cash|balance|equity)|(?:started|began|begun|opened) with"
+    ),
+    "sharpe": r"(?:annuali[sz]ed )?sharpe(?: ratio)?",
+    "sortino": r"sortino(?: ratio)?",
+    "calmar": r"calmar(?: ratio)?",
+    "payoff": r"pay-?off(?: ratio)?",
+    "buy_and_hold": r"buy(?:ing)?[- ]and[- ]hold(?:ing)?(?: returns?)?",
+    "cagr": r"cagr|annuali[sz]ed returns?|(?:compound )?annual (?:growth|return)(?: rate)?",
+    "volatility": r"annuali[sz]ed volatility|annual volatility",
+    "open_positions": r"open positions?|positions? (?:that (?:was|were) )?(?:still |left )?open(?= at)",
+    "proposals": r"proposals?",
+    "sent_back": r"(?:were |was )?sent back|revisions?",
+    "let_pass": r"(?:were |was )?let (?:through|pass)|passed the fast reflection",
+    "stand_downs": r"stand-?downs?|stood down",
+    "evaluations": r"evaluations?",
     "drawdown": r"(?:current )?draw-?downs?",
     "account_return": (
         r"(?:(?:total|net|overall|account|cumulative) ){0,2}returns?"
         r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
+        r"|(?:the )?(?:account|run|portfolio)(?= [-+−]?\d[\d.,]* ?(?:%|percent)(?! of))|returns?"
+        r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
         r"|(?:account|run|portfolio) (?:has |had )?(?:returned|earned|gained|made)"
         r"(?= [a-z ]{0,20}[-+−]?\d[\d.,]* ?(?:%|percent)(?! of))"
     ),
-    "equity": r"(?:account |final |closing )?equity|account (?:value|balance)",
+    "equity": (
+        r"(?:account |final |closing |ending )?equity|account (?:value|balance)"
+        r"|(?:(?:final|closing|ending) )?capital"
+    ),
     "cash": r"cash(?: balance| position| on hand)?(?! terms)",
     "exposure": r"(?:gross )?exposure",
     "e_gaining": r"e(?:-value)? (?:for )?gaining",
@@ -105,7 +129,7 @@ MEASURES: dict[str, str] = {
     "regimes": r"regimes?|market states?",
     "clusters": r"clusters?|cells?",
     "recommendations": r"recommendations?",
-    "reports": r"(?:(?:latest|newest|most recent) )?reports?",
+    "reports": r"(?:(?:latest|newest|most recent|last|final) )?reports?",
     "years": r"(?:calendar )?years?",
     "failures": (
         r"(?:reasons?|causes?) (?:for|of|behind) (?:(?:a|the|its) )?(?:losing|loss(?:es)?|failures?)"

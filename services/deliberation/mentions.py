@@ -262,8 +262,10 @@ class Lexicon:
             said = text[match.start() : match.end()]
             if not said.strip() or CASED.get(said.casefold(), said) != said:
                 continue
-            if kind == "identifier" and said in self._names or kind == "id" and said != said.casefold():
+            if kind == "id" and said != said.casefold():
                 continue
+            if kind == "identifier" and said in self._names:
+                kind = "known"
             yield _mention(kind, match.start(), said, value)
 
 

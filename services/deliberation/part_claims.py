@@ -13,6 +13,7 @@ from services.deliberation.numerals import (
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
+from services.evidence.observed import AT_THE_END
 
 OF = re.compile(
     r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these"
@@ -69,6 +70,8 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     phrase = reading.nouns.behind(whole)
     if phrase.head in MEMBERS:
         return []
+    if phrase.head in AT_THE_END:
+        return _part_of_counted(reading, mention, total, phrase)
     if unit_of(total.value) in ("money", "r"):
         return _part_of_amount(reading, mention, total)
     reading.use(total)
@@ -96,6 +99,25 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
+
+
+def _part_of_counted(
+    reading: SentenceReading, mention: Mention, total: Mention, phrase: Phrase
+) -> list[Claim]:
+    """Both figures of "674 of 2,166 proposals were sent back"."""
+    behind = (
+        m for m in reading.clause(total, "measure") if m.start > total.end and m.start not in phrase.used
+    )
+    told = next((m for m in behind if m.value in AT_THE_END), None)
+    if told is None:
+        return []
+    reading.use(mention, total, told)
+    reading.used |= phrase.used
+    whole = ((Subject(),), 1.0)
+    return [
+        reading.claim("count", (m.start, m.end), whole, "figure", questions=(str(asked),), value=m.value)
+        for m, asked in ((mention, told.value), (total, phrase.head))
+    ]
 
 
 def _part_of_amount(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:

@@ -42,6 +42,7 @@ OF_EVIDENCE = re.compile(
     r"\b(?:evidence|proof|samples?|interval|case|grade|report|data|basis|signs?)\b", re.I
 )
 DENIED = ("no ", "little", "hardly", "insufficient ", "nothing")
+ROSE = re.compile(r"climb|improv|increas|gr[eo]w|ris|rose|recover|strengthen|doubl", re.I)
 TOWARDS = frozenset({"to", "at", "back", "up", "down", "just", "about"})
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
@@ -102,6 +103,30 @@ def change(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     if reading.layout.between(mention.end, following.start) <= TOWARDS:
         reading.use(mention)
     return []
+
+
+def grown(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Both figures of "the capital grew from 100,000 to 124,445", of a whole run, and that it grew."""
+    before, first = reading.layout.previous(index), reading.layout.next(index)
+    second = None if first is None else reading.layout.next(index + 1)
+    if before is None or before.value != "equity" or first is None or second is None:
+        return []
+    if {first.kind, second.kind} != {"number"}:
+        return []
+    joints = (
+        reading.layout.between(mention.end, first.start),
+        reading.layout.between(first.end, second.start),
+    )
+    rose = ROSE.match(mention.text) is not None
+    if joints != ({"from"}, {"to"}) or rose != (second.value.value > first.value.value):
+        return []
+    reading.use(mention, first, second, before)
+    return [
+        reading.claim(
+            "number", (m.start, m.end), ((Subject(),), 0.9), "figure", questions=(asked,), value=m.value
+        )
+        for m, asked in ((first, "start_cash"), (second, "equity"))
+    ]
 
 
 def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:

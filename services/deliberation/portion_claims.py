@@ -67,7 +67,9 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         phrase = Phrase()
     place = (start, phrase.end or mention.end)
     negated = reading.layout.is_negated(start)
-    if mention.value == "all" and OF_ALL.search(reading.layout.lead(mention.start)):
+    heads = re.fullmatch(r"\W*of ", reading.layout.text[: mention.start], re.I)
+    of_all = heads is not None and reading.clause(mention, "extreme")
+    if mention.value == "all" and (of_all or OF_ALL.search(reading.layout.lead(mention.start))):
         reading.use(mention)
         return []
     if phrase.head in MEMBERS:

@@ -17,7 +17,7 @@ OFTEN = re.compile(
 JUDGING = re.compile(r"best|worst|strongest|weakest|poorest|better|worse|stronger|weaker", re.I)
 OFTEN_BEHIND = 8  # characters: "more often"
 COSTLY = re.compile(r"costly|expensive|cheap", re.I)
-LONG = re.compile(r"long|short", re.I)
+LONG = re.compile(r"long|short|quickest|briefest|fastest", re.I)
 OF_A_TRADE = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 ORDER_OF = {
     "best_r": "best", "worst_r": "worst", "hold_max": "longest", "hold_min": "shortest", "best_pnl": "best",

@@ -33,7 +33,8 @@ OUTSIDE = re.compile(
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
 JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
 AS_OF = re.compile(
-    r"\b(?:as (?:of|at)|as known on|known (?:on|by)|by|until|up to|as it stood on)(?: the)?\s*$", re.I
+    r"\b(?:as (?:of|at)|as known on|known (?:on|by|at|since)|by|until|up to|as it stood on)(?: the)?\s*$",
+    re.I,
 )
 VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)

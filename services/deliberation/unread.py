@@ -115,6 +115,8 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
         return "comparison" if mention.value in UNCLAIMED else None
     if mention.kind == "quantifier" and (mention.value in SCOPED or len(reading.mentions) == 1):
         return None if mention.value in SCOPED or not _speaks_of_a_run(reading) else "quantifier"
+    if mention.kind == "known":
+        return None if any(m.kind == "advice" for m in reading.mentions) else "name"
     if mention.kind == "order" and any(g.start <= mention.start < g.end for g in reading.subjects.groups):
         return None
     if mention.kind == "equal":

@@ -13,7 +13,7 @@ from schemas.fact_check import FactRow
 from services.evidence.facts import ANY_TRIAL, Subject
 
 RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}
-ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return")
+ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return", "start_cash")
 # Question of the catalogue -> fields of a trial that answer it.
 OF_A_TRIAL = {
     "trades": ("n",),
@@ -29,7 +29,13 @@ AT_THE_END = {
     "account_return": ("net_return", "total_return"),
     "max_drawdown": ("max_drawdown",),
     "fees": ("fees",),
-}
+    "profit_factor": ("profit_factor",),
+    "sharpe": ("sharpe",), "sortino": ("sortino",), "calmar": ("calmar",), "payoff": ("payoff",),
+    "buy_and_hold": ("buy_and_hold_return",), "cagr": ("cagr",), "volatility": ("volatility",),
+    "drawdown_days": ("drawdown_days",), "open_positions": ("open_positions",), "proposals": ("propose",),
+    "sent_back": ("revise",), "let_pass": ("pass",), "stand_downs": ("stand_downs",),
+    "evaluations": ("evaluations",),
+}  # fmt: skip
 Value = tuple[float, FactRow]
 
 
@@ -82,12 +88,22 @@ class Observed:
         """Names of features that a snapshot has."""
         return frozenset(name for snapshot in self.snapshots for name in snapshot.features)
 
+    def as_of(self, moment: int) -> "Observed":
+        """What was seen by a moment in ns; of trials the newest row alone is known."""
+        return Observed(
+            tuple(item for item in self.snapshots if item.label <= moment),
+            {name: item for name, item in self.of_policy.items() if item.label <= moment},
+            cash=self.cash,
+        )
+
     def of_account(self, question: str, subject: Subject) -> list[Value]:
         """Figures of the whole account; none of a part of it."""
         if not subject.fields <= {"period", "basis"}:
             return []
         if subject.period is None and question in AT_THE_END and self.ended:
-            return [(self.ended[name], self.end_row) for name in AT_THE_END[question]]
+            return [(self.ended[name], self.end_row) for name in AT_THE_END[question] if name in self.ended]
+        if question == "start_cash":
+            return [] if self.cash is None else [(float(self.cash), self.end_row)]
         if subject.period is None and question == "equity" and self.ended and self.cash is not None:
             return [(self.cash * (1.0 + self.ended["total_return"]), self.end_row)]
         seen = self._within(subject.period)

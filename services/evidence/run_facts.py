@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from schemas.vocabulary import (
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Fact, Subject, period_of
-from services.evidence.observed import ACCOUNT, KnownSnapshot, Observed
+from services.evidence.observed import ACCOUNT, AT_THE_END, KnownSnapshot, Observed
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
@@ -76,6 +76,7 @@ class RunFacts:
         episodes: resolved trades of the account, oldest first.
         report: the newest one; None before the first.
         report_row: where it stands.
+        past: every report with its row, oldest first.
         playbooks: versions in force.
         versions: every state of every version, oldest first.
         ids: what a short id in a text may name, with its row.
@@ -98,6 +99,24 @@ class RunFacts:
     versions: tuple[KnownVersion, ...] = ()
     observed: Observed = Observed()
     told: Mapping[str, tuple[FactRow, ...]] = field(default_factory=dict)
+    past: tuple[tuple[HighLevelReflectionReport, FactRow], ...] = ()
+
+    def as_of(self, moment: int) -> "RunFacts":
+        """What was known at a moment in ns, with the report of then; the parameters are those of now."""
+        reports = [item for item in self.past if item[0].known_at <= moment]
+        report, row = reports[-1] if reports else (None, self.report_row)
+        return replace(
+            self,
+            known_at=moment,
+            episodes=tuple(known for known in self.episodes if known.episode.known_at <= moment),
+            report=report,
+            report_row=row,
+            reports=len(reports),
+            past=tuple(reports),
+            texts=(),
+            versions=tuple(known for known in self.versions if known.since <= moment),
+            observed=self.observed.as_of(moment),
+        )
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
@@ -142,7 +161,7 @@ class RunFacts:
         known = CATALOGUE[question]
         if subject.trial is not None:
             values = self.observed.of_trial(question, subject)
-        elif question in ACCOUNT:
+        elif question in ACCOUNT or question in AT_THE_END and known.episodes is None:
             values = self.observed.of_account(question, subject)
         elif question == "feature":
             policies = [known.episode.policy_id for known in self.trades(subject)]
