@@ -10,6 +10,8 @@ from services.deliberation.held import UNREAD, Held, judged, plainly, unknown
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
 
+OPEN = frozenset({"total_r", "mean_r"})  # asked where no measure is named: then both must say the same
+DIFFER = "the total and the mean say different things"
 FLAT_R = 0.06
 RATIO_SLACK = {"": 0.05, "about": 0.15, "under": 0.15, "over": 0.15}
 SUMS = frozenset({"total_r", "pnl", "fees", "trades"})
@@ -39,6 +41,8 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
             told.append((a > b if claim.relation == ">" else a < b, a, b, mine[0].rows + theirs[0].rows))
     if not told:
         return unknown()
+    if OPEN <= set(claim.questions) and len({item[0] for item in told}) > 1:
+        return unknown(DIFFER)
     first = next((item for item in told if item[0] != claim.negated), told[0])
     return judged(first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3])
 
@@ -82,6 +86,11 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if len(members) < 2:
         return unknown()
     held: Held | None = None
+    if OPEN <= set(claim.questions):
+        of_each = [_ranked(claim, question, mine, members, facts) for question in claim.questions]
+        verdicts = {item.verdict for item in of_each if item is not None}
+        if len(verdicts) > 1:
+            return unknown(DIFFER)
     for question in claim.questions:
         latest = _ranked(claim, question, mine, members, facts)
         if latest is not None and (held is None or latest.verdict == "verified"):

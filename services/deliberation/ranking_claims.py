@@ -3,6 +3,7 @@
 import re
 
 from services.deliberation.claim import Claim
+from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import filter_of, is_whom
@@ -24,6 +25,7 @@ ORDER_OF = {
     "worst_pnl": "worst",
 }  # fmt: skip
 ORDERS = {"highest": "best_r", "lowest": "worst_r"}
+TOTAL_FROM = 4.0  # R: no mean of trades is so large, so such an amount is a sum
 WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $", re.I)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
@@ -61,7 +63,11 @@ def measures_of(
             for m in earlier[-1:]
             if filter_of(m) is None and m.value not in ("trades", "bars", "days")
         ]
-        return (*stated, *BOTH), Subject()
+        large = any(
+            unit_of(m.value) == "r" and abs(m.value.value) >= TOTAL_FROM
+            for m in reading.mentions if m.kind == "number"
+        )  # fmt: skip
+        return (*stated, *(("total_r",) if large else BOTH)), Subject()
     named = chosen[0]
     reading.use(named)
     told = filter_of(named)
