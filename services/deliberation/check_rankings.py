@@ -41,7 +41,7 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
             told.append((a > b if claim.relation == ">" else a < b, a, b, mine[0].rows + theirs[0].rows))
     if not told:
         return unknown()
-    if OPEN <= set(claim.questions) and len({item[0] for item in told}) > 1:
+    if set(claim.questions) >= OPEN and len({item[0] for item in told}) > 1:
         return unknown(DIFFER)
     first = next((item for item in told if item[0] != claim.negated), told[0])
     return judged(first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3])
@@ -86,7 +86,7 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if len(members) < 2:
         return unknown()
     held: Held | None = None
-    if OPEN <= set(claim.questions):
+    if set(claim.questions) >= OPEN:
         of_each = [_ranked(claim, question, mine, members, facts) for question in claim.questions]
         verdicts = {item.verdict for item in of_each if item is not None}
         if len(verdicts) > 1:

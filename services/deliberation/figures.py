@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from services.deliberation.figure_units import fits, measure_unit, side_of, unit_of
 from services.deliberation.layout import SentenceLayout
+from services.deliberation.measure_words import HOLD_WORDS
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
-from services.deliberation.numerals import Figure, exactness
+from services.deliberation.numerals import Figure, exactness, rounded
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
@@ -37,6 +38,7 @@ LOSS_BEFORE = re.compile(
     re.I,
 )
 LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
+LARGE = 1_000.0  # more than trades are counted
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
 OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
 SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
@@ -86,7 +88,7 @@ class FigureReader:
         """The figure with the sign that "lost" gives it where none is written, and as exact as it claims."""
         mention = self._layout.mentions[index]
         held: Figure = replace(mention.value, exact=exactness(self._layout.lead(mention.start)))
-        held = _rounded(held)
+        held = rounded(held)
         if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":
             return replace(held, sign=held.sign or "+")
         if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
@@ -256,6 +258,8 @@ class FigureReader:
         money = self._as_money(index, phrase.head)
         if money:
             return Reading(money, Subject(), None, 0.9)
+        if phrase.head is None and mention.value.value >= LARGE and self._is_earned(mention):
+            return Reading(("pnl",), Subject(), None, 0.8)
         if not is_decimal:
             told = self.nouns.predicate(index)
             if not told.filters.is_empty or phrase.head is not None:
@@ -263,6 +267,13 @@ class FigureReader:
             if before is not None and before.value == "trades":
                 return Reading(("trades",), Subject(), None, 1.0, frozenset({before.start}))
         return self._further_off(index)
+
+    def _is_earned(self, mention: Mention) -> bool:
+        """Whether the clause of a large bare number says before it that money was earned or lost."""
+        return any(
+            m.kind == "direction" and m.end <= mention.start and self._same_clause(m, mention)
+            for m in self._layout.mentions
+        )
 
     def _is_of_a_bar(self, index: int) -> bool:
         """Whether nothing but names stands between a feature and a figure: "the close of IBM was 171.57"."""
@@ -426,25 +437,6 @@ class FigureReader:
         return None
 
 
-HOLD_WORDS = {
-    "hold_p90": r"p90|90th",
-    "hold_p50": r"\bmedian|\bp50|\btypical",
-    "hold_mean": r"\bmean|\baverag",
-    "hold_max": r"\blongest|\bmaximum|\bat most",
-    "hold_min": r"\bshortest|\bminimum",
-}
-
-
 def _is_said(between: str) -> bool:
     """Whether a colon or an equals sign alone joins a measure to its figure."""
     return between.strip() in (":", "=")
-
-
-def _rounded(held: Figure) -> Figure:
-    """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
-    if not held.exact or held.step != 1 or held.value == 0:
-        return held
-    step = 1.0
-    while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
-        step *= 10
-    return replace(held, step=step)

@@ -86,8 +86,14 @@ MEASURES: dict[str, str] = {
     "blocks": r"(?:complete |completed |whole )?blocks?",
     "mean_fees": rf"(?:mean|average) (?:fees?|commissions?|costs?)|fees? (?:per|a) {TRADES}",
     "mean_pnl": r"(?:mean|average) (?:p&l|pnl|profit)",
-    "best_pnl": r"(?:largest|biggest|best) (?:p&l|pnl|dollar (?:gain|profit|win))",
-    "worst_pnl": r"(?:largest|biggest|worst) dollar loss",
+    "best_pnl": (
+        r"(?:largest|biggest|best) (?:gain|win|profit|winner|trade|result) in (?:money|dollars|cash)"
+        r"|(?:largest|biggest|best) (?:p&l|pnl|dollar (?:gain|profit|win))"
+    ),
+    "worst_pnl": (
+        r"(?:largest|biggest|worst) (?:loss|loser|trade|result) in (?:money|dollars|cash)"
+        r"|(?:largest|biggest|worst) dollar loss"
+    ),
     "median_r": (
         rf"medians?(?: (?:r|result|outcome|return))?|(?:typical|middle)(?= (?:{TRADES}|result|outcome))"
     ),
@@ -176,4 +182,12 @@ PARTS = {
     "seventh": 7,
     "eighth": 8,
     "tenth": 10,
+}
+# By which words a hold is one of these.
+HOLD_WORDS = {
+    "hold_p90": r"p90|90th",
+    "hold_p50": r"\bmedian|\bp50|\btypical",
+    "hold_mean": r"\bmean|\baverag",
+    "hold_max": r"\blongest|\bmaximum|\bat most",
+    "hold_min": r"\bshortest|\bminimum",
 }

@@ -143,7 +143,17 @@ ENTRIES: list[tuple[str, str, Any]] = [
         "measure",
         {
             name: MEASURES[name]
-            for name in ("hold_max", "hold_min", "worst_mae", "best_mfe", "best_r", "worst_r", "max_drawdown")
+            for name in (
+                "hold_max",
+                "hold_min",
+                "worst_mae",
+                "best_mfe",
+                "best_pnl",
+                "worst_pnl",
+                "best_r",
+                "worst_r",
+                "max_drawdown",
+            )
         },
     ),
     *_listed("equal", {"equal": words.EQUAL}),

@@ -225,3 +225,13 @@ def edges(text: str) -> tuple[Figure | None, Figure | None]:
 def edge_of(text: str) -> Figure | None:
     """One edge of an interval."""
     return written_figure(text if text[-1] in "Rr" else f"{text}R")
+
+
+def rounded(held: Figure) -> Figure:
+    """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
+    if not held.exact or held.step != 1 or held.value == 0:
+        return held
+    step = 1.0
+    while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
+        step *= 10
+    return replace(held, step=step)

@@ -3,7 +3,7 @@
 import re
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
+from services.deliberation.figure_units import side_of, unit_of
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
@@ -15,6 +15,7 @@ from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END
 
+OUTCOME_OF = {"gained": Subject(outcome="won"), "lost": Subject(outcome="lost")}
 OF = re.compile(
     r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these"
     r"|those|a|total) )*\s*|\s*/\s*",
@@ -76,6 +77,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
         return _part_of_amount(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
+    phrase, told = _narrowed(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
     base = tuple(subject.joined(phrase.filters) for subject in subjects)
     share = unit_of(mention.value) == "share"
@@ -99,6 +101,24 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
+
+
+def _narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
+    """The whole with what narrows it, and what is told of it: "4 of the 65 trades closed by a stop won"."""
+    first = next((m for m in reading.mentions[whole + 1 :] if m.start in told.used), None)
+    if first is None or first.kind not in ("exit", "failure"):
+        return phrase, told
+    right = reading.layout.piece(first.start, first.end)[1]
+    behind = [m for m in reading.mentions if first.end <= m.start < right]
+    verb = next((m for m in behind if side_of(m) is not None or filter_of(m) is not None), None)
+    amounts = any(m.kind in NUMBERS for m in behind)
+    second = None if verb is None or amounts else filter_of(verb) or OUTCOME_OF.get(str(side_of(verb)))
+    if verb is None or second is None or second.fields & told.filters.fields:
+        return phrase, told
+    whole_phrase = Phrase(
+        phrase.head, phrase.filters.joined(told.filters), phrase.end, phrase.used | told.used
+    )
+    return whole_phrase, Phrase(None, second, None, frozenset({verb.start}))
 
 
 def _part_of_counted(

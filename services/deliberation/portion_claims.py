@@ -220,7 +220,8 @@ def _without_predicate(
     if phrase.head == "trades" and mention.value == "none":
         reading.use(mention)
         reading.used |= phrase.used
-        return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
+        every = reading.listed(reading.of(mention.start, mention.end, phrase.end)[0][0])
+        return [reading.claim("quantifier", place, subjects, "absent", negated=negated, every=every)]
     if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):
         reading.use(mention)
         subjects = _with_object(reading, mention, subjects)

@@ -21,8 +21,8 @@ COSTLY = re.compile(r"costly|expensive|cheap", re.I)
 LONG = re.compile(r"long|short|quickest|briefest|fastest", re.I)
 OF_A_TRADE = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 ORDER_OF = {
-    "best_r": "best", "worst_r": "worst", "hold_max": "longest", "hold_min": "shortest", "best_pnl": "best",
-    "worst_pnl": "worst",
+    "best_r": "best", "worst_r": "worst", "hold_max": "longest", "hold_min": "shortest",
+    "best_pnl": "best_pnl", "worst_pnl": "worst_pnl",
 }  # fmt: skip
 ORDERS = {"highest": "best_r", "lowest": "worst_r"}
 TOTAL_FROM = 4.0  # R: no mean of trades is so large, so such an amount is a sum
@@ -35,6 +35,10 @@ def measures_of(
 ) -> tuple[tuple[str, ...], Subject]:
     """The measure that a comparison or an extreme is of, and the trades that it counts."""
     if OFTEN.search(reading.layout.text[mention.start : mention.end + OFTEN_BEHIND]):
+        rates = [m for m in reading.clause(mention, "measure") if m.value in ("win_rate", "loss_rate")]
+        if rates:
+            reading.use(rates[0])
+            return (str(rates[0].value),), Subject()
         return ("trades",), _counted(reading, mention)
     if COSTLY.search(mention.text):
         return ("fees",), Subject()
@@ -54,7 +58,7 @@ def measures_of(
     if JUDGING.match(mention.text):
         found = [m for m in found if m.value != "trades"]
     near = [m for m in found if m.start >= mention.end]
-    chosen = near[:1] or found[-1:]
+    chosen = near[:1] or [m for m in found if m.value != "trades"][-1:] or found[-1:]
     if not chosen:
         earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
         earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]

@@ -33,7 +33,8 @@ OUTSIDE = re.compile(
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
 JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
 AS_OF = re.compile(
-    r"\b(?:as (?:of|at)|as known on|known (?:on|by|at|since)|by|until|up to|as it stood on)(?: the)?\s*$",
+    r"\b(?:as (?:of|at)|as known on|known (?:on|by|at|since)|report (?:of|dated|from|on)|by"
+    r"|until|up to|as it stood on)(?: the)?\s*$",
     re.I,
 )
 VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
@@ -44,6 +45,8 @@ NOUNS_OF_TRADES = {
     "shorts": Subject(direction="short"),
     "best_r": Subject(order="best"),
     "worst_r": Subject(order="worst"),
+    "best_pnl": Subject(order="best_pnl"),
+    "worst_pnl": Subject(order="worst_pnl"),
 }
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
 HEADS = frozenset({"regime", "period", "basis", "direction", "timeframe"})

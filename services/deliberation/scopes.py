@@ -26,6 +26,8 @@ NOUNS = words(
     "trades profit playbooks symbols regimes clusters recommendations reports version failures exits years"
     " winners losers longs shorts"
 )
+AFTER_COSTS = re.compile(r"after|net of", re.I)
+IN_R = words("mean_r median_r total_r best_r worst_r account_return")
 KINDS = NOUNS - {"winners", "losers", "longs", "shorts"}
 MONEY = words("pnl mean_pnl gross_pnl fees mean_fees best_pnl worst_pnl equity cash")
 HOLDS = words(
@@ -171,6 +173,8 @@ def _implied(claim: Claim) -> tuple[str, ...]:
 def _is_asked(reading: SentenceReading, mention: Mention, asked: frozenset[str]) -> bool:
     """Whether a claim asks for a measure, or its word claims nothing."""
     measure = str(mention.value)
+    if measure == "pnl" and AFTER_COSTS.match(mention.text) and not asked.isdisjoint(IN_R):
+        return True  # R is after costs
     if measure in KINDS or not asked.isdisjoint({measure} | FAMILIES.get(measure, frozenset())):
         return measure not in NOUNS - KINDS
     return any(g.start <= mention.start < g.end for g in reading.subjects.groups)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.mentions import Mention
-from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN
-from services.deliberation.scopes import unheld
+from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN, SPARSE
+from services.deliberation.scopes import NAMING, unheld
 from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
@@ -51,6 +51,9 @@ def unread(
         for found in _strange_words(reading, *said)
         if not any(start <= found.start() + offset < end for start, end in quoted)
     ]
+    names_only = all(claim.said in NAMING and not claim.questions for claim in claims)
+    if not strange and claims and names_only:
+        strange = [found for found in _words_outside(reading, *said) if found[0].casefold() not in SPARSE]
     if strange and _is_about_a_run(reading):
         first = strange[0]
         yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
@@ -132,6 +135,11 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
 
 def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
     """Words outside of all mentions that are not plain."""
+    return (found for found in _words_outside(reading, begins, ends) if not _is_plain(found[0].casefold()))
+
+
+def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
+    """Words outside of all mentions, the one behind "instead of" and parts of names left aside."""
     spans = [(m.start, m.end) for m in reading.mentions]
     number = 0
     for found in WORD.finditer(reading.layout.text, begins, ends):
@@ -144,8 +152,7 @@ def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator
             continue
         if "_" in (text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]):
             continue  # of a name, which is read as a whole
-        if not _is_plain(found[0].casefold()):
-            yield found
+        yield found
 
 
 def _is_plain(word: str) -> bool:

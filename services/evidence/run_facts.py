@@ -334,7 +334,7 @@ class RunFacts:
             advised = tuple(item for item in advised if of_playbook and item.playbook_id == subject.playbook)
             report = report if of_playbook else None
         counts: dict[str, tuple[int, ...]] = {
-            "playbooks": (len(self.playbook_ids),),
+            "playbooks": (len(self.playbook_ids), len(self.members("playbook"))),
             "symbols": (len(self.symbols), len(self.members("symbol"))),
             "regimes": (len(self.members("regime")),),
             "clusters": (len(clusters),) if report else (),
