@@ -17,7 +17,7 @@ EXACTLY = 1e-9  # a parameter is what its file says, and never rounded
 WITHOUT_SIGN = frozenset(
     {"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl", "drawdown", "max_drawdown"}
 )
-OF_UNIT = {"r": {"r"}, "share": {"share", "score"}, "money": {"money", "price"}}
+OF_UNIT = {"r": {"r"}, "bps": {"bps"}, "share": {"share", "score"}, "money": {"money", "price"}}
 OF_CURRENCY = frozenset({"€", "£"})
 
 

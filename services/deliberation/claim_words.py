@@ -355,7 +355,7 @@ NO_SIDE = (
 )
 FUTURE = (
     r"will|won't|would|going to|next (?:year|quarter|month|week|time)|expected to|likely to|bound to"
-    r"|set to|tomorrow"
+    r"|set to(?! \d)|tomorrow"
     r"|in (?:the )?future|coming (?:year|quarter|month|weeks|months|years)|shall|promises? to|forecasts?"
     r"|predict(?:s|ed)?"
     r"|project(?:s|ed)|should (?:recover|improve|continue|keep|remain|rise|earn|win)|could have|might have"

@@ -21,6 +21,8 @@ def unit_of(held: Figure) -> str:
         return UNITS.get(held.unit, "")
     if lower.startswith(("per", "pct")) and "point" not in lower:
         return "share"
+    if lower.startswith(("bp", "basis")):
+        return "bps"
     return "money" if lower.startswith(("dollar", "usd")) else "other"
 
 

@@ -158,6 +158,8 @@ class FigureReader:
             return self._of_amount(index, unit)
         if unit == "share":
             return self._of_share(index)
+        if unit == "bps":
+            return self._of_cost(mention)
         return self._of_count(index)
 
     def _of_amount(self, index: int, unit: str) -> Reading:
@@ -199,6 +201,12 @@ class FigureReader:
 
     def _has(self, mention: Mention, question: str) -> bool:
         return any(m.value == question for m in self._layout.beside(mention, "measure"))
+
+    def _of_cost(self, mention: Mention) -> Reading:
+        """Basis points of the traded value: the rate of fees, or of slippage."""
+        asked = {"fees": "fee_bps", "slippage_bps": "slippage_bps"}
+        near = [m for m in self._layout.beside(mention, "measure") if m.value in asked]
+        return Reading((asked[str(near[0].value)],), used=frozenset({near[0].start})) if near else Reading()
 
     def _of_share(self, index: int) -> Reading:
         """Percent: a rate, or the share of the trades that the piece tells something of."""

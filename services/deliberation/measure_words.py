@@ -37,6 +37,7 @@ MEASURES: dict[str, str] = {
     "equity": (
         r"(?:account |final |closing |ending )?equity|account (?:value|balance)"
         r"|(?:(?:final|closing|ending) )?capital"
+        r"|account(?= (?:ended|finished|closed|stood|stands) (?:at|with))"
     ),
     "cash": r"cash(?: balance| position| on hand)?(?! terms)",
     "exposure": r"(?:gross )?exposure",
@@ -119,6 +120,8 @@ MEASURES: dict[str, str] = {
         r"|instances|entries|attempts|\bn\b|times(?! (?:as|more|higher|better|larger|the|its)\b))"
         r"|(?<=nothing )(?:was )?traded|trading(?= (?:in|of|took|was))"
     ),
+    "slippage_bps": r"slippage",
+    "risk_fraction": r"risk (?:fraction|per trade)|risked(?: per trade| a trade)?",
     "fees": r"fees?(?: bill)?|commissions?|costs|trading costs",
     "gross_pnl": (
         r"(?:gross (?:p&l|pnl|profits?)|(?:p&l|pnl|profits?) before (?:fees|costs)|before (?:fees|costs))"

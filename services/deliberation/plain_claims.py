@@ -43,6 +43,9 @@ OF_EVIDENCE = re.compile(
 )
 DENIED = ("no ", "little", "hardly", "insufficient ", "nothing")
 ROSE = re.compile(r"climb|improv|increas|gr[eo]w|ris|rose|recover|strengthen|doubl", re.I)
+NOT_TRADED = re.compile(
+    r"(?:\bnot|n['’]t) (?:actually |once )?(?:trade[ds]?|used|taken|active|fire[ds]?)\b", re.I
+)
 TOWARDS = frozenset({"to", "at", "back", "up", "down", "just", "about"})
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
@@ -138,11 +141,16 @@ def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:
         if group.own.fields & subject.fields:
             return []
         subject = subject.joined(group.own)
-    if len(subject.fields - {"basis"}) < FEWEST or subject.order is not None or subject.parameter is not None:
+    denied = NOT_TRADED.search(reading.layout.text)
+    if (
+        len(subject.fields - {"basis"}) < FEWEST - (denied is not None)
+        or subject.order is not None
+        or subject.parameter is not None
+    ):
         return []
     first, last = reading.subjects.groups[0], reading.subjects.groups[-1]
     negated = reading.layout.is_denied(0, len(reading.layout.text))
-    place = (first.start, last.end)
+    place = (first.start, last.end if denied is None else max(last.end, denied.end()))
     return [reading.claim("quantifier", place, (dated((subject,)), 0.7), "absent", negated=not negated)]
 
 

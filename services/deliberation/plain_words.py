@@ -7,7 +7,7 @@ from services.text.claim_words import words
 
 PLAIN = words(
     "monitoring monitored according gate classify classifies same barely nowhere except excluding without "
-    "exact reflection suffer suffered suffers "
+    "exact reflection written wrote write writes suffer suffered suffers "
     # articles, pronouns, prepositions, joints
     "a an the this that these those it its itself they them their theirs we our ours us i my you your "
     "he his she her who whom whose which what where when while as of in on at by for from to into onto "
@@ -120,12 +120,13 @@ PLAIN = words(
 )
 # The words of a sentence that does no more than to name: "trades in AAPL were entered in 2003".
 SPARSE = words(
-    "a an the of in on at by for from to with as and or also its it this that these those their all other "
-    "is are was were be been has have had did does do traded trade trades trading entered opened closed held "
-    "bought sold entry exit entries exits position positions episode run runs playbook playbooks symbol "
-    "symbols strategy strategies report reports window dated date day month year known named called first "
-    "last covers cover covering spans reaches figures numbers long short longs shorts took taken made came place happened there during between both five one s "
-    "active parameter parameters version regime regimes market"
+    "a an the of in on at by for from to with as and or also its it this that these those their all "
+    "other is  are was were be been has have had did does do traded trade trades trading entered opened "
+    "closed held bought  sold entry exit entries exits position positions episode run runs playbook "
+    "playbooks symbol symbols  strategy strategies report reports window dated date day month year "
+    "known named called first last covers  cover covering spans reaches figures numbers long short "
+    "longs shorts took taken made came place happened  there during between both five one s active "
+    "parameter parameters version regime regimes market"
 )
 # A sentence with one of these is about a run, its money or its market.
 ABOUT_A_RUN = words(

@@ -10,6 +10,7 @@ from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
     PORTIONS,
+    Figure,
     Portion,
     bounded,
     exactness,
@@ -19,6 +20,7 @@ from services.deliberation.part_claims import whole_of
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
+from services.evidence.observed import AT_THE_END
 
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
 ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always|rarely|seldom", re.I)
@@ -40,6 +42,7 @@ OF_ALL = re.compile(
     r"|last)(?: [a-z-]+){0,2} of\s*$",
     re.I,
 )
+ZERO = Figure(0.0, 1.0, "", "", worded=True)
 OWN = re.compile(r"\b(?:its|their)\b", re.I)
 WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
 
@@ -74,7 +77,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         return []
     if phrase.head in MEMBERS:
         return members_told(reading, mention, phrase, portion, place, negated)
-    limit = _limit(reading, index, mention, phrase, place)
+    limit = _limit(reading, index, mention, phrase, place) or _zero_of(reading, mention, phrase, place)
     if limit:
         return limit
     listed = _of_a_list(reading, index, mention, phrase)
@@ -150,6 +153,20 @@ def _limit(
     ]
 
 
+def _zero_of(
+    reading: SentenceReading, mention: Mention, phrase: Phrase, place: tuple[int, int]
+) -> list[Claim]:
+    """None of what the run as a whole counts: "no report was written"."""
+    if mention.value != "none" or phrase.head not in (*AT_THE_END, "reports", "recommendations"):
+        return []
+    if re.search(r"[;,:]", reading.layout.text[mention.end : phrase.end]):
+        return []
+    reading.use(mention)
+    reading.used |= phrase.used
+    subjects = reading.of(place[0], mention.end, phrase.end)
+    return [reading.claim("count", place, subjects, "figure", questions=(str(phrase.head),), value=ZERO)]
+
+
 def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
     """The subjects of a list of which each is meant, where nothing is counted: "neither A nor B"."""
     return reading.listed(subjects[0]) if phrase.head is None else ()
@@ -220,6 +237,8 @@ def _without_predicate(
     if phrase.head == "trades" and mention.value == "none":
         reading.use(mention)
         reading.used |= phrase.used
+        times = [m for m in reading.mentions if m.kind in ("date", "period")]
+        reading.use(*(m for m in times if m.value == subjects[0][0].period))  # of no trade it is no day
         every = reading.listed(reading.of(mention.start, mention.end, phrase.end)[0][0])
         return [reading.claim("quantifier", place, subjects, "absent", negated=negated, every=every)]
     if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):

@@ -41,7 +41,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "total_r": MONEY | COUNTS,
     "pnl": MONEY,
     "fees": words("mean_fees"),
-    "mean_r": words("mean_pnl mean_fees hold_mean days_mean mean_mfe mean_mae total_r"),
+    "mean_r": words("mean_pnl mean_fees hold_mean days_mean mean_mfe mean_mae total_r risk_fraction"),
     **{f"hold_{of}": words(f"days_{of} expected_hold_{of}") for of in ("p50", "p90", "mean", "max", "min")},
     "bars": HOLDS, "days": HOLDS,
     "mfe_p50": words("expected_mfe_p50 mean_mfe best_mfe"),

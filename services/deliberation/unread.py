@@ -15,7 +15,7 @@ from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)")
 NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
 # Kinds of mentions that claim something, with the kind of the claim.
 CLAIMING: dict[str, ClaimKind] = {

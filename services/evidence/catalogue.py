@@ -163,6 +163,9 @@ CATALOGUE: dict[str, Question] = {
     **dict.fromkeys(("sharpe", "sortino", "calmar", "payoff"), Question("score")),
     **dict.fromkeys(("buy_and_hold", "cagr", "volatility"), Question("share")),
     "start_cash": Question("money"),
+    # Answered by its settings.
+    **dict.fromkeys(("fee_bps", "slippage_bps"), Question("bps")),
+    "risk_fraction": Question("share"),
     **dict.fromkeys(
         (
             "drawdown_days",

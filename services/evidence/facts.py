@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from schemas.canonical import datetime_to_ns
 from schemas.fact_check import FactRow
 
-Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score"]
+Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score", "bps"]
 WHOLE_RUN = "the run"
 ANY_TRIAL = "any"
 

@@ -13,6 +13,7 @@ from schemas.fact_check import FactRow
 from services.evidence.facts import ANY_TRIAL, Subject
 
 RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}
+SETTINGS = ("fee_bps", "slippage_bps", "risk_fraction")
 ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return", "start_cash")
 # Question of the catalogue -> fields of a trial that answer it.
 OF_A_TRIAL = {
@@ -72,6 +73,7 @@ class Observed:
     Attributes:
         of_policy: the snapshot behind each policy, by policy id.
         cash: of the account at the start; None where it is not known.
+        settings: of the run, by name of the question that each one answers.
         ended: figures of the document of the run, only as of its end.
         end_row: where the run ended.
     """
@@ -80,6 +82,7 @@ class Observed:
     of_policy: Mapping[str, KnownSnapshot] = field(default_factory=dict)
     trials: tuple[KnownTrial, ...] = ()
     cash: float | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
     ended: Mapping[str, float] = field(default_factory=dict)
     end_row: FactRow = FactRow(seq=None, kind="run_finished")
 
@@ -94,6 +97,7 @@ class Observed:
             tuple(item for item in self.snapshots if item.label <= moment),
             {name: item for name, item in self.of_policy.items() if item.label <= moment},
             cash=self.cash,
+            settings=self.settings,
         )
 
     def of_account(self, question: str, subject: Subject) -> list[Value]:
@@ -102,6 +106,9 @@ class Observed:
             return []
         if subject.period is None and question in AT_THE_END and self.ended:
             return [(self.ended[name], self.end_row) for name in AT_THE_END[question] if name in self.ended]
+        if question in SETTINGS:
+            value = self.settings.get(question)
+            return [] if value is None else [(value, FactRow(seq=None, kind="genesis"))]
         if question == "start_cash":
             return [] if self.cash is None else [(float(self.cash), self.end_row)]
         if subject.period is None and question == "equity" and self.ended and self.cash is not None:

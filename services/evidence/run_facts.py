@@ -19,7 +19,7 @@ from schemas.vocabulary import (
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Fact, Subject, period_of
-from services.evidence.observed import ACCOUNT, AT_THE_END, KnownSnapshot, Observed
+from services.evidence.observed import ACCOUNT, AT_THE_END, SETTINGS, KnownSnapshot, Observed
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
@@ -161,7 +161,7 @@ class RunFacts:
         known = CATALOGUE[question]
         if subject.trial is not None:
             values = self.observed.of_trial(question, subject)
-        elif question in ACCOUNT or question in AT_THE_END and known.episodes is None:
+        elif question in (*ACCOUNT, *SETTINGS) or question in AT_THE_END and known.episodes is None:
             values = self.observed.of_account(question, subject)
         elif question == "feature":
             policies = [known.episode.policy_id for known in self.trades(subject)]

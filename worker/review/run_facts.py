@@ -9,7 +9,7 @@ from schemas.errors import ConfigError
 from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
-from services.evidence.observed import AT_THE_END, KnownSnapshot, KnownTrial, Observed
+from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, KnownTrial, Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_facts import known_playbook
 from services.high_level.report_lines import report_lines
@@ -99,11 +99,18 @@ class FactFold:
                 tuple(self._snapshots.values()),
                 self._of_policy,
                 self._trials,
-                run.config.get("account", {}).get("cash"),
-                {} if known_at is not None or run.document is None else _ended(run.document),
-                self._finished,
+                cash=run.config.get("account", {}).get("cash"),
+                settings=_settings(run.config),
+                ended={} if known_at is not None or run.document is None else _ended(run.document),
+                end_row=self._finished,
             ),
         )
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, float]:
+    """What the settings of a run say of costs and risk."""
+    sections = {**config.get("execution", {}), **config.get("envelope", {})}
+    return {name: float(sections[name]) for name in SETTINGS if sections.get(name) is not None}
 
 
 def _ended(document: dict[str, Any]) -> dict[str, float]:
