@@ -10,7 +10,8 @@ from services.text.claim_words import words
 AMOUNT = (
     r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|a|an|the|total|of|by"
     r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
-    r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d)"
+    r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d"
+    r"(?![\d,]* (?:trades|positions|entries|episodes|fills)\b))"
 )
 # Words that may stand between a measure and its number.
 FILLERS = words(

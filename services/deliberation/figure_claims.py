@@ -20,6 +20,8 @@ from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
 
 OF_THE = re.compile(r"\b(?:of|among|amongst) (?:the|all|these|those)(?: other)?\s*$", re.I)
+FEWEST, AT_THE_START = 2, 5  # mentions; characters, for an article
+THESE = re.compile(r"\b(?:these|those|they)\b", re.I)
 THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
 LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
 EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
@@ -131,8 +133,11 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if bound is not None:
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
-    if reading.counted is not None and THOSE.match(reading.layout.text, mention.end):
+    begin = reading.layout.piece(mention.start, mention.start)[0]
+    these = THESE.search(reading.layout.text[begin : mention.start])
+    if reading.counted is not None and (these or THOSE.match(reading.layout.text, mention.end)):
         subjects = (reading.counted,)
+    subjects = tuple(_headed(reading, subject) for subject in subjects)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
     if set(found.questions) <= set(ACCOUNT) and found.questions:
         subjects = _at_the_time(reading, subjects)
@@ -167,6 +172,19 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.counted = narrowed[0]
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _headed(reading: SentenceReading, subject: Subject) -> Subject:
+    """A subject with the way to end that heads the sentence: "time_stop exits made +6.4R over 35 trades"."""
+    if len(reading.mentions) < FEWEST or reading.mentions[0].kind not in ("exit", "failure"):
+        return subject
+    told, noun = filter_of(reading.mentions[0]) or Subject(), reading.mentions[1]
+    headed = noun.kind == "measure" and noun.value in ("exits", "trades", "losers")
+    headed = headed and reading.layout.is_near(reading.mentions[0].end, noun.start)
+    if not headed or told.fields & subject.fields or reading.mentions[0].start > AT_THE_START:
+        return subject
+    reading.use(reading.mentions[0], noun)
+    return subject.joined(told)
 
 
 def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:

@@ -4,9 +4,13 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
-from services.deliberation.figure_units import fits, measure_unit, side_of, unit_of
+from services.deliberation.figure_units import (
+    DAYS, HOLDS, OF_AN_EXCURSION, OF_MONEY, SIGNLESS, fits, measure_unit, side_of, unit_of,
+)  # fmt: skip
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.measure_words import HOLD_WORDS
+from services.deliberation.measure_words import (
+    EXPECTED, EXPECTED_BEHIND, EXPECTED_ONLY, HOLD_WORDS, LOSS_BEFORE, LOSS_BEHIND, LOST_BEFORE,
+)  # fmt: skip
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
 from services.deliberation.numerals import Figure, exactness, rounded
@@ -17,37 +21,11 @@ from services.text.claim_words import words
 
 PARENTHESIS = re.compile(r"\s*\([^)]*\)")
 OPENING = re.compile(r"[(\[]\s*(?:(?:about|roughly|only|just|at|of|with) )*$")
-EXPECTED = re.compile(
-    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
-    r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
-    re.I,
-)
-# Words that say nothing but that a figure was expected.
-EXPECTED_ONLY = re.compile(
-    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
-    re.I,
-)
-EXPECTED_BEHIND = re.compile(
-    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
-    r"(?:expected|planned|designed|assumed)",
-    re.I,
-)
-LOSS_BEFORE = re.compile(
-    r"\bloss(?:es)?(?: of [a-z_]+)? (?:of|was|is|at|came to|stood at)(?: (?:about|roughly|some"
-    r"|only|just))?\s*$",
-    re.I,
-)
-LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
 LARGE = 1_000.0  # more than trades are counted
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
-OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
-SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 BOTH = ("total_r", "mean_r")
 BESIDE_A_FEATURE = frozenset({*SUBJECT_KINDS, "bound", "side"} - {"feature"})
-DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
-HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 LOOSE = words("trades profit playbooks symbols regimes clusters reports years exits failures")
-OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
 
 
 @dataclass(frozen=True)
@@ -89,6 +67,8 @@ class FigureReader:
         mention = self._layout.mentions[index]
         held: Figure = replace(mention.value, exact=exactness(self._layout.lead(mention.start)))
         held = rounded(held)
+        if questions == ("account_return",) and LOST_BEFORE.search(self._layout.lead(mention.start)):
+            return held.turned()
         if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":
             return replace(held, sign=held.sign or "+")
         if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
@@ -189,6 +169,10 @@ class FigureReader:
         end = named.end if named.start >= mention.end else None
         used = frozenset({named.start})
         question = str(named.value)
+        if question in ("best_r", "worst_r") and (
+            unit == "money" or unit == "" and mention.value.value >= LARGE / 10
+        ):
+            return (question.replace("_r", "_pnl"),), used, end
         if question == "profit":
             return (BOTH if unit == "r" else ("pnl", "gross_pnl")), used, end
         if question in ("fees", "pnl") and self._has(mention, "mean_r"):

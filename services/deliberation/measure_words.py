@@ -1,5 +1,7 @@
 """The words by which a text names a measure of the catalogue, its unit and a number: data."""
 
+import re
+
 TRADES = r"(?:trades?|positions?|episodes?)"
 IT_IS = r" (?:(?:was|is|of|at|came to|reached|stood at|amounted to|lost|made|brought) )?[-+−$€£]?\d"
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
@@ -19,7 +21,9 @@ MEASURES: dict[str, str] = {
     "buy_and_hold": r"buy(?:ing)?[- ]and[- ]hold(?:ing)?(?: returns?)?",
     "cagr": r"cagr|annuali[sz]ed returns?|(?:compound )?annual (?:growth|return)(?: rate)?",
     "volatility": r"annuali[sz]ed volatility|annual volatility",
-    "open_positions": r"open positions?|positions? (?:that (?:was|were) )?(?:still |left )?open(?= at)",
+    "open_positions": (
+        r"open positions?|positions? (?:(?:that )?(?:was|were|are) )?(?:still |left )?open(?!ed)"
+    ),
     "proposals": r"proposals?",
     "sent_back": r"(?:were |was )?sent back|revisions?",
     "let_pass": r"(?:were |was )?let (?:through|pass)|passed the fast reflection",
@@ -31,8 +35,8 @@ MEASURES: dict[str, str] = {
         r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
         r"|(?:the )?(?:account|run|portfolio)(?= [-+−]?\d[\d.,]* ?(?:%|percent)(?! of))|returns?"
         r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
-        r"|(?:account|run|portfolio) (?:has |had )?(?:returned|earned|gained|made)"
-        r"(?= [a-z ]{0,20}[-+−]?\d[\d.,]* ?(?:%|percent)(?! of))"
+        r"|(?:account|run|portfolio) (?:has |had )?(?:returned|earned|gained|made|lost)"
+        r"(?= [a-z ]{0,20}[-+−]?\d[\d.,]* ?(?:%|percent)(?! of (?!its|the capital|the account)))"
     ),
     "equity": (
         r"(?:account |final |closing |ending )?equity|account (?:value|balance)"
@@ -46,7 +50,9 @@ MEASURES: dict[str, str] = {
     "e_value": r"e[- ]?values?|e",
     "best_r": (
         rf"(?:(?:single )?(?:best|largest|biggest|greatest|top)|most profitable) (?:single |individual )?"
-        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?|(?:results?|returns?|outcomes?)(?={IT_IS}))"
+        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?"
+        rf"|profit (?:of|on|in|from) (?:a|any|one) (?:single )?trade"
+        rf"|(?:results?|returns?|outcomes?)(?={IT_IS}))"
         rf"|best(?= (?:one )?(?:earned|made|gained|brought"
         rf"|returned|was))"
     ),
@@ -173,7 +179,7 @@ TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
 COUNT_WORDS = (
     {word: number for number, word in enumerate(COUNT_UNITS.split())}
     | {word: 10 * number for number, word in enumerate(TENS.split(), start=2)}
-    | {"dozen": 12}
+    | {"dozen": 12, "thousand": 1_000}
 )
 PARTS = {
     "half": 2,
@@ -194,3 +200,26 @@ HOLD_WORDS = {
     "hold_max": r"\blongest|\bmaximum|\bat most",
     "hold_min": r"\bshortest|\bminimum",
 }
+# What says of a figure that it was expected, or lost.
+EXPECTED = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
+    r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
+# Words that say nothing but that a figure was expected.
+EXPECTED_ONLY = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
+EXPECTED_BEHIND = re.compile(
+    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
+    r"(?:expected|planned|designed|assumed)",
+    re.I,
+)
+LOSS_BEFORE = re.compile(
+    r"\bloss(?:es)?(?: of [a-z_]+)? (?:of|was|is|at|came to|stood at)(?: (?:about|roughly|some"
+    r"|only|just))?\s*$",
+    re.I,
+)
+LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
+LOST_BEFORE = re.compile(r"\blost (?:about |some |roughly |only |just )?$", re.I)

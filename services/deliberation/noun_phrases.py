@@ -20,6 +20,8 @@ OF_ONE = ("best_r", "worst_r", "best_pnl", "worst_pnl")
 THAN = re.compile(
     r"\b(?:earn|ma[dk]e|los[te]|gain|br[oi]|return|deliver|contribut)\w*\b.{0,40}\bthan\s*$", re.I
 )
+AND_LAST = re.compile(r"\d\S*,? (?:and|while) (?:the )?$", re.I)
+AMOUNT = re.compile(r" [-+−$€£]?\d[\d,]*\.\d", re.I)
 KINDS_THAN = re.compile(r"\b(?:longs?|shorts?|winn\w+|los(?:ers?|ing)|trades|positions) than\s*$", re.I)
 NOT_CATALOGUED = ("bars", "days", "years", "exits", "failures", "profit")
 COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items() if asked.unit == "count")})
@@ -77,7 +79,8 @@ def is_whom(layout: SentenceLayout, mention: Mention) -> bool:
         return False
     lead = layout.lead(mention.start)
     earned_than = THAN.search(lead) is not None and KINDS_THAN.search(lead) is None
-    return mention.value in OF_ONE or earned_than or COUNTING.search(lead) is None
+    told_next = AND_LAST.search(lead) is not None and AMOUNT.match(layout.text, mention.end) is not None
+    return mention.value in OF_ONE or earned_than or told_next or COUNTING.search(lead) is None
 
 
 class NounPhrases:

@@ -190,7 +190,7 @@ def counted(parts: list[str]) -> int:
         if part not in COUNT_WORDS:
             continue
         number = COUNT_WORDS[part]
-        total = total * number if part in ("hundred", "dozen") and total else total + number
+        total = total * number if part in ("hundred", "dozen", "thousand") and total else total + number
     return total
 
 

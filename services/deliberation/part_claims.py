@@ -77,7 +77,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
         return _part_of_amount(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
-    phrase, told = _narrowed(reading, whole, phrase, told)
+    phrase, told = narrowed(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
     base = tuple(subject.joined(phrase.filters) for subject in subjects)
     share = unit_of(mention.value) == "share"
@@ -103,7 +103,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     ]  # fmt: skip
 
 
-def _narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
+def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
     """The whole with what narrows it, and what is told of it: "4 of the 65 trades closed by a stop won"."""
     first = next((m for m in reading.mentions[whole + 1 :] if m.start in told.used), None)
     if first is None or first.kind not in ("exit", "failure"):

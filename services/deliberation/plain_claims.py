@@ -46,6 +46,7 @@ ROSE = re.compile(r"climb|improv|increas|gr[eo]w|ris|rose|recover|strengthen|dou
 NOT_TRADED = re.compile(
     r"(?:\bnot|n['’]t) (?:actually |once )?(?:trade[ds]?|used|taken|active|fire[ds]?)\b", re.I
 )
+RETURNS = frozenset({"account_return", "buy_and_hold"})
 TOWARDS = frozenset({"to", "at", "back", "up", "down", "just", "about"})
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
@@ -58,6 +59,10 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
         return []
     amounts = reading.layout.beside(mention, "number", "count_word")
     if any(unit_of(m.value) in ("r", "money") for m in amounts) and mention.value != "flat":
+        reading.use(mention)
+        return []
+    returned = [m for m in reading.clause(mention, "measure") if m.value in RETURNS]
+    if returned and mention.value == "gained" and any(unit_of(m.value) == "share" for m in amounts):
         reading.use(mention)
         return []
     subjects = reading.of(mention.start, mention.end)
@@ -169,6 +174,10 @@ def told_of_a_trade(reading: SentenceReading, index: int, mention: Mention) -> l
     if reading.is_used(mention):
         return []
     subjects = reading.of(mention.start, mention.end)
+    ordered = [g.subject for g in reading.subjects.groups if g.told and g.end <= mention.start]
+    subjects = (
+        ((ordered[-1],), 0.9) if ordered else subjects
+    )  # "the best trade was a long that hit its target"
     told = filter_of(mention)
     if told is None or not all(_is_one(subject) for subject in subjects[0]):
         return []

@@ -137,5 +137,6 @@ ABOUT_A_RUN = words(
     "sortino drawdown slippage risk broker order orders fill fills entry entries exit exits edge "
     "expectancy evidence volatility volume leverage benchmark index kelly system model bot agent "
     "recommendation recommendations report reports desk fed result results performance sample "
-    "significance than drift quarter investor investors client clients fund funds analyst analysts judge "
+    "significance than drift quarter investor investors client clients fund funds analyst "
+    "analysts judge reflection researcher "
 )

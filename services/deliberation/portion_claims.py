@@ -16,7 +16,7 @@ from services.deliberation.numerals import (
     exactness,
     share_of,
 )
-from services.deliberation.part_claims import whole_of
+from services.deliberation.part_claims import narrowed, whole_of
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
@@ -84,6 +84,8 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if listed:
         return listed
     told = _told(reading, index, phrase)
+    if phrase.head == "trades":
+        phrase, told = narrowed(reading, index, phrase, told)
     grade = next((m for m in told_behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
         return graded(reading, mention, grade, portion, negated)

@@ -48,6 +48,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "mae_p80": words("expected_mae_p80 mean_mae worst_mae"),
     "e_value": words("e_gaining e_losing e_needed"),
     "price": words("feature"),
+    "equity": words("account_return start_cash cash"),
 }  # fmt: skip
 BUT = re.compile(r"(?:'s|’s)?,? but (?:rather |the )?", re.I)
 NOT = re.compile(r"\bnot (?:the )?$", re.I)
