@@ -5,11 +5,25 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
 from services.deliberation.figure_units import (
-    DAYS, HOLDS, OF_AN_EXCURSION, OF_MONEY, SIGNLESS, fits, measure_unit, side_of, unit_of,
+    DAYS,
+    HOLDS,
+    OF_AN_EXCURSION,
+    OF_MONEY,
+    SIGNLESS,
+    fits,
+    measure_unit,
+    side_of,
+    unit_of,
 )  # fmt: skip
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.measure_words import (
-    EXPECTED, EXPECTED_BEHIND, EXPECTED_ONLY, HOLD_WORDS, LOSS_BEFORE, LOSS_BEHIND, LOST_BEFORE,
+    EXPECTED,
+    EXPECTED_BEHIND,
+    EXPECTED_ONLY,
+    HOLD_WORDS,
+    LOSS_BEFORE,
+    LOSS_BEHIND,
+    LOST_BEFORE,
 )  # fmt: skip
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
