@@ -24,9 +24,10 @@ WRITTEN = re.compile(
 EDGE = rf"(?:open|{SIGN}?{DIGITS}(?:\s?R)?)"
 BRACKETED = rf"[\[(]\s*{EDGE}\s*(?:,|to)\s*{EDGE}\s*[\])]"
 ONE_R = rf"{DIGITS} ?R\b"
+OF_NO_R = rf"(?! ?(?:{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT})|\w)"
 FROM_TO = (
     rf"(?:(?:from|between) (?:{SIGN}{DIGITS}(?: ?R)?|{ONE_R}) (?:to|and|up to) (?:as high as )?{SIGN}?"
-    rf"{DIGITS}(?: ?R\b)?(?! ?%|\w)|(?:of )?{SIGN}?{ONE_R} (?:to|up to) (?:as high as )?{SIGN}?{ONE_R})"
+    rf"{DIGITS}(?: ?R\b)?{OF_NO_R}|(?:of )?{SIGN}?{ONE_R} (?:to|up to) (?:as high as )?{SIGN}?{ONE_R})"
 )
 WORD = rf"(?:{'|'.join(COUNT_WORDS)})"
 # Followed by a noun of a unit, a word of a number has it: "eleven percent".

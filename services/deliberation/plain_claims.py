@@ -337,7 +337,9 @@ def advice(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     reading.use(mention, *(m for m in reading.mentions if structural and m.start == structural.start()))
     place = (mention.start, mention.end)
     if structural:
-        return [reading.claim("name", place, ((Subject(),), 0.9), "advice", value="structural", negated=True)]
+        denied = reading.layout.is_denied(structural.end(), len(text))  # "nothing structural is not ..."
+        what = {"value": "structural", "negated": not denied}
+        return [reading.claim("name", place, ((Subject(),), 0.9), "advice", **what)]
     claims = []
     for start, action in actions:
         subjects = reading.of(start, start)

@@ -30,6 +30,7 @@ SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 PREPOSITIONS = words("over under beyond above below") | {"up to"}
 EXPECTED_INSTEAD = re.compile(r"instead of (?:(?:an?|the|its|expected|planned) )*[-+−]?\d", re.I)
+NOWHERE = re.compile(r"\bnowhere\b", re.I)
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
@@ -71,9 +72,8 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
         near = [c for c in read if c.end - offset > place and c.start - offset < right + REACH]
         doubled = [
             d for d in layout.denials
-            if left <= d < right and d != place
-            and not _is_inside(reading, d) and not _is_of_a_pair(reading, d)
-        ]  # fmt: skip
+            if left <= d < right and d != place and not _is_of_a_pair(reading, d)
+        ] or NOWHERE.search(layout.text[left:right])  # fmt: skip
         turned = re.search(r"\b(?:but|rather)\b", layout.text[place:]) is not None
         if not doubled and near and (turned or any(_denies(claim) for claim in near)):
             continue
@@ -107,7 +107,9 @@ def _is_of_a_pair(reading: SentenceReading, place: int) -> bool:
 
 def _denies(claim: Claim) -> bool:
     """Whether a claim is of what is not so."""
-    return claim.negated or claim.said == "absent" or claim.said == "figure" and claim.relation == "<"
+    first = claim.sentence.text[claim.start - claim.sentence.start]
+    below = claim.said == "figure" and claim.relation == "<" and not first.isalpha()  # "did not reach 10"
+    return claim.negated or claim.said == "absent" or below
 
 
 def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:

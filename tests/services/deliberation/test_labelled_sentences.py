@@ -45,7 +45,7 @@ OF_ANOTHER_HAND = {
     "sentences_of_another_hand": (0, 0, 0),
     "unseen_sentences_1": (7, 0, 0),
     "unseen_sentences_2": (13, 0, 0),
-    "unseen_sentences_3": (44, 0, 0),
+    "unseen_sentences_3": (37, 0, 0),
 }
 
 
