@@ -85,19 +85,14 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         members = [member.joined(Subject(basis=subject.basis)) for member in members]
     if len(members) < 2:
         return unknown()
-    held: Held | None = None
-    if set(claim.questions) >= OPEN:
-        of_each = [_ranked(claim, question, mine, members, facts) for question in claim.questions]
-        verdicts = {item.verdict for item in of_each if item is not None}
-        if len(verdicts) > 1:
-            return unknown(DIFFER)
+    found: list[Held] = []
     for question in claim.questions:
         latest = _ranked(claim, question, mine, members, facts)
-        if latest is not None and (held is None or latest.verdict == "verified"):
-            held = latest
-            if latest.verdict == "verified":
-                break
-    return held or unknown()
+        found += [] if latest is None else [latest]
+    if set(claim.questions) >= OPEN and len({held.verdict for held in found}) > 1:
+        return unknown(DIFFER)
+    verified = (held for held in found if held.verdict == "verified")
+    return next(verified, found[-1] if found else unknown())
 
 
 def _ranked(

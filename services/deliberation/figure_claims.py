@@ -133,9 +133,7 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if bound is not None:
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
-    begin = reading.layout.piece(mention.start, mention.start)[0]
-    these = THESE.search(reading.layout.text[begin : mention.start])
-    if reading.counted is not None and (these or THOSE.match(reading.layout.text, mention.end)):
+    if reading.counted is not None and _is_of_those(reading, mention):
         subjects = (reading.counted,)
     subjects = tuple(_headed(reading, subject) for subject in subjects)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
@@ -174,6 +172,13 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
 
 
+def _is_of_those(reading: SentenceReading, mention: Mention) -> bool:
+    """Whether a figure is of the trades that were counted last: "and these lost 29.3R", "12 of those"."""
+    begin = reading.layout.piece(mention.start, mention.start)[0]
+    before = THESE.search(reading.layout.text, begin, mention.start)
+    return before is not None or THOSE.match(reading.layout.text, mention.end) is not None
+
+
 def _headed(reading: SentenceReading, subject: Subject) -> Subject:
     """A subject with the way to end that heads the sentence: "time_stop exits made +6.4R over 35 trades"."""
     if len(reading.mentions) < FEWEST or reading.mentions[0].kind not in ("exit", "failure"):
@@ -193,7 +198,7 @@ def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:
     if not before:
         return True
     said, expected = abs(before[-1].value.value), abs(reading.mentions[index].value.value)
-    return said > expected if bound.value == ">" else said < expected
+    return bool(said > expected if bound.value == ">" else said < expected)
 
 
 def _at_the_time(reading: SentenceReading, subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:

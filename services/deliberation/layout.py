@@ -26,7 +26,8 @@ class SentenceLayout:
         self.sentence = sentence
         self.text = sentence.text
         self.mentions = mentions
-        excepting = [found.span() for found in EXCEPTING.finditer(self.text)]
+        turns = " but" in self.text
+        excepting = [found.span() for found in EXCEPTING.finditer(self.text)] if turns else []
         breaks = [found.span() for found in BREAK.finditer(self.text) if not _is_in(found, excepting)]
         self._starts, self._stops = [begin for begin, _ in breaks], [stop for _, stop in breaks]
         unsaid = [(m.start, m.end) for m in mentions if m.kind in UNSAID]

@@ -173,7 +173,7 @@ def worded_figure(text: str) -> Figure:
     unit = re.search(rf" ({UNIT})$", text, re.I)
     plain = text.casefold() if unit is None else text[: unit.start()].casefold()
     if plain in ONE_OR_HALF:
-        return Figure(ONE_OR_HALF[plain], 0.1, "", unit[1], worded=True)
+        return Figure(ONE_OR_HALF[plain], 0.1, "", "R", worded=True)
     sign = "-" if plain.startswith("minus ") else "+" if plain.startswith("plus ") else ""
     whole, _, decimals = plain.removeprefix("minus ").removeprefix("plus ").partition(" point ")
     value, step = float(counted(re.split(r"[ -]", whole))), 1.0

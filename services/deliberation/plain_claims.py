@@ -126,7 +126,7 @@ def grown(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         reading.layout.between(first.end, second.start),
     )
     rose = ROSE.match(mention.text) is not None
-    if joints != ({"from"}, {"to"}) or rose != (second.value.value > first.value.value):
+    if joints != (frozenset({"from"}), frozenset({"to"})) or rose != (second.value.value > first.value.value):
         return []
     reading.use(mention, first, second, before)
     return [

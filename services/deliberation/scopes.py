@@ -52,6 +52,7 @@ FAMILIES: dict[str, frozenset[str]] = {
 }  # fmt: skip
 BUT = re.compile(r"(?:'s|’s)?,? but (?:rather |the )?", re.I)
 NOT = re.compile(r"\bnot (?:the )?$", re.I)
+WORDS_OF_REST = re.compile(r"others|rest|remain|else", re.I)  # tried first: it is quick
 REST = re.compile(
     r"\b(?:(?:the |all |any )?others|the rest|(?:the )?remainder|(?:the )?remaining"
     r"|(?:everything|everyone|everybody|anything|anyone|nothing|nobody|all|no one|none) else)\b",
@@ -199,7 +200,7 @@ def _moments(reading: SentenceReading, telling: Sequence[Claim]) -> Iterator[Cla
 def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
     """That something began or ended at a time is more than that it was so then."""
     times = [claim for claim in claims if claim.said in ("day", "period") and not claim.questions]
-    found = BEGINS.search(reading.layout.text)
+    found = BEGINS.search(reading.layout.text) if times else None
     alone = len(times) == len([claim for claim in claims if claim.said != "name"])
     of_one = any(group.subject.order or group.subject.episode for group in reading.subjects.groups)
     if found and times and alone and not of_one:
@@ -209,7 +210,8 @@ def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim
 def _rest(reading: SentenceReading, telling: Sequence[Claim]) -> Iterator[Claim]:
     """What is said of all others, where nothing is compared with them."""
     compared = any(claim.said == "extreme" or claim.alone for claim in telling)
-    for found in REST.finditer(reading.layout.text) if not compared else ():
+    said = not compared and WORDS_OF_REST.search(reading.layout.text)
+    for found in REST.finditer(reading.layout.text) if said else ():
         yield reading.claim("comparison", found.span(), ((Subject(),), 0.6), "unread")
 
 

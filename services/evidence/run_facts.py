@@ -29,6 +29,9 @@ EXPECTED = {
     "expected_mfe_p50": "expected_mfe_p50_r",
 }
 WHOLE = Subject()
+OF_THE_ACCOUNT = frozenset(
+    {*ACCOUNT, *SETTINGS, *(name for name in AT_THE_END if CATALOGUE[name].episodes is None)}
+)
 # What the trades of a subject may have several of.
 TRADED = {"playbooks": "playbook", "symbols": "symbol", "regimes": "regime"}
 TOTALS = frozenset({*TRADED, "clusters", "recommendations", "reports"})
@@ -161,7 +164,7 @@ class RunFacts:
         known = CATALOGUE[question]
         if subject.trial is not None:
             values = self.observed.of_trial(question, subject)
-        elif question in (*ACCOUNT, *SETTINGS) or question in AT_THE_END and known.episodes is None:
+        elif question in OF_THE_ACCOUNT:
             values = self.observed.of_account(question, subject)
         elif question == "feature":
             policies = [known.episode.policy_id for known in self.trades(subject)]
