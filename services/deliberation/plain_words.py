@@ -120,6 +120,7 @@ PLAIN = words(
 )
 # The words of a sentence that does no more than to name: "trades in AAPL were entered in 2003".
 SPARSE = words(
+    "resolved week quiet "
     "a an the of in on at by for from to with as and or also its it this that these those their all "
     "other is  are was were be been has have had did does do traded trade trades trading entered opened "
     "closed held bought  sold entry exit entries exits position positions episode run runs playbook "

@@ -210,7 +210,7 @@ def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim
 def _rest(reading: SentenceReading, telling: Sequence[Claim]) -> Iterator[Claim]:
     """What is said of all others, where nothing is compared with them."""
     compared = any(claim.said == "extreme" or claim.alone for claim in telling)
-    said = not compared and WORDS_OF_REST.search(reading.layout.text)
+    said = telling and not compared and WORDS_OF_REST.search(reading.layout.text)
     for found in REST.finditer(reading.layout.text) if said else ():
         yield reading.claim("comparison", found.span(), ((Subject(),), 0.6), "unread")
 
