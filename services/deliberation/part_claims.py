@@ -192,6 +192,14 @@ def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Menti
     return Phrase()
 
 
+def _restated(reading: SentenceReading, mention: Mention, base: Subject, filters: Subject) -> Claim:
+    """A part that was counted, once more in percent: "13 of 29, that is 44.8 percent"."""
+    return reading.claim(
+        "percent", (mention.start, mention.end), ((base,), 0.9), "share_figure", questions=("share",),
+        value=mention.value, filters=filters,
+    )  # fmt: skip
+
+
 def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A percentage of a whole result, or of all trades: "72 % of the total R"."""
     following = reading.layout.next(index)
@@ -208,13 +216,7 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
             )
         ]  # fmt: skip
     if ends and reading.last_portion is not None and not reading.layout.beside(mention, "measure", "result"):
-        base, filters = reading.last_portion
-        return [
-            reading.claim(
-                "percent", (mention.start, mention.end), ((base,), 0.9), "share_figure",
-                questions=("share",), value=mention.value, filters=filters,
-            )
-        ]  # fmt: skip
+        return [_restated(reading, mention, *reading.last_portion)]
     if following is None:
         return []
     if following.kind == "quantifier" and following.value == "all":

@@ -60,18 +60,7 @@ def measures_of(
     near = [m for m in found if m.start >= mention.end]
     chosen = near[:1] or [m for m in found if m.value != "trades"][-1:] or found[-1:]
     if not chosen:
-        earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
-        earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]
-        stated = [
-            str(m.value)
-            for m in earlier[-1:]
-            if filter_of(m) is None and m.value not in ("trades", "bars", "days")
-        ]
-        large = any(
-            unit_of(m.value) == "r" and abs(m.value.value) >= TOTAL_FROM
-            for m in reading.mentions if m.kind == "number"
-        )  # fmt: skip
-        return (*stated, *(("total_r",) if large else BOTH)), Subject()
+        return _unnamed(reading, mention), Subject()
     named = chosen[0]
     reading.use(named)
     told = filter_of(named)
@@ -82,6 +71,22 @@ def measures_of(
     if named.value in ("bars", "days"):
         return ("hold_p50", "hold_mean"), Subject()
     return (str(named.value),), Subject()
+
+
+def _unnamed(reading: SentenceReading, mention: Mention) -> tuple[str, ...]:
+    """What a comparison may be of that names no measure."""
+    earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
+    earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]
+    stated = [
+        str(m.value)
+        for m in earlier[-1:]
+        if filter_of(m) is None and m.value not in ("trades", "bars", "days")
+    ]
+    large = any(
+        unit_of(m.value) == "r" and abs(m.value.value) >= TOTAL_FROM
+        for m in reading.mentions if m.kind == "number"
+    )  # fmt: skip
+    return (*stated, *(("total_r",) if large else BOTH))
 
 
 def _counted(reading: SentenceReading, mention: Mention) -> Subject:
