@@ -15,6 +15,7 @@ import pytest
 import thinktwice as tt
 from schemas.judge import BoundaryVerdict
 from schemas.vocabulary import FindingClass, JudgeDecision
+from services.journal.index import RecentRows
 from tests.worker.shared_runs import embedded_bars
 from thinktwice import public
 from tools.docs_pages import DOCS, ROOT
@@ -148,15 +149,20 @@ def test_units_of_the_how_to_name_every_column(result):
         assert zoned == ((name, column) in times), column
 
 
-def test_result_parses_no_row_that_nobody_looks_at(frame):
+def test_result_parses_no_row_that_nobody_looks_at(frame, monkeypatch):
+    parsed, glance = set(), RecentRows.glance
+
+    def told(self, row):
+        parsed.add(row.kind)
+        return glance(self, row)
+
+    monkeypatch.setattr(RecentRows, "glance", told)
     done = tt.backtest(frame, symbols="AAPL")
-
-    def parsed():
-        return {event.row.kind for event in done.index.events if "payload" in vars(event)}
-
-    assert parsed() == {"playbook_version"}
-    assert len(done.policies) == len(done.index.of_kind("policy_frozen")) > 0
-    assert parsed() == {"playbook_version", "policy_frozen"}
+    frozen = done.index.of_kind("policy_frozen")
+    assert "policy_frozen" not in parsed
+    assert len(done.policies) == len(frozen) > 0
+    assert "policy_frozen" in parsed
+    assert {row.kind for row in done.rows} - parsed > {"snapshot"}
 
 
 def test_notebook_shows_the_course_of_equity(result):

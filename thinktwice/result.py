@@ -14,7 +14,7 @@ from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.journal.chain import JournalRow
-from services.journal.index import FILL_KINDS, Event, JournalIndex, StoredEvent
+from services.journal.index import FILL_KINDS, Event, JournalIndex, RecentRows, StoredEvent
 from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
@@ -132,9 +132,9 @@ class BacktestResult:
     @cached_property
     def index(self) -> JournalIndex:
         """The journal by kind and id; a row is parsed when it is looked at."""
-        index = JournalIndex()
+        index, parsed = JournalIndex(), RecentRows()
         for row in self.rows:
-            index.add(StoredEvent(row))
+            index.add(StoredEvent(row, parsed))
         return index
 
     @cached_property

@@ -12,11 +12,12 @@ from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, RunFacts
 
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
+ROUNDING = 2.0  # digits of the last place that "about" allows
 EXACTLY = 1e-9  # a parameter is what its file says, and never rounded
 WITHOUT_SIGN = frozenset(
     {"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl", "drawdown", "max_drawdown"}
 )
-OF_UNIT = {"r": {"r"}, "share": {"share", "score"}, "money": {"money", "price"}}
+OF_UNIT = {"r": {"r"}, "bps": {"bps"}, "share": {"share", "score"}, "money": {"money", "price"}}
 OF_CURRENCY = frozenset({"€", "£"})
 
 
@@ -77,14 +78,14 @@ def is_so(held: Figure, fact: Fact, share: bool, relation: str, questions: tuple
         return value < said
     if relation == ">=":
         return near or value >= said
-    return near or _is_loosely(held.exact, said, value)
+    return near or _is_loosely(held.exact, said, value, held.step)
 
 
-def _is_loosely(exact: str, said: float, value: float) -> bool:
+def _is_loosely(exact: str, said: float, value: float, step: float) -> bool:
     """Whether a value is as near as "about", "almost" and "just over" allow."""
     margin = abs(said) * NEARNESS.get(exact, 0.0)
     if exact == "about":
-        return abs(said - value) <= margin
+        return abs(said - value) <= min(margin, ROUNDING * step)
     size, target = abs(value), abs(said)
     if value * said < 0:
         return False
@@ -121,7 +122,7 @@ def check_interval(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     told = [
         "[" + ", ".join("open" if edge is None else f"{edge:+.2f}" for edge in pair) + "]" for pair in pairs
     ]
-    return judged(true, told[0], (facts.report_row,), told)
+    return judged(true != claim.negated, told[0], (facts.report_row,), told)
 
 
 def _same_edge(said: Figure | None, edge: float | None) -> bool:

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 
 from schemas.vocabulary import EvidenceGrade
-from services.deliberation.check_figures import beside_zero, is_so
+from services.deliberation.check_figures import beside_zero, check_share, is_so
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
 from services.deliberation.numerals import Portion
+from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, KnownEpisode, RunFacts
 
+FEWEST_MEMBERS = 2
 ONE = Portion(-1, -1, 1)
 
 
@@ -84,7 +86,8 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     if isinstance(claim.value, tuple) and str(claim.value[0]).startswith("grade"):
         return _of_grades(claim, str(claim.value[1]), subject, facts)
-    members = [item for item in members_of(claim.domain, Subject(), facts) if item != claim.other]
+    within = subject.without(claim.domain, "basis") if subject.fields - {claim.domain} else Subject()
+    members = [item for item in members_of(claim.domain, within, facts) if item != _within(claim, within)]
     if isinstance(claim.value, tuple) and claim.value[0] == "zero":
         tests = [_by_zero(member, str(claim.value[1]), facts) for member in members]
     elif isinstance(claim.value, tuple):
@@ -93,12 +96,17 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     else:
         tests = [_by_figure(member, claim, facts) for member in members]
     known = [test for test in tests if test is not None]
-    if not known:
+    if not known or len(members) < FEWEST_MEMBERS or subject.order is not None:
         return unknown()
     count = sum(known)
     rows = tuple(row for member in members[:1] for row in rows_of(facts.trades(member)))
     true = claim.portion.holds(count, len(known))
     return judged(true != claim.negated, f"{count} of {len(known)}", rows or (facts.report_row,))
+
+
+def _within(claim: Claim, within: Subject) -> Subject | None:
+    """Whom the words leave out, in the scope of the rest."""
+    return None if claim.other is None else within.joined(claim.other)
 
 
 def _by_zero(member: Subject, said: str, facts: RunFacts) -> bool | None:
@@ -115,6 +123,9 @@ def _by_mean(member: Subject, gained: bool, facts: RunFacts) -> bool | None:
 
 def _by_figure(member: Subject, claim: Claim, facts: RunFacts) -> bool | None:
     """Whether an answer of a member is on the side of a figure."""
+    if not CATALOGUE.keys() >= set(claim.questions):
+        held = check_share(claim, member, facts)
+        return None if held.verdict == "unverifiable" else held.verdict == "verified"
     found = [
         fact for question in claim.questions for fact in facts.facts(question, member.joined(claim.filters))
     ]
@@ -129,18 +140,22 @@ def members_of(domain: str, within: Subject, facts: RunFacts) -> list[Subject]:
     if domain == "period":
         return facts.years(within)
     if domain == "cluster":
-        return facts.graded_subjects()
+        return facts.graded_subjects() if within.is_empty else []
     return [] if domain == "" else facts.members(domain, within)
 
 
 def _of_grades(claim: Claim, grade: str, subject: Subject, facts: RunFacts) -> Held:
     cluster = facts.cluster(subject)
-    if cluster is not None:
-        grades: tuple[EvidenceGrade, ...] = (cluster.grade,)
-    elif subject.is_empty or claim.domain == "playbook":
+    grades: tuple[EvidenceGrade, ...] = ()
+    if subject.fields == {"playbook"} and claim.domain == "regime":
+        of_regimes = [
+            item for item in facts.graded_subjects() if item.playbook == subject.playbook and item.regime
+        ]
+        grades = tuple(found.grade for item in of_regimes if (found := facts.cluster(item)) is not None)
+    elif cluster is not None and claim.domain in ("cluster", "playbook"):
+        grades = (cluster.grade,)
+    elif subject.is_empty and claim.domain in ("cluster", "playbook", "regime"):
         grades = facts.grades(of_playbooks=claim.domain == "playbook")
-    else:
-        return unknown()
     if not grades or claim.portion is None:
         return unknown()
     order = list(EvidenceGrade)

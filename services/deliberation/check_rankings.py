@@ -10,6 +10,8 @@ from services.deliberation.held import UNREAD, Held, judged, plainly, unknown
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
 
+OPEN = frozenset({"total_r", "mean_r"})  # asked where no measure is named: then both must say the same
+DIFFER = "the total and the mean say different things"
 FLAT_R = 0.06
 RATIO_SLACK = {"": 0.05, "about": 0.15, "under": 0.15, "over": 0.15}
 SUMS = frozenset({"total_r", "pnl", "fees", "trades"})
@@ -39,6 +41,8 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
             told.append((a > b if claim.relation == ">" else a < b, a, b, mine[0].rows + theirs[0].rows))
     if not told:
         return unknown()
+    if set(claim.questions) >= OPEN and len({item[0] for item in told}) > 1:
+        return unknown(DIFFER)
     first = next((item for item in told if item[0] != claim.negated), told[0])
     return judged(first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3])
 
@@ -81,14 +85,14 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         members = [member.joined(Subject(basis=subject.basis)) for member in members]
     if len(members) < 2:
         return unknown()
-    held: Held | None = None
+    found: list[Held] = []
     for question in claim.questions:
         latest = _ranked(claim, question, mine, members, facts)
-        if latest is not None and (held is None or latest.verdict == "verified"):
-            held = latest
-            if latest.verdict == "verified":
-                break
-    return held or unknown()
+        found += [] if latest is None else [latest]
+    if set(claim.questions) >= OPEN and len({held.verdict for held in found}) > 1:
+        return unknown(DIFFER)
+    verified = (held for held in found if held.verdict == "verified")
+    return next(verified, found[-1] if found else unknown())
 
 
 def _ranked(

@@ -10,7 +10,8 @@ from services.text.claim_words import words
 AMOUNT = (
     r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|a|an|the|total|of|by"
     r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
-    r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d)"
+    r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d"
+    r"(?![\d,]* (?:trades|positions|entries|episodes|fills)\b))"
 )
 # Words that may stand between a measure and its number.
 FILLERS = words(
@@ -60,20 +61,24 @@ LOST = (
     r"|losing(?= (?:playbook|symbol|strategy|regime|year|side))|loss"
 )
 WON = (
-    r"won|winning(?= (?:[a-z]+ ){0,3}(?:half|all|most|of|a third|\d))|win(?= (?:more|less|most|half|all"
+    r"(?:clos|end|finish|exit)(?:ed|ing|s|es)? (?:above (?:zero|water)|higher)"
+    r"|won|winning(?= (?:[a-z]+ ){0,3}(?:half|all|most|of|a third|\d))|win(?= (?:more|less|most|half|all"
     r"|every|none|only|just|about|roughly|\d|one|two|three|a ))|wins"
 )
-FAILED = r"lost|lose(?= (?:more|less|most|half|all|every|none|only|just|about|roughly|\d))|loses"
+FAILED = (
+    r"(?:clos|end|finish|exit)(?:ed|ing|s|es)? (?:below (?:zero|water)|lower)"
+    r"|lost|lose(?= (?:more|less|most|half|all|every|none|only|just|about|roughly|\d))|loses"
+)
 FLAT = (
     r"(?:roughly|practically|nearly|almost|basically|essentially|about|broadly|virtually|close to) "
     r"(?:flat|break[- ]?even|zero|even)|flat|(?:broke|breaks?|breaking) (?:roughly |about )?even"
     r"|break[- ]?even"
 )
 MORE = (
-    r"more|higher|larger|greater|better|stronger|bigger|longer|oftener|richer|superior|taller|heavier"
-    r"|further ahead|ahead"
+    r"more often|more|higher|larger|greater|better|stronger|bigger|longer|oftener|richer|superior|taller"
+    r"|heavier|further ahead|ahead"
 )
-LESS = r"less|fewer|lower|smaller|worse|weaker|shorter|poorer|inferior|lighter"
+LESS = r"less often|less|fewer|lower|smaller|worse|weaker|shorter|poorer|inferior|lighter"
 BEATS = (
     r"beats?|beaten|beating|outperform(?:s|ed|ing)?|surpass(?:es|ed)?|outnumber(?:s|ed|ing)?|outweigh(?:s"
     r"|ed)?"
@@ -97,7 +102,7 @@ HIGHEST = (
 LOWEST = (
     r"least(?: (?:active|traded|often|frequent|common|profitable|successful|productive|reliable))?"
     r"|worst(?:[- ]performing)?|weakest|lowest|smallest|poorest|fewest|shortest|rarest|quietest|cheapest"
-    r"|slimmest"
+    r"|slimmest|quickest|briefest|fastest"
 )
 ABOVE = (
     r"over|above|more than|at least|exceed(?:s|ing|ed)?|(?:greater|higher|larger|better|longer) than"
@@ -107,7 +112,8 @@ ABOVE = (
 )
 BELOW = (
     r"under|below|(?:less|fewer|lower|smaller|shorter|worse) than|at most"
-    r"|(?<!added )(?<!adds )(?<!summed )(?<!sums )up to|no more than|not more than|short of"
+    r"|(?<!added )(?<!adds )(?<!summed )(?<!sums )up to|no more than|not more than"
+    r"|short of(?! (?:[a-z]+_[a-z]|[a-z]+ (?:breakout|reversion|continuation|pullback)))"
     r"|south of|<=?|a maximum of|just under|not even"
 )
 ALL = (
@@ -126,6 +132,8 @@ MOST = (
 )
 MINORITY = (
     r"(?:a |the )?(?:small |clear |tiny )?minority(?: of)?|rarely|seldom|hardly (?:any|ever)(?: of)?|few of"
+    r"|(?<!a )(?<!the )(?<!too )(?<!so )few(?= (?:[a-z]+ )?(?:trades|positions|winners|losers|playbooks"
+    r"|symbols))"
 )
 SOME = r"some(?= of|\b)(?: of)?|several(?: of)?|many(?: of)?|at least one(?: of)?|a few(?: of)?|any(?: of)?"
 HALF = r"(?:exactly |about )?(?:one )?(?:a )?half(?: of(?: all)?)?"
@@ -148,13 +156,14 @@ GRADES: dict[str, str] = {
         r"no (?:cluster|playbook) has enough trades|insufficient[_ ]samples?"
         r"|(?:too small|insufficient) (?:a )?samples?|samples? (?:is |was "
         r"|are )?(?:still )?"
-        rf"(?:too small|insufficient)|too few {TRADES}|not enough {TRADES}|insufficient (?:data|evidence"
-        rf"|{TRADES})"
+        rf"(?:too small|insufficient)|too few (?:{TRADES}|to (?:grade|judge|tell|say))|not enough {TRADES}"
+        rf"|insufficient (?:data|evidence|{TRADES})"
     ),
 }
 EXITS: dict[str, str] = {
     "time_stop": (
-        r"(?:(?:end|clos|exit|finish|stopp|tak|tim)\w*(?: out)? )?(?:by|at|on|through|with|via|in|into|to"
+        r"time_stops?"
+        r"|(?:(?:end|clos|exit|finish|stopp|tak|tim)\w*(?: out)? )?(?:by|at|on|through|with|via|in|into|to"
         r"|after) "
         r"(?:(?:the|a|an|its|their|hitting the|reaching the) )?time[- ]stops?|time[- ]stops?"
         r"|timed? out(?:s)?|timeouts?"
@@ -167,7 +176,7 @@ EXITS: dict[str, str] = {
         r"|initial|protective|hard) ){0,4}"
         r"(?:stop[- ]loss(?:es)?|stops?)(?! of \d)(?! (?:that |which )?(?:(?:was|were|is|are) )?(?:set "
         r"|placed )?too tight)|stop[- ]?(?:outs?|loss(?:es)?)|stops|stop exits?|stop(?= (?:was|took|ended"
-        r"|claimed|accounted))"
+        r"|claimed|accounted|closed|caught|hit))|(?<=was the )stop|(?<=is the )stop"
     ),
     "target": (
         r"(?:hit|hits|hitting|reached|reaching|reach|met|made|made it to|got to|via|through|with|from|by|on"
@@ -278,10 +287,10 @@ FACTORS: dict[str, float] = {
     r"twice|doubl(?:e|ed|es|ing)|two times": 2.0,
     r"(?:thrice|tripl(?:e|ed|es|ing)|three times)": 3.0,
     r"(?:quadrupl(?:e|ed|es|ing)|four times)": 4.0,
-    r"(?:half|halv(?:ed|es|ing)) (?=as)|half(?= (?:that|those|the (?:number|trades|size|result)) of)": 0.5,
+    r"(?:half|halv(?:ed|es|ing))(?= as)|half(?= (?:that|those|the (?:number|trades|size|result)) of)": 0.5,
     r"five times": 5.0,
-    r"(?:six|seven|eight|nine|ten|twenty|hundred) times (?=as|more|higher|better|larger|the|its|what)": -1.0,
-    r"\d+(?:\.\d+)? times (?=as|more|higher|better|larger|the|its|what)": -1.0,
+    r"(?:six|seven|eight|nine|ten|twenty|hundred) times(?= (?:as|more|higher|better|larger|the|its))": -1.0,
+    r"\d+(?:\.\d+)? times(?= (?:as|more|higher|better|larger|the|its|their|what|gross|all))": -1.0,
     r"[1-9]\d{0,2}(?:\.\d+)?x(?=\b)": -1.0,
 }
 # What a report may recommend, and how a text says so.
@@ -347,7 +356,7 @@ NO_SIDE = (
 )
 FUTURE = (
     r"will|won't|would|going to|next (?:year|quarter|month|week|time)|expected to|likely to|bound to"
-    r"|set to|tomorrow"
+    r"|set to(?! \d)|tomorrow"
     r"|in (?:the )?future|coming (?:year|quarter|month|weeks|months|years)|shall|promises? to|forecasts?"
     r"|predict(?:s|ed)?"
     r"|project(?:s|ed)|should (?:recover|improve|continue|keep|remain|rise|earn|win)|could have|might have"

@@ -22,6 +22,7 @@ from services.deliberation.plain_claims import (
     direction,
     evaluation,
     grade,
+    grown,
     name,
     present,
     rank,
@@ -41,7 +42,7 @@ COUNTERFACTUAL = re.compile(
 Reader = Callable[[SentenceReading, int, Mention], list[Claim]]
 # In the order in which they read; what one has taken up, the next ones leave.
 READERS: tuple[dict[str, Reader], ...] = (
-    {"factor": factor, "ratio": factor},
+    {"factor": factor, "ratio": factor, "change": grown},
     {"quantifier": members},
     {"number": figure, "count_word": figure, "interval": interval, "zero": zero},
     {"quantifier": share, "fraction": share},

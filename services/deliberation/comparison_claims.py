@@ -8,16 +8,19 @@ from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
 from services.deliberation.mention import Mention
-from services.deliberation.noun_phrases import NUMBERS, filter_of
-from services.deliberation.numerals import exactness
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
+from services.deliberation.numerals import Figure, exactness
 from services.deliberation.ranking_claims import extreme, measures_of
-from services.deliberation.sentence_reading import SentenceReading
+from services.deliberation.said_of import Group
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.text.claim_words import words
 
 OTHERS = re.compile(
     r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I
 )
 PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
+GAINS = re.compile(r"\b(?:gains?|profits?|winners?|wins)\b[^,;.]{0,30}$", re.I)
+LOSSES = re.compile(r"\s*(?:(?:of|as much as|all|its|their|the|gross|total|large as) )*loss(?:es)?\b", re.I)
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = words(
     "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter"
@@ -58,6 +61,9 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         return own
     if after is None:
         return []
+    of_none = _than_by_none(reading, mention, after)
+    if of_none:
+        return of_none
     first = reading.subjects.before(mention.start)
     between = [g for g in reading.subjects.groups if mention.end <= g.start and g.end <= than]
     later = [g for g in reading.subjects.groups if g.start >= than >= 0]
@@ -69,18 +75,38 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         return []
     questions, filters = measures_of(reading, mention)
     reading.use(mention)
-    other = (
-        after.subject
-        if after.own.fields - first.fields == frozenset()
-        else first.without(*after.own.fields).joined(after.own)
-    )
+    other = first.joined(after.own)
     if first.fields == after.own.fields:
         other = after.own
+    else:
+        first = first.joined(after.own.without(*first.fields))  # "A beats B in 2003" is of 2003 in both
     return [
         reading.claim(
             "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
             relation=mention.value, other=other, filters=filters,
             negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def _than_by_none(reading: SentenceReading, mention: Mention, after: Group) -> list[Claim]:
+    """Whom no other one exceeds: "no playbook traded more often than channel_breakout"."""
+    before = reading.layout.previous(reading.index(mention))
+    near = [
+        m for m in reading.mentions if m.kind == "quantifier" and m.value == "none" and m.end <= mention.start
+    ]
+    phrase = reading.nouns.behind(reading.index(near[-1])) if near else Phrase()
+    field = MEMBERS.get(str(phrase.head), "")
+    if not field or field not in after.own.fields or before is None:
+        return []
+    questions, filters = measures_of(reading, mention)
+    reading.use(mention, near[-1])
+    reading.used |= phrase.used
+    value = "highest" if mention.value == ">" else "lowest"
+    return [
+        reading.claim(
+            "comparison", (near[-1].start, after.end), ((after.own,), 0.9), "extreme", questions=questions,
+            value=value, domain=field, filters=filters, relation="1",
         )
     ]  # fmt: skip
 
@@ -174,6 +200,8 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         return []
     lead = reading.layout.lead(mention.start)
     exact = exactness(lead)
+    if GAINS.search(lead) and (found := LOSSES.match(reading.layout.text, mention.end)) is not None:
+        return _profit_factor(reading, mention, exact, found.end())
     before = reading.layout.previous(index)
     bound = ""
     if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
@@ -225,6 +253,20 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         reading.claim(
             "comparison", (mention.start, after.end), ((first,), 1.0), "ratio", questions=questions,
             filters=filters, other=other, **what,
+        )
+    ]  # fmt: skip
+
+
+def _profit_factor(reading: SentenceReading, mention: Mention, exact: str, end: int) -> list[Claim]:
+    """All gains over all losses: "its gains were 1.36 times its losses"."""
+    decimals = len(mention.text.split(" ", maxsplit=1)[0].partition(".")[2])
+    held = Figure(mention.value, 10.0**-decimals, "", "", exact)
+    kinds = [m for m in reading.mentions if m.value in ("winners", "losers", "profit", "total_r")]
+    reading.use(mention, *kinds)
+    return [
+        reading.claim(
+            "comparison", (mention.start, end), reading.of(mention.start, mention.end), "figure",
+            questions=("profit_factor",), value=held,
         )
     ]  # fmt: skip
 

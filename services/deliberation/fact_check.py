@@ -55,6 +55,10 @@ from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply
 from services.text.claims import Span, sentences
 
+THEN = re.compile(
+    r"\b(?:as (?:of|at)|as known on|report (?:of|known (?:at|on)|dated|from)|known (?:at|on))(?: the)?\s*$",
+    re.I,
+)
 SHORTEST_QUOTE = 12
 # Only a text without a word and a figure claims nothing that a run could answer: any word may be a claim.
 MAY_CLAIM = re.compile(r"\d|[A-Za-z]{2}|\w_\w")
@@ -83,6 +87,7 @@ class _FactReader:
         self._facts, self._only = facts, only
         self._lexicon = Lexicon(facts)
         self._named: dict[str, list[Mention]] = {}
+        self._then: dict[int, RunFacts] = {}
         self._known: dict[tuple[str, Subject | None, Places], tuple[bool, Subject]] = {}
 
     def read(self, text: str) -> tuple[tuple[CheckedClaim, ...], str]:
@@ -102,7 +107,7 @@ class _FactReader:
                 named = self._named.get(sentence.text)
                 named = self._lexicon.mentions(sentence.text) if named is None else named
                 read = read_sentence(sentence, named, carried, list(quoted))
-                of_sentence = self._checked(text, read.claims, quoted)
+                of_sentence = self._checked(text, read.claims, quoted, self._known_then(sentence.text, named))
                 seen = any(claim.verdict != "verified" for claim in of_sentence), read.last
                 self._known[sentence.text, carried if read.rests else None, places] = seen
                 checked += of_sentence
@@ -110,10 +115,21 @@ class _FactReader:
             failed |= {sentence.start} if fails else set()
         return tuple(checked), strike(text, failed)
 
+    def _known_then(self, text: str, named: Sequence[Mention]) -> RunFacts:
+        """The facts as of the day that a sentence names: "as of 2001-09-20", "the report known at ..."."""
+        days = [m for m in named if m.kind == "date" and THEN.search(text[: m.start])]
+        newest = self._facts.report
+        if len(days) != 1 or newest is None or days[0].value[1] > newest.known_at:
+            return self._facts
+        moment = days[0].value[1] - 1
+        if moment not in self._then:
+            self._then[moment] = self._facts.as_of(moment)
+        return self._then[moment] if self._then[moment].report is not None else self._facts
+
     def _checked(
-        self, text: str, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held]
+        self, text: str, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held], facts: RunFacts
     ) -> list[CheckedClaim]:
-        """The claims of a sentence with their verdicts."""
+        """The claims of a sentence with their verdicts, by the facts of the moment that it speaks of."""
         checked = []
         for claim in claims:
             if self._only is not None and not (claim.questions and self._only.issuperset(claim.questions)):
@@ -122,7 +138,7 @@ class _FactReader:
             if line is not None:
                 held, confidence = quoted[line], 1.0
             else:
-                held, confidence = _held(claim, self._facts), claim.confidence
+                held, confidence = _held(claim, facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
                 checked.append(_checked(text, claim, held, confidence))
         return checked

@@ -20,11 +20,13 @@ from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
 
 OF_THE = re.compile(r"\b(?:of|among|amongst) (?:the|all|these|those)(?: other)?\s*$", re.I)
+FEWEST, AT_THE_START = 2, 5  # mentions; characters, for an article
+THESE = re.compile(r"\b(?:these|those|they)\b", re.I)
 THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
 LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
 EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
 REACHED = re.compile(
-    r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|have|has|had|hit|above|over|more than)\w*\b", re.I
+    r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|hit|above|over|more than)\w*\b", re.I
 )
 INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
 # Verbs of an amount without a sign that leave open whether it was earned or lost.
@@ -131,8 +133,9 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if bound is not None:
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
-    if reading.counted is not None and THOSE.match(reading.layout.text, mention.end):
+    if reading.counted is not None and _is_of_those(reading, mention):
         subjects = (reading.counted,)
+    subjects = tuple(_headed(reading, subject) for subject in subjects)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
     if set(found.questions) <= set(ACCOUNT) and found.questions:
         subjects = _at_the_time(reading, subjects)
@@ -145,6 +148,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         found = replace(found, questions=())
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
+    if expected and bound is not None and not _is_beyond(reading, index, bound):
+        found = replace(found, questions=())
     relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
     if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
         relation, negated = "<", False
@@ -165,6 +170,35 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.counted = narrowed[0]
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _is_of_those(reading: SentenceReading, mention: Mention) -> bool:
+    """Whether a figure is of the trades that were counted last: "and these lost 29.3R", "12 of those"."""
+    begin = reading.layout.piece(mention.start, mention.start)[0]
+    before = THESE.search(reading.layout.text, begin, mention.start)
+    return before is not None or THOSE.match(reading.layout.text, mention.end) is not None
+
+
+def _headed(reading: SentenceReading, subject: Subject) -> Subject:
+    """A subject with the way to end that heads the sentence: "time_stop exits made +6.4R over 35 trades"."""
+    if len(reading.mentions) < FEWEST or reading.mentions[0].kind not in ("exit", "failure"):
+        return subject
+    told, noun = filter_of(reading.mentions[0]) or Subject(), reading.mentions[1]
+    headed = noun.kind == "measure" and noun.value in ("exits", "trades", "losers")
+    headed = headed and reading.layout.is_near(reading.mentions[0].end, noun.start)
+    if not headed or told.fields & subject.fields or reading.mentions[0].start > AT_THE_START:
+        return subject
+    reading.use(reading.mentions[0], noun)
+    return subject.joined(told)
+
+
+def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:
+    """Whether the figure before an expected one lies where the word between says: "0.70R, below 1.00R"."""
+    before = [m for m in reading.mentions[:index] if m.kind in NUMBERS]
+    if not before:
+        return True
+    said, expected = abs(before[-1].value.value), abs(reading.mentions[index].value.value)
+    return bool(said > expected if bound.value == ">" else said < expected)
 
 
 def _at_the_time(reading: SentenceReading, subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
@@ -258,7 +292,8 @@ def _filters_before(reading: SentenceReading, index: int, size: int | None) -> l
 
 def interval(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """Two edges, in brackets or in words."""
-    return [reading.plain("number", mention, "interval", value=mention.value)]
+    negated = reading.layout.is_negated(mention.start)
+    return [reading.plain("number", mention, "interval", value=mention.value, negated=negated)]
 
 
 def zero(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:

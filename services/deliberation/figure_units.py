@@ -4,6 +4,11 @@ from services.deliberation.mention import Mention
 from services.deliberation.numerals import Figure
 from services.evidence.catalogue import CATALOGUE
 
+OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
+SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
+DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
+HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
+OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
 UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 
 
@@ -21,6 +26,8 @@ def unit_of(held: Figure) -> str:
         return UNITS.get(held.unit, "")
     if lower.startswith(("per", "pct")) and "point" not in lower:
         return "share"
+    if lower.startswith(("bp", "basis")):
+        return "bps"
     return "money" if lower.startswith(("dollar", "usd")) else "other"
 
 
@@ -36,7 +43,7 @@ def fits(question: str, unit: str, *, decimal: bool = True) -> bool:
     of_measure = measure_unit(question)
     if question == "profit":
         return unit in ("", "r", "money")
-    if question == "mean_r" and unit == "money":
+    if question in ("mean_r", "best_r", "worst_r") and unit == "money":
         return True
     if question in ("total_r", "mean_r", "median_r") and unit == "":
         return decimal

@@ -4,50 +4,41 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
-from services.deliberation.figure_units import fits, measure_unit, side_of, unit_of
+from services.deliberation.figure_units import (
+    DAYS,
+    HOLDS,
+    OF_AN_EXCURSION,
+    OF_MONEY,
+    SIGNLESS,
+    fits,
+    measure_unit,
+    side_of,
+    unit_of,
+)  # fmt: skip
 from services.deliberation.layout import SentenceLayout
+from services.deliberation.measure_words import (
+    EXPECTED,
+    EXPECTED_BEHIND,
+    EXPECTED_ONLY,
+    HOLD_WORDS,
+    LOSS_BEFORE,
+    LOSS_BEHIND,
+    LOST_BEFORE,
+)  # fmt: skip
 from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
-from services.deliberation.numerals import Figure, exactness
+from services.deliberation.numerals import Figure, exactness, rounded
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
+from services.text.claim_words import words
 
 PARENTHESIS = re.compile(r"\s*\([^)]*\)")
 OPENING = re.compile(r"[(\[]\s*(?:(?:about|roughly|only|just|at|of|with) )*$")
-EXPECTED = re.compile(
-    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
-    r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
-    re.I,
-)
-EXPECTED_BEHIND = re.compile(
-    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
-    r"(?:expected|planned|designed|assumed)",
-    re.I,
-)
-LOSS_BEFORE = re.compile(r"\bloss(?:es)? (?:of|was|is|at|came to|stood at)\s*$", re.I)
-LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
+LARGE = 1_000.0  # more than trades are counted
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
-OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
-SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 BOTH = ("total_r", "mean_r")
 BESIDE_A_FEATURE = frozenset({*SUBJECT_KINDS, "bound", "side"} - {"feature"})
-DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
-HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
-LOOSE = frozenset(
-    {
-        "trades",
-        "profit",
-        "playbooks",
-        "symbols",
-        "regimes",
-        "clusters",
-        "reports",
-        "years",
-        "exits",
-        "failures",
-    }
-)
-OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
+LOOSE = words("trades profit playbooks symbols regimes clusters reports years exits failures")
 
 
 @dataclass(frozen=True)
@@ -88,7 +79,11 @@ class FigureReader:
         """The figure with the sign that "lost" gives it where none is written, and as exact as it claims."""
         mention = self._layout.mentions[index]
         held: Figure = replace(mention.value, exact=exactness(self._layout.lead(mention.start)))
-        held = _rounded(held)
+        held = rounded(held)
+        if questions == ("account_return",) and LOST_BEFORE.search(self._layout.lead(mention.start)):
+            return held.turned()
+        if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":
+            return replace(held, sign=held.sign or "+")
         if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
             return held
         if questions and not set(questions) & {*OF_MONEY, "profit"} and unit_of(held) == "":
@@ -143,6 +138,8 @@ class FigureReader:
         before = self._before(index)
         named = (*found.questions, *(self.reading(before).questions if before is not None else ()))
         expected = tuple(f"expected_{name}" for name in named if f"expected_{name}" in CATALOGUE)
+        if not expected and (behind or EXPECTED_ONLY.search(self._layout.lead(mention.start))):
+            return Reading()
         return replace(found, questions=expected) if expected else found
 
     def _read(self, index: int) -> Reading:
@@ -154,6 +151,8 @@ class FigureReader:
             return self._of_amount(index, unit)
         if unit == "share":
             return self._of_share(index)
+        if unit == "bps":
+            return self._of_cost(mention)
         return self._of_count(index)
 
     def _of_amount(self, index: int, unit: str) -> Reading:
@@ -183,6 +182,10 @@ class FigureReader:
         end = named.end if named.start >= mention.end else None
         used = frozenset({named.start})
         question = str(named.value)
+        if question in ("best_r", "worst_r") and (
+            unit == "money" or unit == "" and mention.value.value >= LARGE / 10
+        ):
+            return (question.replace("_r", "_pnl"),), used, end
         if question == "profit":
             return (BOTH if unit == "r" else ("pnl", "gross_pnl")), used, end
         if question in ("fees", "pnl") and self._has(mention, "mean_r"):
@@ -195,6 +198,12 @@ class FigureReader:
 
     def _has(self, mention: Mention, question: str) -> bool:
         return any(m.value == question for m in self._layout.beside(mention, "measure"))
+
+    def _of_cost(self, mention: Mention) -> Reading:
+        """Basis points of the traded value: the rate of fees, or of slippage."""
+        asked = {"fees": "fee_bps", "slippage_bps": "slippage_bps"}
+        near = [m for m in self._layout.beside(mention, "measure") if m.value in asked]
+        return Reading((asked[str(near[0].value)],), used=frozenset({near[0].start})) if near else Reading()
 
     def _of_share(self, index: int) -> Reading:
         """Percent: a rate, or the share of the trades that the piece tells something of."""
@@ -209,7 +218,18 @@ class FigureReader:
             before = self._before(index)
             if before is not None and unit_of(self._layout.mentions[before].value) == "share":
                 return replace(self.reading(before), noun_end=None, sure=0.75)
-            return Reading()
+            mention = self._layout.mentions[index]
+            rates = [
+                m for m in self._layout.mentions
+                if m.kind == "measure" and measure_unit(str(m.value)) == "share" and m.start > mention.end
+                and self._same_clause(m, mention) and not self._belongs_to_another(m, mention)
+            ]  # fmt: skip
+            return Reading((str(rates[0].value),), used=frozenset({rates[0].start})) if rates else Reading()
+        earlier = self._before(index)
+        if told.filters.fields == {"direction"} and earlier is not None:
+            known = self.reading(earlier)  # "longs won 48 % of the time, shorts 33 %"
+            if known.questions == ("share",) and known.filters.outcome is not None:
+                told = replace(told, filters=told.filters.joined(Subject(outcome=known.filters.outcome)))
         if told.filters.failure_mode is not None:
             return Reading(("failure_share",), told.filters, told.end, 1.0, told.used)
         return Reading(("share",), told.filters, told.end, 1.0, told.used)
@@ -243,6 +263,8 @@ class FigureReader:
         money = self._as_money(index, phrase.head)
         if money:
             return Reading(money, Subject(), None, 0.9)
+        if phrase.head is None and mention.value.value >= LARGE and self._is_earned(mention):
+            return Reading(("pnl",), Subject(), None, 0.8)
         if not is_decimal:
             told = self.nouns.predicate(index)
             if not told.filters.is_empty or phrase.head is not None:
@@ -250,6 +272,13 @@ class FigureReader:
             if before is not None and before.value == "trades":
                 return Reading(("trades",), Subject(), None, 1.0, frozenset({before.start}))
         return self._further_off(index)
+
+    def _is_earned(self, mention: Mention) -> bool:
+        """Whether the clause of a large bare number says before it that money was earned or lost."""
+        return any(
+            m.kind == "direction" and m.end <= mention.start and self._same_clause(m, mention)
+            for m in self._layout.mentions
+        )
 
     def _is_of_a_bar(self, index: int) -> bool:
         """Whether nothing but names stands between a feature and a figure: "the close of IBM was 171.57"."""
@@ -279,7 +308,7 @@ class FigureReader:
             before = self._layout.previous(self._layout.mentions.index(before))
         gained = (
             before is not None
-            and before.kind == "direction"
+            and (before.kind == "direction" or before.kind == "result" and mention.value.step < 1)
             and self._layout.is_near(before.end, mention.start)
         )
         in_money = [m for m in self._layout.beside(mention, "measure") if m.value == "pnl"]
@@ -413,25 +442,6 @@ class FigureReader:
         return None
 
 
-HOLD_WORDS = {
-    "hold_p90": r"p90|90th",
-    "hold_p50": r"\bmedian|\bp50|\btypical",
-    "hold_mean": r"\bmean|\baverag",
-    "hold_max": r"\blongest|\bmaximum|\bat most",
-    "hold_min": r"\bshortest|\bminimum",
-}
-
-
 def _is_said(between: str) -> bool:
     """Whether a colon or an equals sign alone joins a measure to its figure."""
     return between.strip() in (":", "=")
-
-
-def _rounded(held: Figure) -> Figure:
-    """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
-    if not held.exact or held.step != 1 or held.value == 0:
-        return held
-    step = 1.0
-    while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
-        step *= 10
-    return replace(held, step=step)

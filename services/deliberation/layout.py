@@ -11,6 +11,7 @@ from services.text.claims import Span
 TURN = r"but|yet|while|whereas|although|though|despite|even though|because"
 BREAK = re.compile(rf"[;:()]|,(?=\s)|\s[-–—]+\s|—|\b(?:and|{TURN}|against|versus|vs)\b", re.I)
 CLAUSE = re.compile(rf";|\s[-–—]+\s|—|\b(?:{TURN})\b", re.I)
+EXCEPTING = re.compile(r"\b(?:all|every|each|no|none|any)(?: of)?(?: the| its)?(?: \w+)? but\b(?! not)", re.I)
 UNSAID = ("failure", "bound", "plain", "not_graded", "zero")  # a "no" or "never" in these denies nothing
 LEAD = 60  # characters before a place that say how it is meant
 NEGATED = re.compile(rf"\b(?:{'|'.join(sorted(NEGATIONS))})\b|n['’]t\b", re.I)
@@ -25,7 +26,9 @@ class SentenceLayout:
         self.sentence = sentence
         self.text = sentence.text
         self.mentions = mentions
-        breaks = [found.span() for found in BREAK.finditer(self.text)]
+        turns = " but" in self.text
+        excepting = [found.span() for found in EXCEPTING.finditer(self.text)] if turns else []
+        breaks = [found.span() for found in BREAK.finditer(self.text) if not _is_in(found, excepting)]
         self._starts, self._stops = [begin for begin, _ in breaks], [stop for _, stop in breaks]
         unsaid = [(m.start, m.end) for m in mentions if m.kind in UNSAID]
         self._denials = [
@@ -33,7 +36,8 @@ class SentenceLayout:
             for found in NEGATED.finditer(self.text)
             if not any(begin <= found.start() < stop for begin, stop in unsaid)
         ]
-        self._clauses = [found.start() for found in CLAUSE.finditer(self.text)]
+        clauses = (found for found in CLAUSE.finditer(self.text) if not _is_in(found, excepting))
+        self._clauses = [found.start() for found in clauses]
 
     def piece(self, start: int, end: int) -> tuple[int, int]:
         """The piece between two marks or joints that holds a place."""
@@ -92,3 +96,8 @@ class SentenceLayout:
         """Whether the piece says that it may be so."""
         left, _ = self.piece(place, place)
         return not HEDGES.isdisjoint(re.findall(r"[a-z]+", self.text[left:place].casefold()))
+
+
+def _is_in(found: re.Match[str], spans: list[tuple[int, int]]) -> bool:
+    """Whether a match lies within one of some spans."""
+    return any(begin <= found.start() and found.end() <= end for begin, end in spans)

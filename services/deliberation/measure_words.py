@@ -1,18 +1,48 @@
 """The words by which a text names a measure of the catalogue, its unit and a number: data."""
 
+import re
+
 TRADES = r"(?:trades?|positions?|episodes?)"
+IT_IS = r" (?:(?:was|is|of|at|came to|reached|stood at|amounted to|lost|made|brought) )?[-+−$€£]?\d"
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
     "e_needed": r"e(?:-value)? (?:that is )?(?:needed|required)|(?:needed|required) e(?:-value)?",
     "max_drawdown": r"(?:max(?:imum)?|deepest|largest|biggest|worst|peak) draw-?downs?",
+    "drawdown_days": (
+        r"longest draw-?down|draw-?down (?:duration|length)|longest (?:time|stretch) under ?water"
+    ),
+    "start_cash": (
+        r"(?:starting|initial|opening) (?:capital|cash|balance|equity)|(?:started|began|begun|opened) with"
+    ),
+    "sharpe": r"(?:annuali[sz]ed )?sharpe(?: ratio)?",
+    "sortino": r"sortino(?: ratio)?",
+    "calmar": r"calmar(?: ratio)?",
+    "payoff": r"pay-?off(?: ratio)?",
+    "buy_and_hold": r"buy(?:ing)?[- ]and[- ]hold(?:ing)?(?: returns?)?",
+    "cagr": r"cagr|annuali[sz]ed returns?|(?:compound )?annual (?:growth|return)(?: rate)?",
+    "volatility": r"annuali[sz]ed volatility|annual volatility",
+    "open_positions": (
+        r"open positions?|positions? (?:(?:that )?(?:was|were|are) )?(?:still |left )?open(?!ed)"
+    ),
+    "proposals": r"proposals?",
+    "sent_back": r"(?:were |was )?sent back|revisions?",
+    "let_pass": r"(?:were |was )?let (?:through|pass)|passed the fast reflection",
+    "stand_downs": r"stand-?downs?|stood down",
+    "evaluations": r"evaluations?",
     "drawdown": r"(?:current )?draw-?downs?",
     "account_return": (
         r"(?:(?:total|net|overall|account|cumulative) ){0,2}returns?"
         r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
-        r"|(?:account|run|portfolio) (?:has |had )?(?:returned|earned|gained|made)"
-        r"(?= [a-z ]{0,20}[-+−]?\d[\d.,]* ?(?:%|percent)(?! of))"
+        r"|(?:the )?(?:account|run|portfolio)(?= [-+−]?\d[\d.,]* ?(?:%|percent)(?! of))|returns?"
+        r"(?=:? [^.;\d]{0,40}[-+−]?\d[\d.,]* ?(?:%|percent))"
+        r"|(?:account|run|portfolio) (?:has |had )?(?:returned|earned|gained|made|lost)"
+        r"(?= [a-z ]{0,20}[-+−]?\d[\d.,]* ?(?:%|percent)(?! of (?!its|the capital|the account)))"
     ),
-    "equity": r"(?:account |final |closing )?equity|account (?:value|balance)",
+    "equity": (
+        r"(?:account |final |closing |ending )?equity|account (?:value|balance)"
+        r"|(?:(?:final|closing|ending) )?capital"
+        r"|account(?= (?:ended|finished|closed|stood|stands) (?:at|with))"
+    ),
     "cash": r"cash(?: balance| position| on hand)?(?! terms)",
     "exposure": r"(?:gross )?exposure",
     "e_gaining": r"e(?:-value)? (?:for )?gaining",
@@ -20,12 +50,16 @@ MEASURES: dict[str, str] = {
     "e_value": r"e[- ]?values?|e",
     "best_r": (
         rf"(?:(?:single )?(?:best|largest|biggest|greatest|top)|most profitable) (?:single |individual )?"
-        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?)|best(?= (?:one )?(?:earned|made|gained|brought"
+        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?"
+        rf"|profit (?:of|on|in|from) (?:a|any|one) (?:single )?trade"
+        rf"|(?:results?|returns?|outcomes?)(?={IT_IS}))"
+        rf"|best(?= (?:one )?(?:earned|made|gained|brought"
         rf"|returned|was))"
     ),
     "worst_r": (
         rf"(?:single )?(?:worst|largest|biggest|greatest|deepest|heaviest|poorest|least profitable) "
-        rf"(?:single |individual )?(?:(?:losing )?{TRADES}|loss(?:es)?|losers?)"
+        rf"(?:single |individual )?(?:(?:losing )?{TRADES}|loss(?:es)?|losers?"
+        rf"|(?:results?|returns?|outcomes?)(?={IT_IS}))"
         r"|worst(?= (?:one )?(?:lost|cost|gave|was))"
     ),
     "win_rate": (
@@ -59,8 +93,14 @@ MEASURES: dict[str, str] = {
     "blocks": r"(?:complete |completed |whole )?blocks?",
     "mean_fees": rf"(?:mean|average) (?:fees?|commissions?|costs?)|fees? (?:per|a) {TRADES}",
     "mean_pnl": r"(?:mean|average) (?:p&l|pnl|profit)",
-    "best_pnl": r"(?:largest|biggest|best) (?:p&l|pnl|dollar (?:gain|profit|win))",
-    "worst_pnl": r"(?:largest|biggest|worst) dollar loss",
+    "best_pnl": (
+        r"(?:largest|biggest|best) (?:gain|win|profit|winner|trade|result) in (?:money|dollars|cash)"
+        r"|(?:largest|biggest|best) (?:p&l|pnl|dollar (?:gain|profit|win))"
+    ),
+    "worst_pnl": (
+        r"(?:largest|biggest|worst) (?:loss|loser|trade|result) in (?:money|dollars|cash)"
+        r"|(?:largest|biggest|worst) dollar loss"
+    ),
     "median_r": (
         rf"medians?(?: (?:r|result|outcome|return))?|(?:typical|middle)(?= (?:{TRADES}|result|outcome))"
     ),
@@ -86,6 +126,8 @@ MEASURES: dict[str, str] = {
         r"|instances|entries|attempts|\bn\b|times(?! (?:as|more|higher|better|larger|the|its)\b))"
         r"|(?<=nothing )(?:was )?traded|trading(?= (?:in|of|took|was))"
     ),
+    "slippage_bps": r"slippage",
+    "risk_fraction": r"risk (?:fraction|per trade)|risked(?: per trade| a trade)?",
     "fees": r"fees?(?: bill)?|commissions?|costs|trading costs",
     "gross_pnl": (
         r"(?:gross (?:p&l|pnl|profits?)|(?:p&l|pnl|profits?) before (?:fees|costs)|before (?:fees|costs))"
@@ -102,9 +144,12 @@ MEASURES: dict[str, str] = {
     "regimes": r"regimes?|market states?",
     "clusters": r"clusters?|cells?",
     "recommendations": r"recommendations?",
-    "reports": r"reports?",
+    "reports": r"(?:(?:latest|newest|most recent|last|final) )?reports?",
     "years": r"(?:calendar )?years?",
-    "failures": r"failure modes?|modes? of failure|failure(?: (?:reasons?|types?|classes|class))?",
+    "failures": (
+        r"(?:reasons?|causes?) (?:for|of|behind) (?:(?:a|the|its) )?(?:losing|loss(?:es)?|failures?)"
+        r"|failure modes?|modes? of failure|failure(?: (?:reasons?|types?|classes|class))?"
+    ),
     "exits": (
         r"exit reasons?|exits?|(?:ways?|reasons?) (?:for a trade )?to (?:end|exit|close)"
         r"|reasons? for (?:exit|closing)"
@@ -134,7 +179,7 @@ TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
 COUNT_WORDS = (
     {word: number for number, word in enumerate(COUNT_UNITS.split())}
     | {word: 10 * number for number, word in enumerate(TENS.split(), start=2)}
-    | {"dozen": 12}
+    | {"dozen": 12, "thousand": 1_000}
 )
 PARTS = {
     "half": 2,
@@ -147,3 +192,34 @@ PARTS = {
     "eighth": 8,
     "tenth": 10,
 }
+# By which words a hold is one of these.
+HOLD_WORDS = {
+    "hold_p90": r"p90|90th",
+    "hold_p50": r"\bmedian|\bp50|\btypical",
+    "hold_mean": r"\bmean|\baverag",
+    "hold_max": r"\blongest|\bmaximum|\bat most",
+    "hold_min": r"\bshortest|\bminimum",
+}
+# What says of a figure that it was expected, or lost.
+EXPECTED = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
+    r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
+# Words that say nothing but that a figure was expected.
+EXPECTED_ONLY = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
+EXPECTED_BEHIND = re.compile(
+    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
+    r"(?:expected|planned|designed|assumed)",
+    re.I,
+)
+LOSS_BEFORE = re.compile(
+    r"\bloss(?:es)?(?: of [a-z_]+)? (?:of|was|is|at|came to|stood at)(?: (?:about|roughly|some"
+    r"|only|just))?\s*$",
+    re.I,
+)
+LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
+LOST_BEFORE = re.compile(r"\blost (?:about |some |roughly |only |just )?$", re.I)

@@ -17,6 +17,9 @@ from services.evidence.facts import Subject
 
 SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
 ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: than)?(?: being)?\s*$", re.I)
+REACHED = re.compile(
+    r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|hit|come|came|as (?:many|much|high))\w*\b", re.I
+)
 EXCEPT = re.compile(r"\s*,?\s*(?:except(?: for)?|but|other than|apart from|save|bar)(?: the)? ", re.I)
 
 
@@ -107,7 +110,8 @@ def members_told(
     if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
         found = reading.figures.reading(reading.index(figure))
         bound = reading.figures.bound_before(reading.index(figure))
-        if found.questions and (bound is not None or mention.value == "none"):
+        reached = mention.value == "none" and REACHED.search(reading.layout.text[mention.end : figure.start])
+        if found.questions and (bound is not None or reached):
             reading.use(mention, figure, *([bound] if bound else []))
             reading.used |= found.used | phrase.used
             what |= {"questions": found.questions, "value": figure.value, "filters": found.filters}
@@ -116,6 +120,8 @@ def members_told(
                 reading.claim("quantifier", place, ((Subject(),), 1.0), "members", relation=relation, **what)
             ]
     if told is None:
+        return []
+    if told.kind == "zero" and phrase.head not in ("playbooks", "clusters"):
         return []
     if told.kind == "grade" and SHORT_OF.search(reading.layout.lead(told.start)):
         what["portion"] = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(
@@ -136,7 +142,7 @@ def members_told(
         if told.kind == "grade"
         else ("direction", side_of(told))
     )
-    within = named if told.kind == "grade" else tuple(Subject() for _ in named[:1])
+    within = named if told.kind in ("grade", "direction") else tuple(Subject() for _ in named[:1])
     return [
         reading.claim(
             "quantifier" if mention.kind != "number" and mention.kind != "count_word" else "count",

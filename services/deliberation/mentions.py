@@ -38,7 +38,10 @@ MONTH = (
 )
 YEAR_NUMBER = r"(?:19|20)\d\d(?!\d|,\d|\.\d)(?! (?:trades?|positions?|R\b|%|dollars?|bars?|winners?|losers?))"
 MONTH_OF_YEAR = rf"\b{MONTH},? (?:of )?(?:19|20)\d\d\b"
-SPAN_OF_YEARS = rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
+SPAN_OF_YEARS = (
+    rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
+    r"(?! (?:each|both|alike))"
+)
 OPEN_SPAN = rf"\b(?:since|before|after|until|up to|prior to|from) (?:the (?:end|start) of )?{YEAR_NUMBER}"
 OPENED = re.compile(r"\b(before|prior to|until|after) (?:the )?\Z", re.I)
 LONGEST_OPENING = len(" prior to the ")
@@ -125,7 +128,17 @@ ENTRIES: list[tuple[str, str, Any]] = [
         "measure",
         {
             name: MEASURES[name]
-            for name in ("hold_max", "hold_min", "worst_mae", "best_mfe", "best_r", "worst_r", "max_drawdown")
+            for name in (
+                "hold_max",
+                "hold_min",
+                "worst_mae",
+                "best_mfe",
+                "best_pnl",
+                "worst_pnl",
+                "best_r",
+                "worst_r",
+                "max_drawdown",
+            )
         },
     ),
     *_listed("equal", {"equal": words.EQUAL}),
@@ -244,8 +257,10 @@ class Lexicon:
             said = text[match.start() : match.end()]
             if not said.strip() or CASED.get(said.casefold(), said) != said:
                 continue
-            if kind == "identifier" and said in self._names or kind == "id" and said != said.casefold():
+            if kind == "id" and said != said.casefold():
                 continue
+            if kind == "identifier" and said in self._names:
+                kind = "known"
             yield _mention(kind, match.start(), said, value)
 
 

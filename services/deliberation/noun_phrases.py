@@ -16,6 +16,13 @@ ADJECTIVES = words(
     "more further additional different separate individual single whole total all our or so distinct live "
     "real actual which whom that"
 )
+OF_ONE = ("best_r", "worst_r", "best_pnl", "worst_pnl")
+THAN = re.compile(
+    r"\b(?:earn|ma[dk]e|los[te]|gain|br[oi]|return|deliver|contribut)\w*\b.{0,40}\bthan\s*$", re.I
+)
+AND_LAST = re.compile(r"\d\S*,? (?:and|while) (?:the )?$", re.I)
+AMOUNT = re.compile(r" [-+−$€£]?\d[\d,]*\.\d", re.I)
+KINDS_THAN = re.compile(r"\b(?:longs?|shorts?|winn\w+|los(?:ers?|ing)|trades|positions) than\s*$", re.I)
 NOT_CATALOGUED = ("bars", "days", "years", "exits", "failures", "profit")
 COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items() if asked.unit == "count")})
 # A verb of producing tells nothing of the trades that are counted behind it.
@@ -68,9 +75,12 @@ def filter_of(mention: Mention) -> Subject | None:
 
 def is_whom(layout: SentenceLayout, mention: Mention) -> bool:
     """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted or told."""
-    if mention.kind != "measure" or mention.value not in ("longs", "shorts", "best_r", "worst_r"):
+    if mention.kind != "measure" or mention.value not in ("longs", "shorts", *OF_ONE):
         return False
-    return mention.value in ("best_r", "worst_r") or COUNTING.search(layout.lead(mention.start)) is None
+    lead = layout.lead(mention.start)
+    earned_than = THAN.search(lead) is not None and KINDS_THAN.search(lead) is None
+    told_next = AND_LAST.search(lead) is not None and AMOUNT.match(layout.text, mention.end) is not None
+    return mention.value in OF_ONE or earned_than or told_next or COUNTING.search(lead) is None
 
 
 class NounPhrases:

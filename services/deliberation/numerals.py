@@ -23,12 +23,16 @@ WRITTEN = re.compile(
 )
 EDGE = rf"(?:open|{SIGN}?{DIGITS}(?:\s?R)?)"
 BRACKETED = rf"[\[(]\s*{EDGE}\s*(?:,|to)\s*{EDGE}\s*[\])]"
+ONE_R = rf"{DIGITS} ?R\b"
+OF_NO_R = rf"(?! ?(?:{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT})|\w)"
 FROM_TO = (
-    rf"\b(?:(?:from|between|of) )?{SIGN}?{DIGITS}\s?R (?:to|and|up to) (?:as high as )?{SIGN}?{DIGITS}\s?R\b"
+    rf"(?:(?:from|between) (?:{SIGN}{DIGITS}(?: ?R)?|{ONE_R}) (?:to|and|up to) (?:as high as )?{SIGN}?"
+    rf"{DIGITS}(?: ?R\b)?{OF_NO_R}|(?:of )?{SIGN}?{ONE_R} (?:to|up to) (?:as high as )?{SIGN}?{ONE_R})"
 )
 WORD = rf"(?:{'|'.join(COUNT_WORDS)})"
 # Followed by a noun of a unit, a word of a number has it: "eleven percent".
 WORD_NUMBER = (
+    rf"\b(?:half an|a full|a whole) R\b|"
     rf"\b(?:(?:minus|plus) )?(?:a (?=hundred|dozen))?{WORD}(?:(?:[ -]| and | hundred and ){WORD}){{0,5}}"
     rf"(?: point {WORD}(?: {WORD}){{0,6}})?(?: (?:{UNIT}))?\b"
 )
@@ -60,6 +64,7 @@ EXACTNESS = re.compile(
     r"|slightly (?:over|above|more than)|barely (?:over|above|more than)))(?: (?:an?|the|by|of|at|to))*\s*$",
     re.I,
 )
+ONE_OR_HALF = {"half an": 0.5, "a full": 1.0, "a whole": 1.0}
 THOUSANDS = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
 NEARNESS = {"about": 0.02, "under": 0.08, "over": 0.08}
 
@@ -167,6 +172,8 @@ def worded_figure(text: str) -> Figure:
     """A number in words, with the unit behind it."""
     unit = re.search(rf" ({UNIT})$", text, re.I)
     plain = text.casefold() if unit is None else text[: unit.start()].casefold()
+    if plain in ONE_OR_HALF:
+        return Figure(ONE_OR_HALF[plain], 0.1, "", "R", worded=True)
     sign = "-" if plain.startswith("minus ") else "+" if plain.startswith("plus ") else ""
     whole, _, decimals = plain.removeprefix("minus ").removeprefix("plus ").partition(" point ")
     value, step = float(counted(re.split(r"[ -]", whole))), 1.0
@@ -184,7 +191,7 @@ def counted(parts: list[str]) -> int:
         if part not in COUNT_WORDS:
             continue
         number = COUNT_WORDS[part]
-        total = total * number if part in ("hundred", "dozen") and total else total + number
+        total = total * number if part in ("hundred", "dozen", "thousand") and total else total + number
     return total
 
 
@@ -218,4 +225,14 @@ def edges(text: str) -> tuple[Figure | None, Figure | None]:
 
 def edge_of(text: str) -> Figure | None:
     """One edge of an interval."""
-    return written_figure(text if text.endswith("R") else f"{text}R")
+    return written_figure(text if text[-1] in "Rr" else f"{text}R")
+
+
+def rounded(held: Figure) -> Figure:
+    """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
+    if not held.exact or held.step != 1 or held.value == 0:
+        return held
+    step = 1.0
+    while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
+        step *= 10
+    return replace(held, step=step)

@@ -3,7 +3,7 @@
 import re
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
+from services.deliberation.figure_units import side_of, unit_of
 from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
@@ -12,7 +12,9 @@ from services.deliberation.numerals import (
 )
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
+from services.evidence.observed import AT_THE_END
 
+OUTCOME_OF = {"gained": Subject(outcome="won"), "lost": Subject(outcome="lost")}
 OF = re.compile(
     r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these"
     r"|those|a|total) )*\s*|\s*/\s*",
@@ -60,16 +62,21 @@ def whole_behind(reading: SentenceReading, index: int) -> int | None:
 def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """The part in "17 of 31 trades", with its whole."""
     whole = whole_behind(reading, index)
-    if whole is None or unit_of(mention.value) not in ("", "share"):
+    if whole is None or unit_of(mention.value) not in ("", "share", "r"):
         return []
     total = reading.mentions[whole]
+    if unit_of(mention.value) == "r" != unit_of(total.value):
+        return []
     phrase = reading.nouns.behind(whole)
     if phrase.head in MEMBERS:
         return []
-    if unit_of(total.value) == "money":
-        return _part_of_money(reading, mention, total)
+    if phrase.head in AT_THE_END:
+        return _part_of_counted(reading, mention, total, phrase)
+    if unit_of(total.value) in ("money", "r"):
+        return _part_of_amount(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
+    phrase, told = narrowed(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
     base = tuple(subject.joined(phrase.filters) for subject in subjects)
     share = unit_of(mention.value) == "share"
@@ -86,6 +93,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
             )
         ]  # fmt: skip
     reading.used |= told.used | phrase.used
+    reading.last_portion = base[0], told.filters
     return [
         reading.claim(
             "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
@@ -94,17 +102,62 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     ]  # fmt: skip
 
 
-def _part_of_money(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
+def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
+    """The whole with what narrows it, and what is told of it: "4 of the 65 trades closed by a stop won"."""
+    first = next((m for m in reading.mentions[whole + 1 :] if m.start in told.used), None)
+    if first is None or first.kind not in ("exit", "failure"):
+        return phrase, told
+    right = reading.layout.piece(first.start, first.end)[1]
+    behind = [m for m in reading.mentions if first.end <= m.start < right]
+    verb = next((m for m in behind if side_of(m) is not None or filter_of(m) is not None), None)
+    amounts = any(m.kind in NUMBERS for m in behind)
+    second = None if verb is None or amounts else filter_of(verb) or OUTCOME_OF.get(str(side_of(verb)))
+    if verb is None or second is None or second.fields & told.filters.fields:
+        return phrase, told
+    whole_phrase = Phrase(
+        phrase.head, phrase.filters.joined(told.filters), phrase.end, phrase.used | told.used
+    )
+    return whole_phrase, Phrase(None, second, None, frozenset({verb.start}))
+
+
+def _part_of_counted(
+    reading: SentenceReading, mention: Mention, total: Mention, phrase: Phrase
+) -> list[Claim]:
+    """Both figures of "674 of 2,166 proposals were sent back"."""
+    behind = (
+        m for m in reading.clause(total, "measure") if m.start > total.end and m.start not in phrase.used
+    )
+    told = next((m for m in behind if m.value in AT_THE_END), None)
+    if told is None:
+        return []
+    reading.use(mention, total, told)
+    reading.used |= phrase.used
+    whole = ((Subject(),), 1.0)
+    return [
+        reading.claim("count", (m.start, m.end), whole, "figure", questions=(str(asked),), value=m.value)
+        for m, asked in ((mention, told.value), (total, phrase.head))
+    ]
+
+
+def _part_of_amount(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
     """Both figures of "1,406 of 2,702 dollars": of the subject, and of the run."""
     found = [m for m in reading.mentions if m.value in ("fees", "pnl") and m.end <= mention.start]
-    if not found:
+    in_r = unit_of(total.value) == "r"
+    if not found and not in_r:
         return []
-    reading.use(mention, total, found[-1])
-    questions = (str(found[-1].value),)
+    reading.use(mention, total, *(m for m in found[-1:] if not in_r))
+    questions = ("total_r",) if in_r else (str(found[-1].value),)
     subjects = reading.of(mention.start, mention.end)
     whole = ((Subject(),), 1.0)
     return [
-        reading.claim("number", (m.start, m.end), of, "figure", questions=questions, value=m.value)
+        reading.claim(
+            "number",
+            (m.start, m.end),
+            of,
+            "figure",
+            questions=questions,
+            value=reading.figures.signed(reading.index(m), questions),
+        )
         for m, of in ((mention, subjects), (total, whole))
     ]
 
@@ -138,6 +191,14 @@ def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Menti
     return Phrase()
 
 
+def _restated(reading: SentenceReading, mention: Mention, base: Subject, filters: Subject) -> Claim:
+    """A part that was counted, once more in percent: "13 of 29, that is 44.8 percent"."""
+    return reading.claim(
+        "percent", (mention.start, mention.end), ((base,), 0.9), "share_figure", questions=("share",),
+        value=mention.value, filters=filters,
+    )  # fmt: skip
+
+
 def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A percentage of a whole result, or of all trades: "72 % of the total R"."""
     following = reading.layout.next(index)
@@ -153,6 +214,8 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
                 filters=filters, portion=_percent(mention.value),
             )
         ]  # fmt: skip
+    if ends and reading.last_portion is not None and not reading.layout.beside(mention, "measure", "result"):
+        return [_restated(reading, mention, *reading.last_portion)]
     if following is None:
         return []
     if following.kind == "quantifier" and following.value == "all":
@@ -168,7 +231,8 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
         return []
     if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
         return []
-    subjects = reading.of(mention.start, following.end)
+    found, sure = reading.of(mention.start, following.end)
+    subjects = (reading.summed(found), sure)
     if all(subject.is_empty for subject in subjects[0]):
         return []
     reading.last_part = (question,), told or Subject()

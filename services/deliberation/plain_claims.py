@@ -42,6 +42,11 @@ OF_EVIDENCE = re.compile(
     r"\b(?:evidence|proof|samples?|interval|case|grade|report|data|basis|signs?)\b", re.I
 )
 DENIED = ("no ", "little", "hardly", "insufficient ", "nothing")
+ROSE = re.compile(r"climb|improv|increas|gr[eo]w|ris|rose|recover|strengthen|doubl", re.I)
+NOT_TRADED = re.compile(
+    r"(?:\bnot|n['’]t) (?:actually |once )?(?:trade[ds]?|used|taken|active|fire[ds]?)\b", re.I
+)
+RETURNS = frozenset({"account_return", "buy_and_hold"})
 TOWARDS = frozenset({"to", "at", "back", "up", "down", "just", "about"})
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
@@ -54,6 +59,10 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
         return []
     amounts = reading.layout.beside(mention, "number", "count_word")
     if any(unit_of(m.value) in ("r", "money") for m in amounts) and mention.value != "flat":
+        reading.use(mention)
+        return []
+    returned = [m for m in reading.clause(mention, "measure") if m.value in RETURNS]
+    if returned and mention.value == "gained" and any(unit_of(m.value) == "share" for m in amounts):
         reading.use(mention)
         return []
     subjects = reading.of(mention.start, mention.end)
@@ -104,6 +113,30 @@ def change(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     return []
 
 
+def grown(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Both figures of "the capital grew from 100,000 to 124,445", of a whole run, and that it grew."""
+    before, first = reading.layout.previous(index), reading.layout.next(index)
+    second = None if first is None else reading.layout.next(index + 1)
+    if before is None or before.value != "equity" or first is None or second is None:
+        return []
+    if {first.kind, second.kind} != {"number"}:
+        return []
+    joints = (
+        reading.layout.between(mention.end, first.start),
+        reading.layout.between(first.end, second.start),
+    )
+    rose = ROSE.match(mention.text) is not None
+    if joints != (frozenset({"from"}), frozenset({"to"})) or rose != (second.value.value > first.value.value):
+        return []
+    reading.use(mention, first, second, before)
+    return [
+        reading.claim(
+            "number", (m.start, m.end), ((Subject(),), 0.9), "figure", questions=(asked,), value=m.value
+        )
+        for m, asked in ((first, "start_cash"), (second, "equity"))
+    ]
+
+
 def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:
     """That a subject of several names has trades, where a sentence says no more: "X traded GOOG"."""
     if any(claim.said not in ("name", "day", "period") for claim in claims):
@@ -113,11 +146,16 @@ def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:
         if group.own.fields & subject.fields:
             return []
         subject = subject.joined(group.own)
-    if len(subject.fields - {"basis"}) < FEWEST or subject.order is not None or subject.parameter is not None:
+    denied = NOT_TRADED.search(reading.layout.text)
+    if (
+        len(subject.fields - {"basis"}) < FEWEST - (denied is not None)
+        or subject.order is not None
+        or subject.parameter is not None
+    ):
         return []
     first, last = reading.subjects.groups[0], reading.subjects.groups[-1]
     negated = reading.layout.is_denied(0, len(reading.layout.text))
-    place = (first.start, last.end)
+    place = (first.start, last.end if denied is None else max(last.end, denied.end()))
     return [reading.claim("quantifier", place, (dated((subject,)), 0.7), "absent", negated=not negated)]
 
 
@@ -136,6 +174,10 @@ def told_of_a_trade(reading: SentenceReading, index: int, mention: Mention) -> l
     if reading.is_used(mention):
         return []
     subjects = reading.of(mention.start, mention.end)
+    ordered = [g.subject for g in reading.subjects.groups if g.told and g.end <= mention.start]
+    subjects = (
+        ((ordered[-1],), 0.9) if ordered else subjects
+    )  # "the best trade was a long that hit its target"
     told = filter_of(mention)
     if told is None or not all(_is_one(subject) for subject in subjects[0]):
         return []
@@ -295,7 +337,9 @@ def advice(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     reading.use(mention, *(m for m in reading.mentions if structural and m.start == structural.start()))
     place = (mention.start, mention.end)
     if structural:
-        return [reading.claim("name", place, ((Subject(),), 0.9), "advice", value="structural", negated=True)]
+        denied = reading.layout.is_denied(structural.end(), len(text))  # "nothing structural is not ..."
+        what = {"value": "structural", "negated": not denied}
+        return [reading.claim("name", place, ((Subject(),), 0.9), "advice", **what)]
     claims = []
     for start, action in actions:
         subjects = reading.of(start, start)

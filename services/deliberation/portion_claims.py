@@ -10,14 +10,16 @@ from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
     PORTIONS,
+    Figure,
     Portion,
     bounded,
     exactness,
     share_of,
 )
-from services.deliberation.part_claims import whole_of
+from services.deliberation.part_claims import narrowed, whole_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
+from services.evidence.observed import AT_THE_END
 
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
 ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always|rarely|seldom", re.I)
@@ -39,6 +41,7 @@ OF_ALL = re.compile(
     r"|last)(?: [a-z-]+){0,2} of\s*$",
     re.I,
 )
+ZERO = Figure(0.0, 1.0, "", "", worded=True)
 OWN = re.compile(r"\b(?:its|their)\b", re.I)
 WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
 
@@ -66,18 +69,22 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         phrase = Phrase()
     place = (start, phrase.end or mention.end)
     negated = reading.layout.is_negated(start)
-    if mention.value == "all" and OF_ALL.search(reading.layout.lead(mention.start)):
+    heads = re.fullmatch(r"\W*of ", reading.layout.text[: mention.start], re.I)
+    of_all = heads is not None and reading.clause(mention, "extreme")
+    if mention.value == "all" and (of_all or OF_ALL.search(reading.layout.lead(mention.start))):
         reading.use(mention)
         return []
     if phrase.head in MEMBERS:
         return members_told(reading, mention, phrase, portion, place, negated)
-    limit = _limit(reading, index, mention, phrase, place)
+    limit = _limit(reading, index, mention, phrase, place) or _zero_of(reading, mention, phrase, place)
     if limit:
         return limit
     listed = _of_a_list(reading, index, mention, phrase)
     if listed:
         return listed
     told = _told(reading, index, phrase)
+    if phrase.head == "trades":
+        phrase, told = narrowed(reading, index, phrase, told)
     grade = next((m for m in told_behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
         return graded(reading, mention, grade, portion, negated)
@@ -86,6 +93,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if not told.filters.is_empty:
         reading.use(mention)
         reading.used |= told.used | phrase.used
+        reading.last_portion = base[0], told.filters
         return [
             reading.claim(
                 "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
@@ -130,7 +138,9 @@ def _limit(
     held, relation = figure.value, "<=" if bound.value == ">" else ">="
     if unit == "r":
         is_loss = sides[:1] == ["lost"]
-        question = "worst_r" if is_loss else "best_r"
+        if bound.value == "<" and (is_loss or not sides):
+            return []
+        question = "worst_r" if is_loss or bound.value == "<" else "best_r"
         held, relation = (held.turned(), ">=") if is_loss else (held, relation)
     else:
         question = ("hold" if head.head == "bars" else "days") + ("_max" if bound.value == ">" else "_min")
@@ -142,6 +152,20 @@ def _limit(
             "quantifier", place, subjects, "figure", questions=(question,), value=held, relation=relation
         )
     ]
+
+
+def _zero_of(
+    reading: SentenceReading, mention: Mention, phrase: Phrase, place: tuple[int, int]
+) -> list[Claim]:
+    """None of what the run as a whole counts: "no report was written"."""
+    if mention.value != "none" or phrase.head not in (*AT_THE_END, "reports", "recommendations"):
+        return []
+    if re.search(r"[;,:]", reading.layout.text[mention.end : phrase.end]):
+        return []
+    reading.use(mention)
+    reading.used |= phrase.used
+    subjects = reading.of(place[0], mention.end, phrase.end)
+    return [reading.claim("count", place, subjects, "figure", questions=(str(phrase.head),), value=ZERO)]
 
 
 def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
@@ -214,7 +238,10 @@ def _without_predicate(
     if phrase.head == "trades" and mention.value == "none":
         reading.use(mention)
         reading.used |= phrase.used
-        return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
+        times = [m for m in reading.mentions if m.kind in ("date", "period")]
+        reading.use(*(m for m in times if m.value == subjects[0][0].period))  # of no trade it is no day
+        every = reading.listed(reading.of(mention.start, mention.end, phrase.end)[0][0])
+        return [reading.claim("quantifier", place, subjects, "absent", negated=negated, every=every)]
     if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):
         reading.use(mention)
         subjects = _with_object(reading, mention, subjects)
@@ -242,7 +269,7 @@ def _without_predicate(
     if is_of_all or THINGS.match(reading.layout.text, mention.start) or mention.text.casefold() == "both":
         reading.use(mention)
         return []
-    if SCOPE.search(reading.layout.lead(place[0])) and mention.value in ("all", "some", "none"):
+    if SCOPE.search(reading.layout.lead(place[0])) and mention.value in ("all", "some"):
         reading.use(mention)
         reading.used |= phrase.used if phrase.head == "trades" and phrase.filters.is_empty else frozenset()
         return []

@@ -3,9 +3,11 @@
 import re
 
 from services.deliberation.claim import Claim
+from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
 from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import filter_of, is_whom
+from services.deliberation.said_of import Group
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 
@@ -16,13 +18,15 @@ OFTEN = re.compile(
 JUDGING = re.compile(r"best|worst|strongest|weakest|poorest|better|worse|stronger|weaker", re.I)
 OFTEN_BEHIND = 8  # characters: "more often"
 COSTLY = re.compile(r"costly|expensive|cheap", re.I)
-LONG = re.compile(r"long|short", re.I)
+LONG = re.compile(r"long|short|quickest|briefest|fastest", re.I)
 OF_A_TRADE = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 ORDER_OF = {
-    "best_r": "best", "worst_r": "worst", "hold_max": "longest", "hold_min": "shortest", "best_pnl": "best",
-    "worst_pnl": "worst",
+    "best_r": "best", "worst_r": "worst", "hold_max": "longest", "hold_min": "shortest",
+    "best_pnl": "best_pnl", "worst_pnl": "worst_pnl",
 }  # fmt: skip
 ORDERS = {"highest": "best_r", "lowest": "worst_r"}
+TOTAL_FROM = 4.0  # R: no mean of trades is so large, so such an amount is a sum
+WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $", re.I)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
 
@@ -31,6 +35,10 @@ def measures_of(
 ) -> tuple[tuple[str, ...], Subject]:
     """The measure that a comparison or an extreme is of, and the trades that it counts."""
     if OFTEN.search(reading.layout.text[mention.start : mention.end + OFTEN_BEHIND]):
+        rates = [m for m in reading.clause(mention, "measure") if m.value in ("win_rate", "loss_rate")]
+        if rates:
+            reading.use(rates[0])
+            return (str(rates[0].value),), Subject()
         return ("trades",), _counted(reading, mention)
     if COSTLY.search(mention.text):
         return ("fees",), Subject()
@@ -50,16 +58,9 @@ def measures_of(
     if JUDGING.match(mention.text):
         found = [m for m in found if m.value != "trades"]
     near = [m for m in found if m.start >= mention.end]
-    chosen = near[:1] or found[-1:]
+    chosen = near[:1] or [m for m in found if m.value != "trades"][-1:] or found[-1:]
     if not chosen:
-        earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
-        earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]
-        stated = [
-            str(m.value)
-            for m in earlier[-1:]
-            if filter_of(m) is None and m.value not in ("trades", "bars", "days")
-        ]
-        return (*stated, *BOTH), Subject()
+        return _unnamed(reading, mention), Subject()
     named = chosen[0]
     reading.use(named)
     told = filter_of(named)
@@ -70,6 +71,22 @@ def measures_of(
     if named.value in ("bars", "days"):
         return ("hold_p50", "hold_mean"), Subject()
     return (str(named.value),), Subject()
+
+
+def _unnamed(reading: SentenceReading, mention: Mention) -> tuple[str, ...]:
+    """What a comparison may be of that names no measure."""
+    earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
+    earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]
+    stated = [
+        str(m.value)
+        for m in earlier[-1:]
+        if filter_of(m) is None and m.value not in ("trades", "bars", "days")
+    ]
+    large = any(
+        unit_of(m.value) == "r" and abs(m.value.value) >= TOTAL_FROM
+        for m in reading.mentions if m.kind == "number"
+    )  # fmt: skip
+    return (*stated, *(("total_r",) if large else BOTH))
 
 
 def _counted(reading: SentenceReading, mention: Mention) -> Subject:
@@ -154,6 +171,10 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     at_its = re.search(r"\bat (?:its|their) $", text[: mention.start]) is not None
     before_groups = [g for g in groups if g.end <= mention.start and not at_its]
     after_groups = [g for g in groups if g.start >= mention.end]
+    if before_groups and after_groups and mention.start - before_groups[-1].end <= 1:
+        own = after_groups[0].own  # "squeeze_breakout's best year was 2009"
+        if (domain or _field(own)) in own.fields and not own.fields & before_groups[-1].own.fields:
+            return before_groups[-1].subject.joined(own), domain or _field(own), True
     if not domain and not re.search(r"\bthe $", text[: mention.start]):
         narrowed = next((g for g in after_groups if BEHIND.fullmatch(text, mention.end, g.start)), None)
         if narrowed is not None and before_groups:
@@ -165,7 +186,11 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
         subject = group.subject
         field = domain if domain and domain != "cluster" else _field(group.own)
         if field:
-            return subject, field, bool(before_groups)
+            return (
+                subject.joined(_within(reading, mention, after_groups, subject)),
+                field,
+                bool(before_groups),
+            )
     side = reading.clause(mention, "measure", "side")
     sides = [m for m in side if (told := filter_of(m)) is not None and told.direction is not None]
     if not domain and sides:
@@ -175,6 +200,20 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     carried = reading.of(mention.start, mention.end)[0][0]
     field = domain if domain and domain != "cluster" else _field(carried)
     return (carried, field, False) if field and field in carried.fields else (None, "", False)
+
+
+def _within(reading: SentenceReading, mention: Mention, after: list[Group], subject: Subject) -> Subject:
+    """The time or regime behind a superlative within which it is meant: "the most active one of 2006"."""
+    text = reading.layout.text
+    for group in after:
+        narrows = group.own.fields <= {"period", "basis", "regime", "timeframe", "direction"}
+        if (
+            narrows
+            and not group.own.fields & subject.fields
+            and WITHIN.search(text[mention.end : group.start])
+        ):
+            return group.own
+    return Subject()
 
 
 def _field(subject: Subject) -> str:

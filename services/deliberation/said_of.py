@@ -1,7 +1,7 @@
 """Of whom is something said? The playbook, regime, symbol, side or time that the words beside it name."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mention import SUBJECT_KINDS, Mention
@@ -29,7 +29,9 @@ OUTSIDE = re.compile(
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
 JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
 AS_OF = re.compile(
-    r"\b(?:as (?:of|at)|as known on|known (?:on|by)|by|until|up to|as it stood on)(?: the)?\s*$", re.I
+    r"\b(?:as (?:of|at)|as known on|known (?:on|by|at|since)|report (?:of|dated|from|on)|by"
+    r"|until|up to|as it stood on)(?: the)?\s*$",
+    re.I,
 )
 VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
@@ -39,8 +41,16 @@ NOUNS_OF_TRADES = {
     "shorts": Subject(direction="short"),
     "best_r": Subject(order="best"),
     "worst_r": Subject(order="worst"),
+    "best_pnl": Subject(order="best_pnl"),
+    "worst_pnl": Subject(order="worst_pnl"),
 }
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
+HEADS = frozenset({"regime", "period", "basis", "direction", "timeframe"})
+HEAD = re.compile(
+    r"\W*(?:in|during|within|over|under|for|across|on|since|before|after|until|between|from|throughout|through)?"
+    r"(?: the| both| all)*\s*",
+    re.I,
+)
 NARROWERS = frozenset({"regime", "timeframe", "period", "parameter", "trial"})
 Field = tuple[str, ...]
 
@@ -70,7 +80,7 @@ class SubjectFinder:
     def __init__(self, layout: SentenceLayout, carried: Subject) -> None:
         self._layout = layout
         self._before, self.rests = carried, False
-        self.groups = self._with_lists(self._grouped())
+        self.groups = self._with_lists(self._under_the_head(self._grouped()))
 
     @property
     def carried(self) -> Subject:
@@ -153,6 +163,7 @@ class SubjectFinder:
             named = self._named(mention).joined(self._side_beside(mention))
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
+            joined = joined and not (last is not None and last.subject.order and mention.kind == "id")
             if last is not None and last.subject.order is not None and mention.kind in ("date", "period"):
                 joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
                 joined = joined and VERB.search(self._layout.text[: last.end]) is None
@@ -173,6 +184,17 @@ class SubjectFinder:
             last_end, fresh = mention.end, True
         return groups
 
+    def _under_the_head(self, groups: list[Group]) -> list[Group]:
+        """The groups with the regime, time or side that opens the sentence: "In 2003, A lost and B won"."""
+        if len(groups) < 2 or not groups[0].own.fields & HEADS:
+            return groups
+        head = groups[0]
+        comma = self._layout.text.find(",", head.start)
+        if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
+            return groups
+        held = Subject(**{name: getattr(head.own, name) for name in head.own.fields & HEADS})
+        return [head] + [replace(g, subject=held.joined(g.subject)) for g in groups[1:]]
+
     def _kept(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
         """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
         text = self._layout.text
@@ -188,6 +210,8 @@ class SubjectFinder:
             following = PRONOUN.search(text, mention.end)
             return self.carried if narrows and following and named.fields <= NARROWERS else Subject()
         last = groups[-1].subject
+        if named.fields == {"parameter"}:
+            return last.without("parameter")
         if named.fields <= NARROWERS and narrows:
             return last.without(*(named.fields & last.fields)) if last.fields & named.fields else last
         if not fresh and named.fields <= NARROWERS and last.playbook is not None:

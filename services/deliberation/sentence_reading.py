@@ -36,6 +36,7 @@ class SentenceReading:
         self.subjects = SubjectFinder(layout, carried)
         self.used: set[int] = set()
         self.last_part: tuple[tuple[str, ...], Subject] | None = None
+        self.last_portion: tuple[Subject, Subject] | None = None  # of whom, and which trades of them
         self.counted: Subject | None = None  # the trades that were counted last
 
     @property

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.mention import Mention
-from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN
+from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN, SPARSE
+from services.deliberation.scopes import NAMING, unheld
 from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
+from services.text.claim_words import words
 
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)")
 NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
 # Kinds of mentions that claim something, with the kind of the claim.
 CLAIMING: dict[str, ClaimKind] = {
@@ -26,9 +28,9 @@ CLAIMING: dict[str, ClaimKind] = {
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
-BOUND_SAYS = re.compile(
-    r"exceed|more|less|fewer|greater|higher|lower|larger|smaller|better|worse|longer|shorter", re.I
-)
+PREPOSITIONS = words("over under beyond above below") | {"up to"}
+EXPECTED_INSTEAD = re.compile(r"instead of (?:(?:an?|the|its|expected|planned) )*[-+−]?\d", re.I)
+NOWHERE = re.compile(r"\bnowhere\b", re.I)
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
@@ -43,12 +45,16 @@ def unread(
         if kind is not None:
             yield reading.claim(kind, (mention.start, mention.end), ((Subject(),), 0.8), "unread")
     yield from _denials(reading, claims)
+    yield from unheld(reading, claims)
     offset = reading.layout.sentence.start
     strange = [
         found
         for found in _strange_words(reading, *said)
         if not any(start <= found.start() + offset < end for start, end in quoted)
     ]
+    names_only = all(claim.said in NAMING and not claim.questions for claim in claims)
+    if not strange and claims and names_only:
+        strange = [found for found in _words_outside(reading, *said) if found[0].casefold() not in SPARSE]
     if strange and _is_about_a_run(reading):
         first = strange[0]
         yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
@@ -61,9 +67,15 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
     read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
     for place in layout.denials:
         left, right = layout.piece(place, place)
-        inside = any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions)
-        told = any(claim.end - offset > place and claim.start - offset < right + REACH for claim in read)
-        if inside or told or not reading.mentions:
+        if not reading.mentions or _is_inside(reading, place) or _is_of_a_pair(reading, place):
+            continue
+        near = [c for c in read if c.end - offset > place and c.start - offset < right + REACH]
+        doubled = [
+            d for d in layout.denials
+            if left <= d < right and d != place and not _is_of_a_pair(reading, d)
+        ] or NOWHERE.search(layout.text[left:right])  # fmt: skip
+        turned = re.search(r"\b(?:but|rather)\b", layout.text[place:]) is not None
+        if not doubled and near and (turned or any(_denies(claim) for claim in near)):
             continue
         group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
         before = [claim for claim in read if claim.said == "direction" and claim.end - offset <= place]
@@ -82,6 +94,24 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
             yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")
 
 
+def _is_inside(reading: SentenceReading, place: int) -> bool:
+    """Whether a denial is a part of what was read."""
+    return any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions)
+
+
+def _is_of_a_pair(reading: SentenceReading, place: int) -> bool:
+    """Whether a "nor" goes on with what a "neither" denies."""
+    text = reading.layout.text.casefold()
+    return text.startswith("nor", place) and "neither" in text[:place]
+
+
+def _denies(claim: Claim) -> bool:
+    """Whether a claim is of what is not so."""
+    first = claim.sentence.text[claim.start - claim.sentence.start]
+    below = claim.said == "figure" and claim.relation == "<" and not first.isalpha()  # "did not reach 10"
+    return claim.negated or claim.said == "absent" or below
+
+
 def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
     """The kind of claim of a mention that was not read; None where it claims nothing."""
     if reading.is_used(mention):
@@ -90,6 +120,8 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
         return "comparison" if mention.value in UNCLAIMED else None
     if mention.kind == "quantifier" and (mention.value in SCOPED or len(reading.mentions) == 1):
         return None if mention.value in SCOPED or not _speaks_of_a_run(reading) else "quantifier"
+    if mention.kind == "known":
+        return None if any(m.kind == "advice" for m in reading.mentions) else "name"
     if mention.kind == "order" and any(g.start <= mention.start < g.end for g in reading.subjects.groups):
         return None
     if mention.kind == "equal":
@@ -97,7 +129,7 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
         is_factor = before is not None and before.kind in ("factor", "fraction", "quantifier")
         return None if is_factor else "comparison"
     if mention.kind == "bound":
-        return "comparison" if BOUND_SAYS.match(mention.text) else None
+        return None if mention.text.casefold() in PREPOSITIONS else "comparison"
     if mention.kind == "future" and any(m.value == "detectable_r" for m in reading.mentions):
         return None
     return CLAIMING.get(mention.kind)
@@ -105,6 +137,11 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
 
 def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
     """Words outside of all mentions that are not plain."""
+    return (found for found in _words_outside(reading, begins, ends) if not _is_plain(found[0].casefold()))
+
+
+def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
+    """Words outside of all mentions, the one behind "instead of" and parts of names left aside."""
     spans = [(m.start, m.end) for m in reading.mentions]
     number = 0
     for found in WORD.finditer(reading.layout.text, begins, ends):
@@ -113,10 +150,11 @@ def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator
         if number < len(spans) and spans[number][0] < found.end():
             continue
         text = reading.layout.text
+        if found[0].casefold() == "instead" and EXPECTED_INSTEAD.match(text, found.start()):
+            continue
         if "_" in (text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]):
             continue  # of a name, which is read as a whole
-        if not _is_plain(found[0].casefold()):
-            yield found
+        yield found
 
 
 def _is_plain(word: str) -> bool:

@@ -159,6 +159,25 @@ CATALOGUE: dict[str, Question] = {
     "exposure": Question("share"),
     "account_return": Question("share"),
     "feature": Question("price"),
+    # Answered by the document of a run that is over: see `AT_THE_END`.
+    **dict.fromkeys(("sharpe", "sortino", "calmar", "payoff"), Question("score")),
+    **dict.fromkeys(("buy_and_hold", "cagr", "volatility"), Question("share")),
+    "start_cash": Question("money"),
+    # Answered by its settings.
+    **dict.fromkeys(("fee_bps", "slippage_bps"), Question("bps")),
+    "risk_fraction": Question("share"),
+    **dict.fromkeys(
+        (
+            "drawdown_days",
+            "open_positions",
+            "proposals",
+            "sent_back",
+            "let_pass",
+            "stand_downs",
+            "evaluations",
+        ),
+        Question("count"),
+    ),
     "e_needed": Question("score"),
     "expected_hold_p50": Question("bars"),
     "expected_hold_p90": Question("bars"),

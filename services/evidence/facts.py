@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from schemas.canonical import datetime_to_ns
 
-Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score"]
+Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score", "bps"]
 WHOLE_RUN = "the run"
 ANY_TRIAL = "any"
 
@@ -22,7 +22,8 @@ class Subject:
         outcome: won or lost.
         period: from and until, in ns.
         basis: whether a period is of the entry (the default) or of the exit.
-        order: which one of the trades is meant: first, last, best, worst, longest, shortest.
+        order: which one of the trades is meant: first, last, best, worst, longest, shortest,
+            best_pnl, worst_pnl.
         trial: kind of the trial on paper that is meant, or any; none of the account's trades then.
         feature: of a bar in a snapshot.
     """

@@ -13,7 +13,8 @@ from schemas.fact_check import FactRow
 from services.evidence.facts import ANY_TRIAL, Subject
 
 RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}
-ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return")
+SETTINGS = ("fee_bps", "slippage_bps", "risk_fraction")
+ACCOUNT = ("equity", "cash", "drawdown", "max_drawdown", "exposure", "account_return", "start_cash")
 # Question of the catalogue -> fields of a trial that answer it.
 OF_A_TRIAL = {
     "trades": ("n",),
@@ -29,7 +30,13 @@ AT_THE_END = {
     "account_return": ("net_return", "total_return"),
     "max_drawdown": ("max_drawdown",),
     "fees": ("fees",),
-}
+    "profit_factor": ("profit_factor",),
+    "sharpe": ("sharpe",), "sortino": ("sortino",), "calmar": ("calmar",), "payoff": ("payoff",),
+    "buy_and_hold": ("buy_and_hold_return",), "cagr": ("cagr",), "volatility": ("volatility",),
+    "drawdown_days": ("drawdown_days",), "open_positions": ("open_positions",), "proposals": ("propose",),
+    "sent_back": ("revise",), "let_pass": ("pass",), "stand_downs": ("stand_downs",),
+    "evaluations": ("evaluations",),
+}  # fmt: skip
 Value = tuple[float, FactRow]
 
 
@@ -66,6 +73,7 @@ class Observed:
     Attributes:
         of_policy: the snapshot behind each policy, by policy id.
         cash: of the account at the start; None where it is not known.
+        settings: of the run, by name of the question that each one answers.
         ended: figures of the document of the run, only as of its end.
         end_row: where the run ended.
     """
@@ -74,6 +82,7 @@ class Observed:
     of_policy: Mapping[str, KnownSnapshot] = field(default_factory=dict)
     trials: tuple[KnownTrial, ...] = ()
     cash: float | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
     ended: Mapping[str, float] = field(default_factory=dict)
     end_row: FactRow = FactRow(seq=None, kind="run_finished")
 
@@ -82,12 +91,26 @@ class Observed:
         """Names of features that a snapshot has."""
         return frozenset(name for snapshot in self.snapshots for name in snapshot.features)
 
+    def as_of(self, moment: int) -> "Observed":
+        """What was seen by a moment in ns; of trials the newest row alone is known."""
+        return Observed(
+            tuple(item for item in self.snapshots if item.label <= moment),
+            {name: item for name, item in self.of_policy.items() if item.label <= moment},
+            cash=self.cash,
+            settings=self.settings,
+        )
+
     def of_account(self, question: str, subject: Subject) -> list[Value]:
         """Figures of the whole account; none of a part of it."""
         if not subject.fields <= {"period", "basis"}:
             return []
         if subject.period is None and question in AT_THE_END and self.ended:
-            return [(self.ended[name], self.end_row) for name in AT_THE_END[question]]
+            return [(self.ended[name], self.end_row) for name in AT_THE_END[question] if name in self.ended]
+        if question in SETTINGS:
+            value = self.settings.get(question)
+            return [] if value is None else [(value, FactRow(seq=None, kind="genesis"))]
+        if question == "start_cash":
+            return [] if self.cash is None else [(float(self.cash), self.end_row)]
         if subject.period is None and question == "equity" and self.ended and self.cash is not None:
             return [(self.cash * (1.0 + self.ended["total_return"]), self.end_row)]
         seen = self._within(subject.period)

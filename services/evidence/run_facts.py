@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from schemas.vocabulary import (
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Subject, Unit, period_of
-from services.evidence.observed import ACCOUNT, KnownSnapshot, Observed
+from services.evidence.observed import ACCOUNT, AT_THE_END, SETTINGS, KnownSnapshot, Observed
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
@@ -29,6 +29,9 @@ EXPECTED = {
     "expected_mfe_p50": "expected_mfe_p50_r",
 }
 WHOLE = Subject()
+OF_THE_ACCOUNT = frozenset(
+    {*ACCOUNT, *SETTINGS, *(name for name in AT_THE_END if CATALOGUE[name].episodes is None)}
+)
 # What the trades of a subject may have several of.
 TRADED = {"playbooks": "playbook", "symbols": "symbol", "regimes": "regime"}
 TOTALS = frozenset({*TRADED, "clusters", "recommendations", "reports"})
@@ -85,6 +88,7 @@ class RunFacts:
         episodes: resolved trades of the account, oldest first.
         report: the newest one; None before the first.
         report_row: where it stands.
+        past: every report with its row, oldest first.
         playbooks: versions in force.
         versions: every state of every version, oldest first.
         ids: what a short id in a text may name, with its row.
@@ -107,6 +111,24 @@ class RunFacts:
     versions: tuple[KnownVersion, ...] = ()
     observed: Observed = Observed()
     told: Mapping[str, tuple[FactRow, ...]] = field(default_factory=dict)
+    past: tuple[tuple[HighLevelReflectionReport, FactRow], ...] = ()
+
+    def as_of(self, moment: int) -> "RunFacts":
+        """What was known at a moment in ns, with the report of then; the parameters are those of now."""
+        reports = [item for item in self.past if item[0].known_at <= moment]
+        report, row = reports[-1] if reports else (None, self.report_row)
+        return replace(
+            self,
+            known_at=moment,
+            episodes=tuple(known for known in self.episodes if known.episode.known_at <= moment),
+            report=report,
+            report_row=row,
+            reports=len(reports),
+            past=tuple(reports),
+            texts=(),
+            versions=tuple(known for known in self.versions if known.since <= moment),
+            observed=self.observed.as_of(moment),
+        )
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
@@ -151,7 +173,7 @@ class RunFacts:
         known = CATALOGUE[question]
         if subject.trial is not None:
             values = self.observed.of_trial(question, subject)
-        elif question in ACCOUNT:
+        elif question in OF_THE_ACCOUNT:
             values = self.observed.of_account(question, subject)
         elif question == "feature":
             policies = [known.episode.policy_id for known in self.trades(subject)]
@@ -315,13 +337,21 @@ class RunFacts:
             if own and TRADED[question] not in subject.fields:
                 return own
         report = self.report
+        clusters, advised = self._clusters, () if report is None else report.recommendations
+        if not subject.is_empty and question not in TRADED:
+            of_playbook = subject.fields <= {"playbook"} and question in ("clusters", "recommendations")
+            clusters = tuple(
+                item for item in clusters if of_playbook and item.playbook_id == subject.playbook
+            )
+            advised = tuple(item for item in advised if of_playbook and item.playbook_id == subject.playbook)
+            report = report if of_playbook else None
         counts: dict[str, tuple[int, ...]] = {
-            "playbooks": (len(self.playbook_ids),),
+            "playbooks": (len(self.playbook_ids), len(self.members("playbook"))),
             "symbols": (len(self.symbols), len(self.members("symbol"))),
             "regimes": (len(self.members("regime")),),
-            "clusters": (len(self._clusters),) if report else (),
-            "recommendations": (len(report.recommendations),) if report else (),
-            "reports": (self.reports,),
+            "clusters": (len(clusters),) if report else (),
+            "recommendations": (len(advised),) if report else (),
+            "reports": (self.reports,) if subject.is_empty else (),
         }
         return [*own, *((float(value), self.report_row) for value in counts[question])]
 

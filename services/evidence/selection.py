@@ -35,6 +35,8 @@ ORDERS: dict[str, Callable[[Episode], float]] = {
     "last_exit": lambda episode: episode.exit_label,
     "best": lambda episode: episode.r,
     "worst": lambda episode: -episode.r,
+    "best_pnl": lambda episode: episode.pnl,
+    "worst_pnl": lambda episode: -episode.pnl,
     "longest": lambda episode: episode.hold_bars,
     "shortest": lambda episode: -episode.hold_bars,
 }

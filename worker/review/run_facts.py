@@ -9,7 +9,7 @@ from schemas.errors import ConfigError
 from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
-from services.evidence.observed import KnownSnapshot, KnownTrial, Observed
+from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, KnownTrial, Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_facts import known_playbook
 from services.high_level.report_lines import report_lines
@@ -92,24 +92,41 @@ class FactFold:
             ids=self._ids,
             symbols=self._symbols,
             texts=() if report is None else report_lines(report),
+            past=tuple(self._reports),
             first_label=self._first_label,
             versions=tuple(self._versions),
             observed=Observed(
                 tuple(self._snapshots.values()),
                 self._of_policy,
                 self._trials,
-                run.config.get("account", {}).get("cash"),
-                {} if known_at is not None or run.document is None else _ended(run.document),
-                self._finished,
+                cash=run.config.get("account", {}).get("cash"),
+                settings=_settings(run.config),
+                ended={} if known_at is not None or run.document is None else _ended(run.document),
+                end_row=self._finished,
             ),
         )
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, float]:
+    """What the settings of a run say of costs and risk."""
+    sections = {**config.get("execution", {}), **config.get("envelope", {})}
+    return {name: float(sections[name]) for name in SETTINGS if sections.get(name) is not None}
 
 
 def _ended(document: dict[str, Any]) -> dict[str, float]:
     """What the document of a run that is over says of its account; nothing where it says less."""
     told = document.get("performance", {})
     names = ("total_return", "net_return", "max_drawdown", "fees")
-    return {name: told[name] for name in names} if all(told.get(name) is not None for name in names) else {}
+    if any(told.get(name) is None for name in names):
+        return {}
+    policy = document.get("policy_loop", {})
+    further = {**policy.get("answers", {}), **policy.get("reflections", {}), **told}
+    further |= {name: policy.get(name) for name in ("stand_downs", "evaluations")}
+    further["open_positions"] = len(document.get("open_positions", ()))
+    asked = {name for fields in AT_THE_END.values() for name in fields}
+    return {name: float(further[name]) for name in sorted(asked) if further.get(name) is not None} | {
+        name: told[name] for name in names
+    }
 
 
 async def read_facts(

@@ -1,7 +1,14 @@
 """Facts of runs as of their last report, kept so that labelled sentences stay true.
 
 `python -m tests.services.deliberation.recorded STORE NAME` writes those of a name anew from a store: of the
-embedded run, and of two runs over drawn bars.
+embedded run, and of two runs over drawn bars. The names of `WHOLE` are kept as of the end of their run, with
+every report and the figures of its document:
+
+* `whole_embedded`: `thinktwice backtest`
+* `whole_drawn`: `thinktwice backtest --data BARS --tz UTC`, of the bars that `drawn_bars.py` writes
+* `whole_costly`: `thinktwice backtest SETTINGS --symbols AAPL,IBM,MSFT --from 2003-06-02 --to 2009-12-31
+  --reflection off`, with cash 250,000, fee_bps 12, slippage_bps 4, risk_fraction 0.01 and the three playbooks
+  channel_breakout, mean_reversion and momentum_continuation allowed
 """
 
 import asyncio
@@ -15,13 +22,17 @@ from typing import Any
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.reflection import HighLevelReflectionReport
+from services.evidence.observed import Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_lines import report_lines
 from services.slow_loop.artefacts import with_moments
 from services.store import open_store
+from worker.review.run_facts import read_facts
 
 EMBEDDED = "embedded_2012"
 WORLDS = {"embedded": EMBEDDED, "w1": "drawn_hours_2022", "w2": "drawn_days_2015"}
+WHOLE = ("whole_embedded", "whole_drawn", "whole_costly")
+OF_THE_END = ("cash", "settings", "ended")
 REPORTS = 13  # of the embedded run, the last one of July 2012
 
 
@@ -55,6 +66,44 @@ def recorded(name: str = EMBEDDED) -> RunFacts:
     )
 
 
+@cache
+def whole(name: str) -> RunFacts:
+    """As of the end of a run."""
+    kept = json.loads(lzma.decompress(_file(name).read_bytes()))
+    reports = [
+        (
+            HighLevelReflectionReport.model_validate(with_moments(item)),
+            FactRow(seq=seq, kind="high_level_report"),
+        )
+        for seq, item in kept["reports"]
+    ]
+    report, row = reports[-1] if reports else (None, FactRow(seq=None, kind="high_level_report"))
+    episodes = [
+        KnownEpisode(Episode.model_validate(item), FactRow(seq=seq, kind="episode"))
+        for seq, item in kept["episodes"]
+    ]
+    playbook = {"kind": "playbook_version"}
+    return RunFacts(
+        known_at=kept["known_at"],
+        episodes=tuple(episodes),
+        report=report,
+        report_row=row,
+        reports=len(reports),
+        playbooks=tuple(
+            KnownPlaybook(name, version, parameters, FactRow(seq=seq, **playbook))
+            for seq, name, version, parameters in kept["playbooks"]
+        ),
+        versions=tuple(
+            KnownVersion(name, version, state, since, FactRow(seq=seq, **playbook))
+            for seq, name, version, state, since in kept["versions"]
+        ),
+        symbols=tuple(kept["symbols"]),
+        texts=() if report is None else report_lines(report),
+        past=tuple(reports),
+        observed=Observed(**{name: kept[name] for name in OF_THE_END}),
+    )
+
+
 def recorded_report() -> HighLevelReflectionReport:
     """The report itself."""
     report = recorded().report
@@ -64,6 +113,24 @@ def recorded_report() -> HighLevelReflectionReport:
 
 def _file(name: str) -> Path:
     return Path(__file__).with_name(f"{name}.json.xz")
+
+
+async def _write_whole(address: str, name: str) -> None:
+    async with await open_store(address, create=False) as store:
+        run = await store.runs.find("latest")
+        facts = await read_facts(store, run)
+        kinds = frozenset({"high_level_report"})
+        rows = [row async for row in store.journal.rows(run.run_id, kinds=kinds)]
+    kept = {
+        "known_at": facts.known_at,
+        "symbols": facts.symbols,
+        "episodes": [[known.row.seq, known.episode.payload()] for known in facts.episodes],
+        "reports": [[row.seq, json.loads(row.payload)["report"]] for row in rows],
+        "playbooks": [[p.row.seq, p.id, p.version, dict(p.parameters)] for p in facts.playbooks],
+        "versions": [[v.row.seq, v.playbook, v.version, v.state, v.since] for v in facts.versions],
+        **{name: getattr(facts.observed, name) for name in OF_THE_END},
+    }
+    _file(name).write_bytes(lzma.compress(json.dumps(kept, sort_keys=True).encode(), preset=9))
 
 
 async def _write(address: str, name: str) -> None:
@@ -92,4 +159,4 @@ async def _write(address: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_write(*sys.argv[1:3]))
+    asyncio.run((_write_whole if sys.argv[2] in WHOLE else _write)(*sys.argv[1:3]))
