@@ -25,7 +25,7 @@ from services.model_calls.quoting import visible
 
 CAN_ASK = (
     "I can look up the market of a symbol, trades and why a fill happened, what a playbook is and has "
-    "proven, reports and verdicts, whether a plan would pass, and runs."
+    "proven, reports and verdicts, whether a plan would pass, and runs. Name one of them."
 )
 RULE_ANSWER = (
     "That tries a rule, which is noted in the ledger of trials, and a question changes nothing:"
