@@ -153,8 +153,9 @@ def _sides_and_measures(reading: SentenceReading, claims: Sequence[Claim]) -> It
     """A side that narrows no name and no count, and a measure that no claim is of."""
     groups = reading.subjects.groups
     asked = frozenset(question for claim in claims for question in (*claim.questions, *_implied(claim)))
+    failed = any(subject.failure_mode for claim in claims for subject in _subjects_of(claim))
     for mention in reading.mentions if claims else ():
-        if reading.is_used(mention):
+        if reading.is_used(mention) or (failed and mention.value == "losers"):  # no other trade has one
             continue
         if mention.kind == "side" and not any(
             g.start - 1 <= mention.end and mention.start <= g.end + 1 and g.own.direction for g in groups
