@@ -152,7 +152,7 @@ TOLD = report(
 
 
 def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
-    narrator = Asked(json.dumps({"narrative": "asset_1 drifted.", "cited_evidence": []}))
+    narrator = Asked(json.dumps({"narrative": "asset_1 is in the run.", "cited_evidence": []}))
     models = Models(Asked(AGREES), narrator, Asked())
     made = assemble(full(), BARS, JournalWriter(MemorySink()), models=models)
     service = made.slow_loop._reflection
@@ -162,7 +162,7 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
     deferred = DeferredItem(raised_at=now, symbol="AAPL", text="review AAPL", reflection_hash="h")
     asked = request(now, deferred_items=(deferred,), episode_ids=(), new_episodes=0)
     told = asyncio.run(service.reflect(asked, (), ()))
-    assert told.narrative == "asset_1 drifted."
+    assert told.narrative == "asset_1 is in the run."
     (one,) = narrator.requests
     assert "review asset_1" in one["prompt"]
     assert '"known_at":"T"' in one["prompt"]

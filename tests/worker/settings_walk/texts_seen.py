@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.strategies.configured import model_strategist
+from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.settings import Settings
 from services.deliberation.budget import Budget
@@ -23,7 +25,8 @@ from services.deliberation.refine import Task
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator as Teller
 from services.model_calls.language_model import ModelReply
-from tests.agents.strategies.test_model_strategist import SNAPSHOT, strategist
+from services.model_calls.wording import PLAIN_RUN
+from tests.agents.strategies.test_model_strategist import SNAPSHOT, registry
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
 from tests.worker.test_texts_of_models import Strategist
@@ -126,9 +129,10 @@ def reread(settings: Settings) -> Any:
 def rationale(settings: Settings) -> Any:
     """What stands of a rationale that contradicts its snapshot."""
     scribe, mind = Scribe(), Strategist(f"{RATIONALE} The close is 1.23 and falls.")
-    asking = strategist(
-        mind, texts=scribe.of((CRITIQUE, CORRECTION)),
-        reflection_pass=settings.deliberation.reflection_pass,
+    reader = registry().reader()
+    asking = model_strategist(
+        settings, mind, RuleStrategist(reader), reader, lambda name: None, lambda snapshot: None, PLAIN_RUN,
+        texts=scribe.of((CRITIQUE, CORRECTION)),
     )  # fmt: skip
     proposal = asyncio.run(asking.answer(SNAPSHOT, None)).proposal
     assert proposal is not None
