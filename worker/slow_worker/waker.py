@@ -40,7 +40,7 @@ class Waker:
     Attributes:
         beat: `timer()` at the last sign of life of the scheduler.
         looking_since: `timer()` at which the present look began, None between two.
-        failed: an exception that `look` raised; the scheduler itself would swallow it.
+        failed: an exception that `look` raised; the scheduler itself would swallow it. No look follows.
     """
 
     def __init__(
@@ -104,6 +104,7 @@ class Waker:
         except Exception as error:  # noqa: BLE001 - handed to whoever waits; the scheduler would swallow it
             if not self.failed.done():
                 self.failed.set_exception(error)
+            self._scheduler.pause()  # whoever waits ends us: no further look begins meanwhile
         finally:
             self.looking_since = self._looking = None
             self.beat = self._timer()

@@ -98,6 +98,26 @@ def test_waker_hands_on_what_a_look_raised():
     asyncio.run(scenario())
 
 
+def test_waker_looks_no_more_once_a_look_has_failed() -> None:
+    async def play() -> int:
+        looks = 0
+
+        async def look() -> None:
+            nonlocal looks
+            looks += 1
+            raise StoreError("cannot be read")
+
+        waker = Waker(look, 0.01, lambda kind, fields: None)
+        waker.start()
+        with pytest.raises(StoreError):
+            await asyncio.shield(waker.failed)
+        await asyncio.sleep(0.1)
+        await waker.stop()
+        return looks
+
+    assert asyncio.run(play()) == 1
+
+
 def test_waker_look_that_outlasts_its_period_is_noted_and_a_sign_of_life():
     async def scenario():
         timer = Timer()
