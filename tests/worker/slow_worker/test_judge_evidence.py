@@ -60,7 +60,7 @@ def test_worker_reads_nothing_where_the_planner_of_the_judge_is_off(tmp_path):
     assert played(scenario()) is None
 
 
-def by_models(**planner):
+def by_models(llm=None, **planner):
     """Settings of a run whose judge is a model that plans what it reads."""
     return Settings.model_validate(
         {
@@ -72,6 +72,7 @@ def by_models(**planner):
                 "slow_model": "claude-test",
                 "attempts": 1,
                 "prices": [{"model": "claude-test", "input_usd": 1.0, "output_usd": 5.0}],
+                **(llm or {}),
             },
         }
     )
@@ -118,6 +119,27 @@ def test_judge_of_a_worker_asks_the_model_of_its_planner_at_the_runs_settings(tm
     with wire(monkeypatch, planning(0.8)):
         unsure, _ = played(judged_by_models(tmp_path / "unsure", by_models(confidence_threshold=0.9)))
     assert not any(name.startswith("e0") for verdict in unsure for name in verdict.evidence_ids)
+
+
+def test_judge_of_a_worker_is_told_no_symbol_of_an_anonymised_run(tmp_path, monkeypatch):
+    told = {}
+    for name, hidden in (("open", False), ("hidden", True)):
+        (tmp_path / name).mkdir()
+        with wire(monkeypatch, planning(0.8)) as server:
+            played(judged_by_models(tmp_path / name, by_models({"anonymise": hidden}, enable_reflection=False)))
+        told[name] = json.dumps([body for _, body in server.requests])
+    # The examples of the prompt have symbols of their own, in every request.
+    assert told["hidden"].count("AAPL") < told["open"].count("AAPL")
+    assert "asset_1" in told["hidden"]
+    assert "asset_1" not in told["open"]
+
+
+def test_budget_of_a_worker_s_judge_begins_with_each_report(tmp_path, monkeypatch):
+    once = {"per_event": {"calls": 1}}
+    with wire(monkeypatch, planning(0.8)) as server:
+        verdicts, _ = played(judged_by_models(tmp_path, by_models(once, enable_reflection=False)))
+    assert len(verdicts) > 1
+    assert len(server.requests) == len(verdicts)
 
 
 def test_judge_of_a_worker_without_a_key_says_so_and_rules_plan(tmp_path):
