@@ -134,6 +134,8 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
         asker, instead = ("reflection mode 'full'", "deterministic")
         if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
             asker, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
+        elif settings.reflection.mode != "full" and settings.planner.judge == "model":
+            asker, instead = "the planner of evidence", "rules"
         elif settings.reflection.mode != "full":
             asker, instead = f"judge.replan {settings.judge.replan!r}", "rules"
         local = " (any word, for a server that wants none)" if settings.llm.base_url else ""

@@ -126,7 +126,9 @@ def test_judge_of_a_worker_is_told_no_symbol_of_an_anonymised_run(tmp_path, monk
     for name, hidden in (("open", False), ("hidden", True)):
         (tmp_path / name).mkdir()
         with wire(monkeypatch, planning(0.8)) as server:
-            played(judged_by_models(tmp_path / name, by_models({"anonymise": hidden}, enable_reflection=False)))
+            played(
+                judged_by_models(tmp_path / name, by_models({"anonymise": hidden}, enable_reflection=False))
+            )
         told[name] = json.dumps([body for _, body in server.requests])
     # The examples of the prompt have symbols of their own, in every request.
     assert told["hidden"].count("AAPL") < told["open"].count("AAPL")

@@ -243,7 +243,13 @@ def file_questions(path: Path, context: Mapping[str, Any], known_at: int) -> lis
         lines = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
         for line in lines:
             demand_question(line)
-    except (OSError, UnicodeDecodeError, DataError) as error:
+    except OSError as error:
+        raise ConfigError(f"--questions {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"--questions {str(path)!r} is not UTF-8 at byte {error.start}: write one question on each line"
+        ) from error
+    except DataError as error:
         raise ConfigError(f"--questions {str(path)!r}: {error}") from error
     if not lines:
         raise ConfigError(f"--questions {str(path)!r} has no question: write one on each line")
