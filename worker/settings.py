@@ -187,9 +187,8 @@ def _known(key: str, where: str) -> str:
         section = key
         known = [*SECTIONS, *(top for top in FIELDS if "." not in top)]
         raise ConfigError(f"{where}: no section or setting {section!r}.{nearest(section, known)}")
-    names = [
-        inner.removeprefix(f"{section}.").split(".")[0] for inner in FIELDS if inner.startswith(f"{section}.")
-    ]
+    inside = [inner.removeprefix(f"{section}.") for inner in FIELDS if inner.startswith(f"{section}.")]
+    names = list(dict.fromkeys(inner.split(".")[0] for inner in inside))  # a section inside is named once
     if not names:
         raise ConfigError(f"{where}: no section {section!r}.{nearest(section, list(SECTIONS))}")
     guess = nearest(name, names) or f" It has {', '.join(names)}."
