@@ -55,6 +55,7 @@ from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply
 from services.text.claims import Span, sentences
 
+OPENS, CLOSES = re.compile(r"(?:\n|[-*] |[.!?;:] )$"), re.compile(r"[.!?;]?(?:\s|$)")
 THEN = re.compile(
     r"\b(?:as (?:of|at)|as known on|report (?:of|known (?:at|on)|dated|from)|known (?:at|on))(?: the)?\s*$",
     re.I,
@@ -191,8 +192,8 @@ def _quoted(text: str, facts: RunFacts) -> dict[tuple[int, int], Held]:
         place = text.find(line)
         while place >= 0:
             end = place + len(line)
-            opens = place == 0 or re.search(r"(?:\n|[-*] |[.!?;:] )$", text[:place]) is not None
-            if opens and re.match(r"[.!?;]?(?:\s|$)", text[end:]):
+            opens = place == 0 or OPENS.search(text, max(0, place - 2), place) is not None
+            if opens and CLOSES.match(text, end):
                 found[place, end] = held
             place = text.find(line, place + 1)
     return found
@@ -234,7 +235,7 @@ def _is_so_of(claim: Claim, member: Subject, mine: object, facts: RunFacts) -> b
 
 
 def _unread(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
-    return unknown(UNREAD)
+    return unknown(claim.value or UNREAD)
 
 
 CHECKS: dict[str, Check] = {

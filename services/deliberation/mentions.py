@@ -20,6 +20,7 @@ from services.deliberation.numerals import (
     WORD_NUMBER,
     edges,
     fraction,
+    is_out_of_reach,
     ratio,
     worded_figure,
     written_figure,
@@ -301,6 +302,8 @@ def _mention(kind: str, start: int, said: str, value: Any) -> Mention:
         return Mention("direction", begin, end, text, value)
     if kind == "regime_part":
         return Mention("regime", begin, end, text, value)
+    if kind in IN_DIGITS and is_out_of_reach(text):
+        return Mention("out_of_reach", begin, end, text)
     return Mention(kind, begin, end, text, _value(kind, text, value))
 
 
@@ -316,6 +319,7 @@ def _value(kind: str, text: str, value: Any) -> Any:
     return text.casefold() if kind in ("timeframe", "side") else value
 
 
+IN_DIGITS = frozenset({"number", "interval", "ratio", "factor"})
 READ: dict[str, Any] = {
     "number": written_figure,
     "count_word": worded_figure,

@@ -24,13 +24,14 @@ CLAIMING: dict[str, ClaimKind] = {
     "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade",
     "exit": "quantifier", "failure": "quantifier", "zero": "comparison", "only": "comparison",
     "future": "direction", "rank": "comparison", "order": "comparison", "evaluation": "direction",
-    "change": "comparison",
+    "change": "comparison", "out_of_reach": "number",
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 PREPOSITIONS = words("over under beyond above below") | {"up to"}
 EXPECTED_INSTEAD = re.compile(r"instead of (?:(?:an?|the|its|expected|planned) )*[-+−]?\d", re.I)
 NOWHERE = re.compile(r"\bnowhere\b", re.I)
+TURNED = re.compile(r"\b(?:but|rather)\b")
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
@@ -65,16 +66,15 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
     layout = reading.layout
     offset = layout.sentence.start
     read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
-    for place in layout.denials:
+    alone = [place for place in layout.denials if not _is_of_a_pair(reading, place)]
+    for number, place in enumerate(alone if reading.mentions else ()):
         left, right = layout.piece(place, place)
-        if not reading.mentions or _is_inside(reading, place) or _is_of_a_pair(reading, place):
+        if _is_inside(reading, place):
             continue
         near = [c for c in read if c.end - offset > place and c.start - offset < right + REACH]
-        doubled = [
-            d for d in layout.denials
-            if left <= d < right and d != place and not _is_of_a_pair(reading, d)
-        ] or NOWHERE.search(layout.text[left:right])  # fmt: skip
-        turned = re.search(r"\b(?:but|rather)\b", layout.text[place:]) is not None
+        others = (*alone[max(0, number - 1) : number], *alone[number + 1 : number + 2])
+        doubled = any(left <= d < right for d in others) or NOWHERE.search(layout.text, left, right)
+        turned = TURNED.search(layout.text, place) is not None
         if not doubled and near and (turned or any(_denies(claim) for claim in near)):
             continue
         group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
