@@ -58,7 +58,10 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
     if reading.is_used(mention):
         return []
     amounts = reading.layout.beside(mention, "number", "count_word")
-    if any(unit_of(m.value) in ("r", "money") for m in amounts) and mention.value != "flat":
+    stated = [
+        m for m in amounts if unit_of(m.value) in ("r", "money") and not _is_at_most(reading, mention, m)
+    ]
+    if stated and mention.value != "flat":
         reading.use(mention)
         return []
     returned = [m for m in reading.clause(mention, "measure") if m.value in RETURNS]
@@ -82,6 +85,13 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
             value=mention.value, negated=reading.layout.is_negated(mention.start), every=every,
         )
     ]  # fmt: skip
+
+
+def _is_at_most(reading: SentenceReading, mention: Mention, amount: Mention) -> bool:
+    """Whether an amount is a limit: who "earned at most 20R" has earned, which the figure does not say."""
+    bound = reading.figures.bound_before(reading.index(amount))
+    denied = reading.layout.is_negated(mention.start) or amount.text[0] in "+-−"
+    return bound is not None and bound.value == "<" and mention.end <= bound.start and not denied
 
 
 def evaluation(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:

@@ -4,6 +4,7 @@ They are claims that nothing can verify: silence would pass them.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 from schemas.fact_check import ClaimKind
@@ -15,7 +16,8 @@ from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)|[^\w\s!-~]")
+PLAIN_SIGNS = frozenset("−")
 NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
 # Kinds of mentions that claim something, with the kind of the claim.
 CLAIMING: dict[str, ClaimKind] = {
@@ -152,9 +154,16 @@ def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator
         text = reading.layout.text
         if found[0].casefold() == "instead" and EXPECTED_INSTEAD.match(text, found.start()):
             continue
+        if not found[0][0].isalnum() and not _is_symbol(found[0]):
+            continue
         if "_" in (text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]):
             continue  # of a name, which is read as a whole
         yield found
+
+
+def _is_symbol(sign: str) -> bool:
+    """Whether a sign says something, as ∞ and ≥ do and a dash does not."""
+    return unicodedata.category(sign).startswith("S") and sign not in PLAIN_SIGNS
 
 
 def _is_plain(word: str) -> bool:
