@@ -25,6 +25,7 @@ NAMES_A_REPORT = re.compile(
     r"|\bintervals?\b|\bcount_only\b|\bsuggestive\b|\binsufficient_sample\b",
     re.I,
 )
+BESIDE = frozenset({"over", "under"})  # no further beyond a bound than that
 # Counts of trades, which go on behind the report.
 COUNTED = frozenset(
     name for name, asked in CATALOGUE.items() if asked.unit == "count" and asked.episodes is not None
@@ -85,10 +86,9 @@ def is_so(held: Figure, fact: Fact, share: bool, relation: str, questions: tuple
     near = abs(said - value) <= (EXACTLY if questions == ("parameter",) else held.step * SLACK)
     if near and held.sign == "+" and value < 0 and said == 0:
         near = False
-    if relation == ">":
-        return value > said
-    if relation == "<":
-        return value < said
+    if relation in (">", "<"):
+        beyond = value > said if relation == ">" else value < said
+        return beyond and (held.exact not in BESIDE or _is_loosely(held.exact, said, value, held.step))
     if relation == ">=":
         return near or value >= said
     return near or _is_loosely(held.exact, said, value, held.step)

@@ -7,12 +7,12 @@ from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_portions import members_of
 from services.deliberation.claim import Claim
 from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, unknown
+from services.deliberation.numerals import FLAT_R
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
 
 OPEN = frozenset({"total_r", "mean_r"})  # asked where no measure is named: then both must say the same
 DIFFER = "the total and the mean say different things"
-FLAT_R = 0.06
 # Question of a direction -> unit of its answer, in words.
 SIGNED_UNITS = {
     "mean_r": "R a trade", "median_r": "R in the median", "total_r": "R in total", "pnl": " in money",

@@ -18,8 +18,8 @@ from services.deliberation.mention import Mention
 from services.deliberation.plain_claims import (
     advice,
     alone,
-    change,
     day,
+    degree,
     direction,
     evaluation,
     grade,
@@ -60,7 +60,7 @@ READERS: tuple[dict[str, Reader], ...] = (
         "direction": direction,
         "result": direction,
         "evaluation": evaluation,
-        "change": change,
+        "degree": degree,
     },
     {"exit": told_of_a_trade, "failure": told_of_a_trade, "side": told_of_a_trade},
     {

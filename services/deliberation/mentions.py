@@ -146,6 +146,7 @@ ENTRIES: list[tuple[str, str, Any]] = [
     ("rank", rf"\b(?:{words.RANKED})\b", None),
     *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),
     *_listed("quantifier", {"most": words.MOST, "minority": words.MINORITY}),
+    *_listed("degree", {"degree": words.DEGREES}),
     *_listed("bound", {">": words.ABOVE, "<": words.BELOW}),
     *_listed("quantifier", {"all": words.ALL, "half": words.HALF, "some": words.SOME}),
     ("compared", rf"\b(?:{words.MORE})\b(?=[^.;]{{0,120}}\bthan\b)", ">"),

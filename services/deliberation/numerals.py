@@ -109,6 +109,7 @@ class Portion:
 TINY = 1e-9
 MOST_PLACES = 15  # before the point and behind it: no figure of a run has more
 SLACK = 0.035
+FLAT_R = 0.06  # a trade: no more than this is neither a gain nor a loss to speak of
 PORTIONS = {
     "all": Portion(1.0, 1.0),
     "none": Portion(0.0, 0.0),

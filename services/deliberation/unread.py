@@ -26,7 +26,7 @@ CLAIMING: dict[str, ClaimKind] = {
     "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade",
     "exit": "quantifier", "failure": "quantifier", "zero": "comparison", "only": "comparison",
     "future": "direction", "rank": "comparison", "order": "comparison", "evaluation": "direction",
-    "change": "comparison", "out_of_reach": "number",
+    "change": "comparison", "out_of_reach": "number", "degree": "comparison",
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
