@@ -210,7 +210,7 @@ def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim
     """That something began or ended at a time is more than that it was so then."""
     times = [claim for claim in claims if claim.said in ("day", "period") and not claim.questions]
     found = BEGINS.search(reading.layout.text) if times else None
-    alone = len(times) == len([claim for claim in claims if claim.said != "name"])
+    alone = all(claim.said in (*NAMING, "absent") for claim in claims)  # that it traded then says no more
     of_one = any(group.subject.order or group.subject.episode for group in reading.subjects.groups)
     if found and times and alone and not of_one:
         yield reading.claim("date", found.span(), ((Subject(),), 0.6), "unread")

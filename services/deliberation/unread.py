@@ -32,6 +32,13 @@ SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 PREPOSITIONS = words("over under beyond above below") | {"up to"}
 EXPECTED_INSTEAD = re.compile(r"instead of (?:(?:an?|the|its|expected|planned) )*[-+−]?\d", re.I)
+# A sentence without a claim that tells in plain words how the account or its positions stand.
+STATE = re.compile(
+    r"\b(?:account|portfolio|equity|capital|balance|cash|exposure|positions?|drawdowns?|trades?)"
+    r"(?: (?!that\b|which\b)[\w-]+){0,3}? (?:is|are|was|were|stands?|stood|sits?|sat|remains?|remained|has"
+    r"|have|had|hit|reached|ended|closed)(?:n['’]t)?\b",
+    re.I,
+)
 NOWHERE = re.compile(r"\bnowhere\b", re.I)
 TURNED = re.compile(r"\b(?:but|rather)\b")
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
@@ -43,6 +50,20 @@ def unread(
     reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
     """Claims for what was not read, between two places of the sentence; what is quoted is read."""
+    silent = not claims
+    for claim in _left(reading, said, quoted, claims):
+        silent = False
+        yield claim  # one by one: what is left to read may rest on it
+    state = STATE.search(reading.layout.text, *said) if silent else None
+    offset = reading.layout.sentence.start
+    if state is not None and not any(start <= state.start() + offset < end for start, end in quoted):
+        yield reading.claim("name", state.span(), ((Subject(),), 0.5), "unread")
+
+
+def _left(
+    reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
+) -> Iterator[Claim]:
+    """Mentions, denials, narrowing words and strange words that no claim has taken up."""
     for mention in reading.mentions:
         kind = _kind(reading, mention)
         if kind is not None:
