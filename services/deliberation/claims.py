@@ -29,6 +29,7 @@ from services.deliberation.plain_claims import (
     rank,
     told_of_a_trade,
 )
+from services.deliberation.plain_words import ABOUT_A_RUN
 from services.deliberation.portion_claims import members, share
 from services.deliberation.ranking_claims import extreme, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
@@ -95,8 +96,10 @@ def read_sentence(
         carried: whom the sentence before was about.
         quoted: places of the text that are the run's own words.
     """
-    if len(sentence.text.split()) > MOST_WORDS:
-        return SentenceClaims([_whole(sentence, TOO_LONG)], carried, True)
+    said = sentence.text.casefold().split()
+    if len(said) > MOST_WORDS:
+        of_a_run = named or not ABOUT_A_RUN.isdisjoint(said)
+        return SentenceClaims([_whole(sentence, TOO_LONG)] if of_a_run else [], carried, True)
     begin, end = asserted(sentence.text)
     if COUNTERFACTUAL.search(sentence.text):
         return SentenceClaims([_whole(sentence)], carried, True)

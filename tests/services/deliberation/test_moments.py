@@ -35,6 +35,7 @@ def test_counts_and_comparisons_are_of_one_moment(text, holds):
 
 def test_text_of_a_report_is_held_against_what_was_known_then():
     facts = whole("whole_embedded")
+    assert facts.report is not None
     then = facts.as_of(facts.report.known_at)
     assert check_facts("channel_breakout closed 141 trades.", then).holds
     assert check_facts("150 trades lost.", then).holds
@@ -50,5 +51,6 @@ def test_text_of_a_report_is_held_against_what_was_known_then():
 )
 def test_direction_tells_what_it_found_in_the_unit_of_what_was_asked(text, unit):
     claim = next(c for c in check_facts(text, whole("whole_embedded")).claims if c.said == "lost money")
-    assert claim.found.startswith("lost: -")
-    assert claim.found.endswith(unit)
+    found = str(claim.found)
+    assert found.startswith("lost: -")
+    assert found.endswith(unit)

@@ -48,3 +48,7 @@ def test_sentence_of_the_most_words_is_read():
     text = "It is said that " * 74 + "AAPL earned 29.2R."
     assert len(text.split()) < MOST_WORDS
     assert TOO_LONG not in [claim.found for claim in checked(text).claims]
+
+
+def test_long_sentence_that_names_nothing_of_a_run_claims_nothing():
+    assert checked("word " * 12_000).claims == ()
