@@ -1,11 +1,12 @@
 """Does a figure equal a stored value at the decimals it is given with? Shares, intervals, differences."""
 
+import re
 from dataclasses import replace
 
 from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
-from services.deliberation.held import UNREAD, Held, judged, plainly, rows_of, unknown, written
+from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, rows_of, unknown, written
 from services.deliberation.numerals import NEARNESS, Figure
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
@@ -18,6 +19,17 @@ WITHOUT_SIGN = frozenset(
     {"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl", "drawdown", "max_drawdown"}
 )
 OF_UNIT = {"r": {"r"}, "bps": {"bps"}, "share": {"share", "score"}, "money": {"money", "price"}}
+# What says that a sentence is of a report: its name, its moment, or what nothing but a report states.
+NAMES_A_REPORT = re.compile(
+    r"\breport\w*|\bas (?:of|at|known)\b|\bknown (?:at|on)\b|\bblocks?\b|\be-?values?\b|\bgrade[sd]?\b"
+    r"|\bintervals?\b|\bcount_only\b|\bsuggestive\b|\binsufficient_sample\b",
+    re.I,
+)
+BESIDE = frozenset({"over", "under"})  # no further beyond a bound than that
+# Counts of trades, which go on behind the report.
+COUNTED = frozenset(
+    name for name, asked in CATALOGUE.items() if asked.unit == "count" and asked.episodes is not None
+) | {"failures"}
 OF_CURRENCY = frozenset({"€", "£"})
 
 
@@ -29,6 +41,8 @@ def check_figure(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     found = [fact for question in claim.questions for fact in _answers(question, held, subject, facts)]
     if not found:
         return unknown()
+    if COUNTED.issuperset(claim.questions) and not NAMES_A_REPORT.search(claim.sentence.text):
+        found = [*at_the_end(found)]
     checked = judged_figure(claim, held, found)
     if claim.questions == ("version",) and checked.verdict == "contradicted":
         return unknown("another version is in force")
@@ -72,10 +86,9 @@ def is_so(held: Figure, fact: Fact, share: bool, relation: str, questions: tuple
     near = abs(said - value) <= (EXACTLY if questions == ("parameter",) else held.step * SLACK)
     if near and held.sign == "+" and value < 0 and said == 0:
         near = False
-    if relation == ">":
-        return value > said
-    if relation == "<":
-        return value < said
+    if relation in (">", "<"):
+        beyond = value > said if relation == ">" else value < said
+        return beyond and (held.exact not in BESIDE or _is_loosely(held.exact, said, value, held.step))
     if relation == ">=":
         return near or value >= said
     return near or _is_loosely(held.exact, said, value, held.step)
@@ -154,8 +167,8 @@ def check_difference(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     other = claim.other or Subject()
     found = []
     for question in claim.questions:
-        mine = facts.facts(question, subject.joined(claim.filters))
-        theirs = facts.facts(question, other.joined(claim.filters))
+        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
+        theirs = at_the_end(facts.facts(question, other.joined(claim.filters)))
         found += [
             Fact(a.value - b.value, a.unit, a.rows + b.rows)
             for a, b in zip(mine[-1:], theirs[-1:], strict=False)

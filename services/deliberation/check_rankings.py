@@ -6,26 +6,34 @@ from schemas.fact_check import FactRow
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_portions import members_of
 from services.deliberation.claim import Claim
-from services.deliberation.held import UNREAD, Held, judged, plainly, unknown
+from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, unknown
+from services.deliberation.numerals import FLAT_R
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
 
 OPEN = frozenset({"total_r", "mean_r"})  # asked where no measure is named: then both must say the same
 DIFFER = "the total and the mean say different things"
-FLAT_R = 0.06
+# Question of a direction -> unit of its answer, in words.
+SIGNED_UNITS = {
+    "mean_r": "R a trade", "median_r": "R in the median", "total_r": "R in total", "pnl": " in money",
+    "lower_r": "R at the lower edge", "upper_r": "R at the upper edge", "best_r": "R at best",
+    "worst_r": "R at worst",
+}  # fmt: skip
 RATIO_SLACK = {"": 0.05, "about": 0.15, "under": 0.15, "over": 0.15}
 SUMS = frozenset({"total_r", "pnl", "fees", "trades"})
 
 
 def check_direction(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """Earned or lost, by the sign of the mean."""
-    found = [fact for question in claim.questions for fact in facts.facts(question, subject)[:1]]
+    asked = [(question, at_the_end(facts.facts(question, subject))) for question in claim.questions]
+    found = [(question, answers[0]) for question, answers in asked if answers]
     if not found:
         return unknown()
-    value = found[0].value
+    question, fact = found[0]
+    value = fact.value
     word = "gained" if value > 0 else "lost" if value < 0 else "earned nothing"
     true = abs(value) <= FLAT_R if claim.value == "flat" else claim.value == word
-    return judged(true != claim.negated, f"{word}: {value:+.2f}R a trade", found[0].rows)
+    return judged(true != claim.negated, f"{word}: {value:+.2f}{SIGNED_UNITS[question]}", fact.rows)
 
 
 def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -33,9 +41,9 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     other = claim.other or Subject()
     told: list[tuple[bool, float, float, tuple[FactRow, ...]]] = []
     for question in claim.questions:
-        mine = facts.facts(question, subject.joined(claim.filters))
+        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
         second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
-        theirs = facts.facts(question, second)
+        theirs = at_the_end(facts.facts(question, second))
         if mine and theirs:
             a, b = mine[0].value, theirs[0].value
             told.append((a > b if claim.relation == ">" else a < b, a, b, mine[0].rows + theirs[0].rows))
@@ -53,9 +61,9 @@ def check_ratio(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     other = claim.other or Subject()
     found: list[tuple[float, tuple[FactRow, ...]]] = []
     for question in claim.questions:
-        mine = facts.facts(question, subject.joined(claim.filters))
+        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
         second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
-        theirs = facts.facts(question, second)
+        theirs = at_the_end(facts.facts(question, second))
         if mine and theirs and theirs[0].value > 0:
             found.append((mine[0].value / theirs[0].value, mine[0].rows + theirs[0].rows))
     if not found:
@@ -100,7 +108,7 @@ def _ranked(
 ) -> Held | None:
     values = {}
     for member in members:
-        found = facts.facts(question, member.joined(claim.filters))
+        found = at_the_end(facts.facts(question, member.joined(claim.filters)))
         if found:
             values[getattr(member, claim.domain)] = found[0]
     if len(values) < 2:

@@ -131,10 +131,12 @@ MOST = (
     r"|mostly|predominantly|mainly|largely|usually|the bulk of|typically"
 )
 MINORITY = (
-    r"(?:a |the )?(?:small |clear |tiny )?minority(?: of)?|rarely|seldom|hardly (?:any|ever)(?: of)?|few of"
+    r"(?:a |the )?(?:small |clear |tiny )?minority(?: of)?|hardly any(?: of)?|few of"
     r"|(?<!a )(?<!the )(?<!too )(?<!so )few(?= (?:[a-z]+ )?(?:trades|positions|winners|losers|playbooks"
     r"|symbols))"
 )
+# How often or how far, in words that no share of the trades bears out.
+DEGREES = r"rarely|seldom|hardly ever|barely(?! (?:over|above|more|under|below)\b)"
 SOME = r"some(?= of|\b)(?: of)?|several(?: of)?|many(?: of)?|at least one(?: of)?|a few(?: of)?|any(?: of)?"
 HALF = r"(?:exactly |about )?(?:one )?(?:a )?half(?: of(?: all)?)?"
 ONLY = r"only|alone|sole(?:ly)?|just|exclusive"

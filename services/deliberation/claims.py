@@ -12,13 +12,14 @@ from typing import NamedTuple
 from services.deliberation.claim import Claim
 from services.deliberation.comparison_claims import compared, factor
 from services.deliberation.figure_claims import figure, interval, zero
+from services.deliberation.held import UNREAD
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mention import Mention
 from services.deliberation.plain_claims import (
     advice,
     alone,
-    change,
     day,
+    degree,
     direction,
     evaluation,
     grade,
@@ -28,6 +29,7 @@ from services.deliberation.plain_claims import (
     rank,
     told_of_a_trade,
 )
+from services.deliberation.plain_words import ABOUT_A_RUN
 from services.deliberation.portion_claims import members, share
 from services.deliberation.ranking_claims import extreme, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
@@ -36,6 +38,10 @@ from services.evidence.facts import Subject
 from services.text.claims import Span, asserted
 
 MOST_MENTIONS = 80  # of one sentence; what names more is a list of words
+MOST_WORDS = 300  # of one sentence: to read it takes time by the square of its length
+TOO_LONG = (
+    f"the sentence is too long to be read: more than {MOST_WORDS} words or {MOST_MENTIONS} names and figures"
+)
 COUNTERFACTUAL = re.compile(
     r"\b(?:if|had)\b.{0,200}\bwould (?:not )?have\b|\bwould (?:not )?have\b.{0,200}\bif\b", re.I
 )
@@ -55,7 +61,7 @@ READERS: tuple[dict[str, Reader], ...] = (
         "direction": direction,
         "result": direction,
         "evaluation": evaluation,
-        "change": change,
+        "degree": degree,
     },
     {"exit": told_of_a_trade, "failure": told_of_a_trade, "side": told_of_a_trade},
     {
@@ -90,6 +96,10 @@ def read_sentence(
         carried: whom the sentence before was about.
         quoted: places of the text that are the run's own words.
     """
+    said = sentence.text.casefold().split()
+    if len(said) > MOST_WORDS:
+        of_a_run = named or not ABOUT_A_RUN.isdisjoint(said)
+        return SentenceClaims([_whole(sentence, TOO_LONG)] if of_a_run else [], carried, True)
     begin, end = asserted(sentence.text)
     if COUNTERFACTUAL.search(sentence.text):
         return SentenceClaims([_whole(sentence)], carried, True)
@@ -97,7 +107,7 @@ def read_sentence(
         return SentenceClaims([], carried, True)
     inside = [mention for mention in named if begin <= mention.start < end and mention.end <= end]
     if len(inside) > MOST_MENTIONS:
-        return SentenceClaims([_whole(sentence)], carried, True)
+        return SentenceClaims([_whole(sentence, TOO_LONG)], carried, True)
     reading = SentenceReading(SentenceLayout(sentence, inside), carried)
     claims = _claims_of(reading, (begin, end), quoted)
     return SentenceClaims(claims, reading.subjects.last, reading.subjects.rests)
@@ -121,6 +131,6 @@ def _claims_of(reading: SentenceReading, said: tuple[int, int], quoted: Places) 
     return sorted(claims, key=lambda claim: (claim.start, claim.end))
 
 
-def _whole(sentence: Span) -> Claim:
+def _whole(sentence: Span, why: str = UNREAD) -> Claim:
     """All of a sentence that names more than can be read, or tells what never was: nothing verifies it."""
-    return Claim("number", sentence.start, sentence.end, sentence, (Subject(),), 1.0, "unread")
+    return Claim("number", sentence.start, sentence.end, sentence, (Subject(),), 1.0, "unread", value=why)

@@ -55,10 +55,12 @@ from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply
 from services.text.claims import Span, sentences
 
+OPENS, CLOSES = re.compile(r"(?:\n|[-*] |[.!?;:] )$"), re.compile(r"[.!?;]?(?:\s|$)")
 THEN = re.compile(
     r"\b(?:as (?:of|at)|as known on|report (?:of|known (?:at|on)|dated|from)|known (?:at|on))(?: the)?\s*$",
     re.I,
 )
+AS_OF_THE_REPORT = re.compile(r"\bas (?:of|at|known at) (?:the|its|this) (?:\w+ ){0,2}report\b", re.I)
 SHORTEST_QUOTE = 12
 # Only a text without a word and a figure claims nothing that a run could answer: any word may be a claim.
 MAY_CLAIM = re.compile(r"\d|[A-Za-z]{2}|\w_\w")
@@ -116,12 +118,17 @@ class _FactReader:
         return tuple(checked), strike(text, failed)
 
     def _known_then(self, text: str, named: Sequence[Mention]) -> RunFacts:
-        """The facts as of the day that a sentence names: "as of 2001-09-20", "the report known at ..."."""
+        """The facts as of the day that a sentence names, "as of 2001-09-20", or as of the report."""
         days = [m for m in named if m.kind == "date" and THEN.search(text[: m.start])]
         newest = self._facts.report
-        if len(days) != 1 or newest is None or days[0].value[1] > newest.known_at:
+        if newest is None:
             return self._facts
-        moment = days[0].value[1] - 1
+        if not days and AS_OF_THE_REPORT.search(text):
+            moment = newest.known_at
+        elif len(days) == 1 and days[0].value[1] <= newest.known_at:
+            moment = days[0].value[1] - 1
+        else:
+            return self._facts
         if moment not in self._then:
             self._then[moment] = self._facts.as_of(moment)
         return self._then[moment] if self._then[moment].report is not None else self._facts
@@ -191,8 +198,8 @@ def _quoted(text: str, facts: RunFacts) -> dict[tuple[int, int], Held]:
         place = text.find(line)
         while place >= 0:
             end = place + len(line)
-            opens = place == 0 or re.search(r"(?:\n|[-*] |[.!?;:] )$", text[:place]) is not None
-            if opens and re.match(r"[.!?;]?(?:\s|$)", text[end:]):
+            opens = place == 0 or OPENS.search(text, max(0, place - 2), place) is not None
+            if opens and CLOSES.match(text, end):
                 found[place, end] = held
             place = text.find(line, place + 1)
     return found
@@ -234,7 +241,7 @@ def _is_so_of(claim: Claim, member: Subject, mine: object, facts: RunFacts) -> b
 
 
 def _unread(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
-    return unknown(UNREAD)
+    return unknown(claim.value or UNREAD)
 
 
 CHECKS: dict[str, Check] = {

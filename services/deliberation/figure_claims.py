@@ -35,6 +35,13 @@ EITHER_WAY = re.compile(
     r"|went|goes|spen[dt]s?)\b",
     re.I,
 )
+# What is asked of one trade and of all of them; a bound without "a trade" is one of the sum.
+SUMS = frozenset({"total_r", "pnl"})
+OF_ONE_OR_ALL = SUMS | {"mean_r", "mean_pnl", "gross_pnl"}
+OF_EACH = re.compile(
+    r"\b(?:each|every(?:one)?|apiece|(?<!\bin )(?<!\bat )all|always|any|none|never|no)\b", re.I
+)
+TURNED = {">": "<", "<": ">"}
 SPANNED = (("trades",), ("blocks",))
 NO_FIGURE = re.compile(
     r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that"
@@ -146,11 +153,14 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     told = any(m.kind == "direction" for m in reading.mentions if begins <= m.start < start)
     if unit_of(held) == "r" and not told and mention.text[0] not in "+-−" and EITHER_WAY.search(lead):
         found = replace(found, questions=())
+    found = _held_to(reading, found, bound is not None, held, (begins, mention), every)
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
     if expected and bound is not None and not _is_beyond(reading, index, bound):
         found = replace(found, questions=())
     relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
+    if relation in TURNED and held.value < 0 <= mention.value.value:
+        relation = TURNED[relation]  # who lost more than 3R has less than -3R
     if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
         relation, negated = "<", False
     what = {
@@ -170,6 +180,25 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.counted = narrowed[0]
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _held_to(
+    reading: SentenceReading,
+    found: Reading,
+    bounded: bool,
+    held: Figure,
+    piece: tuple[int, Mention],
+    every: tuple[Subject, ...],
+) -> Reading:
+    """What a bound holds: the sum, where no "a trade" is named; nothing known, where it is of each trade."""
+    begins, mention = piece
+    if not (bounded or held.exact in ("under", "over")) or not set(found.questions) & OF_ONE_OR_ALL:
+        return found
+    behind = reading.layout.piece(mention.end, mention.end)[1]
+    if bounded and not every and OF_EACH.search(reading.layout.text, begins, behind):
+        return replace(found, questions=())
+    sums = tuple(question for question in found.questions if question in SUMS)
+    return replace(found, questions=sums) if len(found.questions) > 1 and sums else found
 
 
 def _is_of_those(reading: SentenceReading, mention: Mention) -> bool:

@@ -8,6 +8,7 @@ from services.deliberation.numerals import Figure
 from services.evidence.run_facts import Fact, KnownEpisode
 
 MOST_VALUES = 3
+OF_A_REPORT = "high_level_report"
 UNKNOWN = "the run has no answer to it"
 UNREAD = "the words name no measure that the run has"
 
@@ -38,6 +39,12 @@ def judged(true: bool, found: str, rows: tuple[FactRow, ...] = (), would_pass: S
 def unknown(why: str = UNKNOWN) -> Held:
     """Unverifiable, with the reason."""
     return Held("unverifiable", why)
+
+
+def at_the_end(found: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Facts of the run's end, where it has any; those of its report are of an earlier moment."""
+    later = tuple(fact for fact in found if all(row.kind != OF_A_REPORT for row in fact.rows))
+    return later or tuple(found)
 
 
 def rows_of(chosen: Sequence[KnownEpisode]) -> tuple[FactRow, ...]:

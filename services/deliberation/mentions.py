@@ -20,6 +20,7 @@ from services.deliberation.numerals import (
     WORD_NUMBER,
     edges,
     fraction,
+    is_out_of_reach,
     ratio,
     worded_figure,
     written_figure,
@@ -145,6 +146,7 @@ ENTRIES: list[tuple[str, str, Any]] = [
     ("rank", rf"\b(?:{words.RANKED})\b", None),
     *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),
     *_listed("quantifier", {"most": words.MOST, "minority": words.MINORITY}),
+    *_listed("degree", {"degree": words.DEGREES}),
     *_listed("bound", {">": words.ABOVE, "<": words.BELOW}),
     *_listed("quantifier", {"all": words.ALL, "half": words.HALF, "some": words.SOME}),
     ("compared", rf"\b(?:{words.MORE})\b(?=[^.;]{{0,120}}\bthan\b)", ">"),
@@ -301,6 +303,8 @@ def _mention(kind: str, start: int, said: str, value: Any) -> Mention:
         return Mention("direction", begin, end, text, value)
     if kind == "regime_part":
         return Mention("regime", begin, end, text, value)
+    if kind in IN_DIGITS and is_out_of_reach(text):
+        return Mention("out_of_reach", begin, end, text)
     return Mention(kind, begin, end, text, _value(kind, text, value))
 
 
@@ -316,6 +320,7 @@ def _value(kind: str, text: str, value: Any) -> Any:
     return text.casefold() if kind in ("timeframe", "side") else value
 
 
+IN_DIGITS = frozenset({"number", "interval", "ratio", "factor"})
 READ: dict[str, Any] = {
     "number": written_figure,
     "count_word": worded_figure,

@@ -107,7 +107,9 @@ class Portion:
 
 
 TINY = 1e-9
+MOST_PLACES = 15  # before the point and behind it: no figure of a run has more
 SLACK = 0.035
+FLAT_R = 0.06  # a trade: no more than this is neither a gain nor a loss to speak of
 PORTIONS = {
     "all": Portion(1.0, 1.0),
     "none": Portion(0.0, 0.0),
@@ -142,6 +144,20 @@ def exactness(before: str) -> str:
     """How exact a number is by the words before it."""
     found = EXACTNESS.search(before)
     return "" if found is None else str(found.lastgroup)
+
+
+def is_out_of_reach(text: str) -> bool:
+    """Whether a number in a text is larger, or finer, than a figure of a run can be."""
+    return any(_is_out_of_reach(found[0]) for found in re.finditer(DIGITS, text))
+
+
+def _is_out_of_reach(digits: str) -> bool:
+    mantissa, _, exponent = digits.replace(",", "").lower().partition("e")
+    whole, _, decimals = mantissa.partition(".")
+    if len(exponent.lstrip("+-")) > 2 or max(len(whole), len(decimals)) > MOST_PLACES:
+        return True
+    power = int(exponent or 0)
+    return len(whole.lstrip("0")) + power > MOST_PLACES or len(decimals) - power > MOST_PLACES
 
 
 def figure(digits: str, sign: str, unit: str) -> Figure:

@@ -9,7 +9,7 @@ from services.deliberation.claim_words import ACTIONS
 from services.deliberation.figure_units import unit_of
 from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
-from services.deliberation.numerals import PORTIONS
+from services.deliberation.numerals import FLAT_R, PORTIONS
 from services.deliberation.ranking_claims import measures_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject
@@ -47,7 +47,6 @@ NOT_TRADED = re.compile(
     r"(?:\bnot|n['’]t) (?:actually |once )?(?:trade[ds]?|used|taken|active|fire[ds]?)\b", re.I
 )
 RETURNS = frozenset({"account_return", "buy_and_hold"})
-TOWARDS = frozenset({"to", "at", "back", "up", "down", "just", "about"})
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
 RANK_WORDS = ("first", "second", "third", "fourth", "fifth")
@@ -58,7 +57,10 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
     if reading.is_used(mention):
         return []
     amounts = reading.layout.beside(mention, "number", "count_word")
-    if any(unit_of(m.value) in ("r", "money") for m in amounts) and mention.value != "flat":
+    stated = [
+        m for m in amounts if unit_of(m.value) in ("r", "money") and not _is_at_most(reading, mention, m)
+    ]
+    if stated and mention.value != "flat":
         reading.use(mention)
         return []
     returned = [m for m in reading.clause(mention, "measure") if m.value in RETURNS]
@@ -84,6 +86,13 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
     ]  # fmt: skip
 
 
+def _is_at_most(reading: SentenceReading, mention: Mention, amount: Mention) -> bool:
+    """Whether an amount is a limit: who "earned at most 20R" has earned, which the figure does not say."""
+    bound = reading.figures.bound_before(reading.index(amount))
+    denied = reading.layout.is_negated(mention.start) or amount.text[0] in "+-−"
+    return bound is not None and bound.value == "<" and mention.end <= bound.start and not denied
+
+
 def evaluation(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A judgement in soft words; of the evidence, or beside a figure that is checked, it adds nothing."""
     beside = reading.layout.beside(
@@ -103,12 +112,11 @@ def _is_carried_by_a_figure(reading: SentenceReading) -> bool:
     return bool(amounts) and len({group.subject for group in reading.subjects.groups}) <= 1
 
 
-def change(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
-    """A change to a figure, which is checked itself; any other change is left unread."""
-    following = reading.layout.next(index)
-    if following is None or following.kind not in (*NUMBERS, "interval"):
-        return []
-    if reading.layout.between(mention.end, following.start) <= TOWARDS:
+def degree(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A "barely" is borne out by a figure behind it that is next to nothing; any other degree is unread."""
+    figure = next((m for m in reading.mentions[index + 1 :] if m.kind == "number"), None)
+    barely = mention.text.casefold() == "barely" and figure is not None and unit_of(figure.value) == "r"
+    if barely and figure is not None and abs(figure.value.value) <= FLAT_R:
         reading.use(mention)
     return []
 

@@ -22,7 +22,7 @@ from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END
 
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
-ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always|rarely|seldom", re.I)
+ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always", re.I)
 HAPPENED = re.compile(
     r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened"
     r"|occurred|fell|opened|closed"

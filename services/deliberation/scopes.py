@@ -63,6 +63,13 @@ BEGINS = re.compile(
     r"|resum\w*|paus\w*|debut\w*|first|last|only|until|since|idle)\b",
     re.I,
 )
+PHASE = re.compile(
+    r"\b(?:(?:beg[aiu]ns?|beginning|start(?:s|ed|ing)?|ceas(?:ed|es|ing)|stop(?:s|ped)?|quit|resum(?:ed|es|ing)"
+    r"|continu(?:ed|es|ing)|ke(?:pt|eps?|eping)) (?:to |(?:on )?(?=\w+ing\b))"
+    r"|(?P<moved>(?:went|go(?:es|ing|ne)?|c[ao]me|coming|moved?) (?:back )?(?:up|down) to\b"
+    r"|drop(?:ped|s|ping)? (?:back )?(?:down )?to\b))",
+    re.I,
+)
 RATE = re.compile(
     r"\b(?:per|each|every|an?|single|one) (?:bar|day|week|month|quarter|year|hour|minute|session|share|block"
     r"|dollar|symbol|playbook|regime|account)\b(?! (?:of|on|in|with|that|which|for|later|earlier))"
@@ -79,6 +86,7 @@ def unheld(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]
     yield from _moments(reading, telling)
     yield from _rates(reading)
     yield from _begins(reading, claims)
+    yield from _phases(reading)
     yield from _rest(reading, telling)
 
 
@@ -202,10 +210,18 @@ def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim
     """That something began or ended at a time is more than that it was so then."""
     times = [claim for claim in claims if claim.said in ("day", "period") and not claim.questions]
     found = BEGINS.search(reading.layout.text) if times else None
-    alone = len(times) == len([claim for claim in claims if claim.said != "name"])
+    alone = all(claim.said in (*NAMING, "absent") for claim in claims)  # that it traded then says no more
     of_one = any(group.subject.order or group.subject.episode for group in reading.subjects.groups)
     if found and times and alone and not of_one:
         yield reading.claim("date", found.span(), ((Subject(),), 0.6), "unread")
+
+
+def _phases(reading: SentenceReading) -> Iterator[Claim]:
+    """That something began, went on or ended, or moved, is more than that it is so."""
+    told = {m.start for m in reading.mentions if m.kind in ("direction", "result")}
+    for found in PHASE.finditer(reading.layout.text):
+        if found["moved"] or found.end() in told:
+            yield reading.claim("comparison", found.span(), ((Subject(),), 0.6), "unread")
 
 
 def _rest(reading: SentenceReading, telling: Sequence[Claim]) -> Iterator[Claim]:

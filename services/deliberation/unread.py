@@ -4,6 +4,7 @@ They are claims that nothing can verify: silence would pass them.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 from schemas.fact_check import ClaimKind
@@ -15,7 +16,8 @@ from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)|[^\w\s!-~]")
+PLAIN_SIGNS = frozenset("−")
 NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
 # Kinds of mentions that claim something, with the kind of the claim.
 CLAIMING: dict[str, ClaimKind] = {
@@ -24,13 +26,21 @@ CLAIMING: dict[str, ClaimKind] = {
     "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade",
     "exit": "quantifier", "failure": "quantifier", "zero": "comparison", "only": "comparison",
     "future": "direction", "rank": "comparison", "order": "comparison", "evaluation": "direction",
-    "change": "comparison",
+    "change": "comparison", "out_of_reach": "number", "degree": "comparison",
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 PREPOSITIONS = words("over under beyond above below") | {"up to"}
 EXPECTED_INSTEAD = re.compile(r"instead of (?:(?:an?|the|its|expected|planned) )*[-+−]?\d", re.I)
+# A sentence without a claim that tells in plain words how the account or its positions stand.
+STATE = re.compile(
+    r"\b(?:account|portfolio|equity|capital|balance|cash|exposure|positions?|drawdowns?|trades?)"
+    r"(?: (?!that\b|which\b)[\w-]+){0,3}? (?:is|are|was|were|stands?|stood|sits?|sat|remains?|remained|has"
+    r"|have|had|hit|reached|ended|closed)(?:n['’]t)?\b",
+    re.I,
+)
 NOWHERE = re.compile(r"\bnowhere\b", re.I)
+TURNED = re.compile(r"\b(?:but|rather)\b")
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
@@ -40,6 +50,20 @@ def unread(
     reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
     """Claims for what was not read, between two places of the sentence; what is quoted is read."""
+    silent = not claims
+    for claim in _left(reading, said, quoted, claims):
+        silent = False
+        yield claim  # one by one: what is left to read may rest on it
+    state = STATE.search(reading.layout.text, *said) if silent else None
+    offset = reading.layout.sentence.start
+    if state is not None and not any(start <= state.start() + offset < end for start, end in quoted):
+        yield reading.claim("name", state.span(), ((Subject(),), 0.5), "unread")
+
+
+def _left(
+    reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
+) -> Iterator[Claim]:
+    """Mentions, denials, narrowing words and strange words that no claim has taken up."""
     for mention in reading.mentions:
         kind = _kind(reading, mention)
         if kind is not None:
@@ -65,16 +89,15 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
     layout = reading.layout
     offset = layout.sentence.start
     read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
-    for place in layout.denials:
+    alone = [place for place in layout.denials if not _is_of_a_pair(reading, place)]
+    for number, place in enumerate(alone if reading.mentions else ()):
         left, right = layout.piece(place, place)
-        if not reading.mentions or _is_inside(reading, place) or _is_of_a_pair(reading, place):
+        if _is_inside(reading, place):
             continue
         near = [c for c in read if c.end - offset > place and c.start - offset < right + REACH]
-        doubled = [
-            d for d in layout.denials
-            if left <= d < right and d != place and not _is_of_a_pair(reading, d)
-        ] or NOWHERE.search(layout.text[left:right])  # fmt: skip
-        turned = re.search(r"\b(?:but|rather)\b", layout.text[place:]) is not None
+        others = (*alone[max(0, number - 1) : number], *alone[number + 1 : number + 2])
+        doubled = any(left <= d < right for d in others) or NOWHERE.search(layout.text, left, right)
+        turned = TURNED.search(layout.text, place) is not None
         if not doubled and near and (turned or any(_denies(claim) for claim in near)):
             continue
         group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
@@ -152,9 +175,16 @@ def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator
         text = reading.layout.text
         if found[0].casefold() == "instead" and EXPECTED_INSTEAD.match(text, found.start()):
             continue
+        if not found[0][0].isalnum() and not _is_symbol(found[0]):
+            continue
         if "_" in (text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]):
             continue  # of a name, which is read as a whole
         yield found
+
+
+def _is_symbol(sign: str) -> bool:
+    """Whether a sign says something, as ∞ and ≥ do and a dash does not."""
+    return unicodedata.category(sign).startswith("S") and sign not in PLAIN_SIGNS
 
 
 def _is_plain(word: str) -> bool:
