@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Answer = TypeVar("Answer")
+Cancelled = dict[asyncio.Task[Any], int]
 LOOK_S = 0.1  # between two looks at whether the task that waits was cancelled
 
 
@@ -86,6 +87,7 @@ def backtest(
         DataError: the bars cannot be used.
         ConfigError: a setting or a playbook is wrong.
     """
+    before = cancelled_so_far()
     answering = own_model(model)
     told = told_by_settings(strategist, judge) | told_by_model(answering) | changes
     inputs = inputs_of(bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, told)
@@ -93,7 +95,7 @@ def backtest(
     inputs = replace(inputs, settings=told_settings)
     own = own_parts(strategist, judge, critics)
     compile_engine()
-    result = in_own_loop(ran(inputs, own, progress, models))
+    result = in_own_loop(ran(inputs, own, progress, models), before)
     for line in result.contained():
         warnings.warn(line, stacklevel=2)
     return result
@@ -159,11 +161,24 @@ def cancellable(progress: Callable[[int, int], None] | None = None) -> Callable[
     return passed
 
 
-def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
+def cancelled_so_far() -> Cancelled:
+    """How often each task of the running event loop was cancelled; nothing where none runs."""
+    try:
+        return {task: task.cancelling() for task in asyncio.all_tasks()}
+    except RuntimeError:
+        return {}
+
+
+def in_own_loop(work: Coroutine[Any, Any, Answer], before: Cancelled | None = None) -> Answer:
     """What comes of work; in a thread of its own where an event loop runs already, as in a notebook.
 
     Ctrl-C ends the work, and is raised once it has ended.
+
+    Args:
+        work: what is done.
+        before: `cancelled_so_far` when the call began that asks for it; None: it begins now.
     """
+    before = cancelled_so_far() if before is None else before
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -172,7 +187,7 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     thread = threading.Thread(target=contextvars.copy_context().run, args=(beside.run,), name="thinktwice")
     thread.start()
     try:
-        _await_end(thread)
+        _await_end(thread, before)
     except BaseException:
         beside.cancel()
         thread.join()
@@ -182,7 +197,7 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     return cast("Answer", beside.ended)
 
 
-def _await_end(thread: threading.Thread) -> None:
+def _await_end(thread: threading.Thread, before: Cancelled) -> None:
     """Wait until a thread ends, and hear what would only be told to a task that yields.
 
     The loop stands still meanwhile: a task that is cancelled now was cancelled by a signal, as the first of
@@ -191,7 +206,6 @@ def _await_end(thread: threading.Thread) -> None:
     Raises:
         CancelledError: a task of the loop was cancelled.
     """
-    before = {task: task.cancelling() for task in asyncio.all_tasks()}
     while thread.is_alive():
         thread.join(LOOK_S)
         if thread.is_alive() and any(task.cancelling() > count for task, count in before.items()):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from schemas.errors import ConfigError, DataError
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
-from thinktwice.backtesting import in_own_loop, inputs_of
+from thinktwice.backtesting import cancelled_so_far, in_own_loop, inputs_of
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, told_by_model
 from thinktwice.result import frame_of
@@ -126,15 +126,16 @@ def ablate(
         DataError: the bars cannot be used.
         ConfigError: a setting, a playbook or the store is wrong.
     """
-    if seeds < 0:
-        raise ConfigError(f"seeds is {seeds}: give 0 or more")
+    before = cancelled_so_far()
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 0:
+        raise ConfigError(f"seeds is {seeds!r}: give a whole number, 0 or more")
     inputs = inputs_of(bars, playbooks, settings, None, symbols, timeframe, tz, "open", start, end, changes)
     compile_engine()
     if db is not None:
-        return AblationResult(in_own_loop(_measured(inputs, db, seeds, keep_all)))
+        return AblationResult(in_own_loop(_measured(inputs, db, seeds, keep_all), before))
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         url = f"sqlite:///{Path(folder) / 'ablation.sqlite'}"
-        return AblationResult(in_own_loop(_measured(inputs, url, seeds, keep_all)))
+        return AblationResult(in_own_loop(_measured(inputs, url, seeds, keep_all), before))
 
 
 async def _measured(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> dict[str, Any]:
