@@ -4,9 +4,10 @@ import asyncio
 import contextvars
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from agents.language_models.cassette import Cassette
@@ -14,7 +15,7 @@ from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
-from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of
+from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of, symbols_of
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -50,7 +51,7 @@ def backtest(
     judge: JudgePart = None,
     critics: CriticParts = (),
     model: ModelPart = None,
-    symbols: Sequence[str] = (),
+    symbols: Sequence[str] | None = None,
     timeframe: str | None = None,
     tz: str | None = None,
     label: Literal["open", "close"] = "open",
@@ -74,7 +75,7 @@ def backtest(
         judge: decides instead of ours; likewise.
         critics: look at each proposal that breaks no guardrail; may send it back or end it, see `finding`.
         model: answers every prompt of this run, where a part of it asks a model.
-        symbols: those that are traded; of bars that name none, their name.
+        symbols: those that are traded, at least one; None: all. Of bars that name none, their name.
         timeframe: must match the spacing of the bars; None infers it.
         tz: zone of times that carry none.
         label: whether a time names the open or the close of its bar.
@@ -89,8 +90,10 @@ def backtest(
     """
     before = cancelled_so_far()
     answering = own_model(model)
-    told = told_by_settings(strategist, judge) | told_by_model(answering) | changes
-    inputs = inputs_of(bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, told)
+    parts = told_by_settings(strategist, judge) | told_by_model(answering)
+    inputs = inputs_of(
+        bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes, parts
+    )
     told_settings, models = asked_models(inputs.settings, answering)
     inputs = replace(inputs, settings=told_settings)
     own = own_parts(strategist, judge, critics)
@@ -102,19 +105,20 @@ def backtest(
 
 
 def inputs_of(
-    bars: Any, playbooks: Playbooks, base: Any, reflection: str | None, symbols: Sequence[str],
+    bars: Any, playbooks: Playbooks, base: Any, reflection: str | None, symbols: Sequence[str] | None,
     timeframe: str | None, tz: str | None, label: str, start: str | None, end: str | None,
-    changes: dict[str, Any],
+    changes: Mapping[str, Any], parts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Inputs:  # fmt: skip
-    """What a run starts from, of the arguments of `backtest`.
+    """What a run starts from, of the arguments of `backtest`; `parts` are settings that its parts stand for.
 
     Raises:
         DataError: the bars cannot be used.
         ConfigError: a setting or a playbook is wrong.
     """
     given = {
+        **parts,
         "reflection__mode": reflection,
-        "data__symbols": [symbols] if isinstance(symbols, str) else list(symbols) or None,
+        "data__symbols": symbols_of(symbols),
         "data__timeframe": timeframe,
         "data__label": None if label == "open" else label,
         "runtime__tz": tz,

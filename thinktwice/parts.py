@@ -72,7 +72,8 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     Raises:
         ConfigError: one is no such part, or no package offers its name.
     """
-    several = (critics,) if isinstance(critics, str) or callable(critics) else tuple(critics)
+    alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
+    several: tuple[Any, ...] = (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
     given = _named("strategist", strategist), _named("judge", judge)
     asked = tuple(_critic(_named("critic", one)) for one in several)
     own = [(kind, one) for kind, one in zip(("strategist", "judge"), given, strict=True) if one is not None]
