@@ -13,7 +13,7 @@ import pytest
 import thinktwice as tt
 from tests.test_library import frame_of
 from tests.worker.shared_runs import embedded_bars
-from thinktwice import backtesting
+from thinktwice.inputs import bars_of
 
 START, END = "2003-01-01", "2003-12-31"
 
@@ -199,13 +199,13 @@ def test_ctrl_c_ends_a_run_in_a_child_of_a_task_group_and_its_thread():
 
 
 def test_ctrl_c_while_a_child_of_a_task_group_still_reads_its_bars_ends_the_run(monkeypatch):
-    read, seen = backtesting.bars_of, list[int]()
+    seen = list[int]()
 
     def interrupted(given, told):
         signal.raise_signal(signal.SIGINT)
-        return read(given, told)
+        return bars_of(given, told)
 
-    monkeypatch.setattr(backtesting, "bars_of", interrupted)
+    monkeypatch.setattr("thinktwice.backtesting.bars_of", interrupted)
 
     async def child():
         tt.backtest(progress=lambda done, total: seen.append(done))
