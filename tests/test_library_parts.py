@@ -1,5 +1,6 @@
 """Parts of a script's own in the library: critics, models, entry points; what fails is contained and told."""
 
+import asyncio
 import threading
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 import thinktwice as tt
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from thinktwice.parts import own_parts
 
 YEAR: dict[str, Any] = {"start": "2003-01-01", "end": "2003-12-31"}
 WEEKS: dict[str, Any] = {"start": "2003-01-01", "end": "2003-06-30", "symbols": ("AAPL", "IBM")}
@@ -71,6 +73,57 @@ def test_own_critic_that_fails_lets_nothing_pass_and_is_told(critic, said):
     with pytest.warns(UserWarning, match=f"contained in this run, first .*{said}"):
         result = tt.backtest(**WEEKS, critics=critic)
     assert result.summary["trades"] == 0
+
+
+def failing_part(method, call, *, at_once=False):
+    """A function of ours that answers by one method of its own, and hands every other call on."""
+
+    class Failing:
+        def __init__(self, ours):
+            self.ours = ours
+
+        def __getattr__(self, name):
+            return getattr(self.ours, name)
+
+    async def later(self, *given, **named):
+        return call()
+
+    setattr(Failing, method, (lambda self, *given, **named: call()) if at_once else later)
+    return Failing
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "call", "at_once", "said"),
+    [
+        ("strategist", "answer", lambda: None, False, "returned None: it returns a StrategistAnswer"),
+        ("strategist", "answer", lambda: {"a": 1}["b"], False, "raised KeyError: 'b'"),
+        ("strategist", "answer", lambda: 5, True, "returned 5 and nothing to await: write it with async def"),
+        ("judge", "validate_boundary", lambda: "no", False, "returned 'no': it returns a BoundaryVerdict"),
+        ("judge", "validate_boundary", lambda: 1 / 0, True, "raised ZeroDivisionError: division by zero"),
+        ("judge", "validate_amendment", lambda: None, True, "returned None: it returns a BoundaryVerdict"),
+        ("judge", "validate_amendment", lambda: None, False, "is async, and answers at once: write it with"),
+    ],
+)
+def test_own_part_that_fails_is_told_by_its_name_and_method(kind, method, call, at_once, said):
+    part: Any = failing_part(method, call, at_once=at_once)
+    with pytest.warns(UserWarning, match=rf"contained in this run, first .*{kind}\.{method} {said}"):
+        tt.backtest(**YEAR, **{kind: part})
+
+
+def test_own_judge_that_answers_a_report_with_nothing_is_told_by_its_method():
+    judge: Any = failing_part("replan", lambda: None)(None)
+    judge.validate_boundary = judge.validate_amendment = print
+    with pytest.raises(TypeError, match="judge.replan returned None: it returns a ReplanVerdict"):
+        asyncio.run(own_parts(None, judge, ()).judge(judge).replan(judge, (), 0))
+
+
+def test_own_critic_that_raises_is_told_by_its_name():
+    def undecided(request):
+        yield never(request)
+        raise ValueError("not sure")
+
+    with pytest.warns(UserWarning, match="critic <function .*undecided at .* raised ValueError: not sure"):
+        tt.backtest(**WEEKS, critics=undecided)
 
 
 def test_critics_that_nobody_would_ask_are_refused():

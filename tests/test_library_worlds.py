@@ -13,6 +13,7 @@ import pytest
 import thinktwice as tt
 from tests.test_library import frame_of
 from tests.worker.shared_runs import embedded_bars
+from thinktwice.inputs import bars_of
 
 START, END = "2003-01-01", "2003-12-31"
 
@@ -194,6 +195,28 @@ def test_ctrl_c_ends_a_run_in_a_child_of_a_task_group_and_its_thread():
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
     assert 20 <= seen[-1] < 2_000
+    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+
+
+def test_ctrl_c_while_a_child_of_a_task_group_still_reads_its_bars_ends_the_run(monkeypatch):
+    seen = list[int]()
+
+    def interrupted(given, told):
+        signal.raise_signal(signal.SIGINT)
+        return bars_of(given, told)
+
+    monkeypatch.setattr("thinktwice.backtesting.bars_of", interrupted)
+
+    async def child():
+        tt.backtest(progress=lambda done, total: seen.append(done))
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(child())
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert not seen or seen[-1] < 2_000
     assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
 
 

@@ -4,9 +4,10 @@ import asyncio
 import contextvars
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from agents.language_models.cassette import Cassette
@@ -14,7 +15,7 @@ from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
-from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of
+from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of, symbols_of
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Answer = TypeVar("Answer")
+Cancelled = dict[asyncio.Task[Any], int]
 LOOK_S = 0.1  # between two looks at whether the task that waits was cancelled
 
 
@@ -49,7 +51,7 @@ def backtest(
     judge: JudgePart = None,
     critics: CriticParts = (),
     model: ModelPart = None,
-    symbols: Sequence[str] = (),
+    symbols: Sequence[str] | None = None,
     timeframe: str | None = None,
     tz: str | None = None,
     label: Literal["open", "close"] = "open",
@@ -73,7 +75,7 @@ def backtest(
         judge: decides instead of ours; likewise.
         critics: look at each proposal that breaks no guardrail; may send it back or end it, see `finding`.
         model: answers every prompt of this run, where a part of it asks a model.
-        symbols: those that are traded; of bars that name none, their name.
+        symbols: those that are traded, at least one; None: all. Of bars that name none, their name.
         timeframe: must match the spacing of the bars; None infers it.
         tz: zone of times that carry none.
         label: whether a time names the open or the close of its bar.
@@ -86,33 +88,37 @@ def backtest(
         DataError: the bars cannot be used.
         ConfigError: a setting or a playbook is wrong.
     """
+    before = cancelled_so_far()
     answering = own_model(model)
-    told = told_by_settings(strategist, judge) | told_by_model(answering) | changes
-    inputs = inputs_of(bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, told)
+    parts = told_by_settings(strategist, judge) | told_by_model(answering)
+    inputs = inputs_of(
+        bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes, parts
+    )
     told_settings, models = asked_models(inputs.settings, answering)
     inputs = replace(inputs, settings=told_settings)
     own = own_parts(strategist, judge, critics)
     compile_engine()
-    result = in_own_loop(ran(inputs, own, progress, models))
+    result = in_own_loop(ran(inputs, own, progress, models), before)
     for line in result.contained():
         warnings.warn(line, stacklevel=2)
     return result
 
 
 def inputs_of(
-    bars: Any, playbooks: Playbooks, base: Any, reflection: str | None, symbols: Sequence[str],
+    bars: Any, playbooks: Playbooks, base: Any, reflection: str | None, symbols: Sequence[str] | None,
     timeframe: str | None, tz: str | None, label: str, start: str | None, end: str | None,
-    changes: dict[str, Any],
+    changes: Mapping[str, Any], parts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Inputs:  # fmt: skip
-    """What a run starts from, of the arguments of `backtest`.
+    """What a run starts from, of the arguments of `backtest`; `parts` are settings that its parts stand for.
 
     Raises:
         DataError: the bars cannot be used.
         ConfigError: a setting or a playbook is wrong.
     """
     given = {
+        **parts,
         "reflection__mode": reflection,
-        "data__symbols": [symbols] if isinstance(symbols, str) else list(symbols) or None,
+        "data__symbols": symbols_of(symbols),
         "data__timeframe": timeframe,
         "data__label": None if label == "open" else label,
         "runtime__tz": tz,
@@ -159,11 +165,24 @@ def cancellable(progress: Callable[[int, int], None] | None = None) -> Callable[
     return passed
 
 
-def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
+def cancelled_so_far() -> Cancelled:
+    """How often each task of the running event loop was cancelled; nothing where none runs."""
+    try:
+        return {task: task.cancelling() for task in asyncio.all_tasks()}
+    except RuntimeError:
+        return {}
+
+
+def in_own_loop(work: Coroutine[Any, Any, Answer], before: Cancelled | None = None) -> Answer:
     """What comes of work; in a thread of its own where an event loop runs already, as in a notebook.
 
     Ctrl-C ends the work, and is raised once it has ended.
+
+    Args:
+        work: what is done.
+        before: `cancelled_so_far` when the call began that asks for it; None: it begins now.
     """
+    before = cancelled_so_far() if before is None else before
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -172,7 +191,7 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     thread = threading.Thread(target=contextvars.copy_context().run, args=(beside.run,), name="thinktwice")
     thread.start()
     try:
-        _await_end(thread)
+        _await_end(thread, before)
     except BaseException:
         beside.cancel()
         thread.join()
@@ -182,7 +201,7 @@ def in_own_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     return cast("Answer", beside.ended)
 
 
-def _await_end(thread: threading.Thread) -> None:
+def _await_end(thread: threading.Thread, before: Cancelled) -> None:
     """Wait until a thread ends, and hear what would only be told to a task that yields.
 
     The loop stands still meanwhile: a task that is cancelled now was cancelled by a signal, as the first of
@@ -191,7 +210,6 @@ def _await_end(thread: threading.Thread) -> None:
     Raises:
         CancelledError: a task of the loop was cancelled.
     """
-    before = {task: task.cancelling() for task in asyncio.all_tasks()}
     while thread.is_alive():
         thread.join(LOOK_S)
         if thread.is_alive() and any(task.cancelling() > count for task, count in before.items()):

@@ -35,6 +35,13 @@ WRITTEN = {
     "data__symbols": "symbols",
     "data__timeframe": "timeframe",
     "gate__mode": "mode",
+    "judge__replan": "judge",
+    "llm__fast_model": "model",
+    "llm__provider": "model",
+    "llm__slow_model": "model",
+    "llm__strategist_model": "model",
+    "llm__structured_output": "model",
+    "policy_loop__strategist": "strategist",
     "reflection__mode": "reflection",
     "runtime__data": "bars",
     "runtime__end": "end",
@@ -71,6 +78,8 @@ def settings_of(
         full = [key for key in FIELDS if key.endswith(f".{name}")]
         if full:
             raise ConfigError(f"argument {name}: write {full[0].replace('.', '__')}")
+    if base is not None and not isinstance(base, Settings | str | Path):
+        raise ConfigError(f"settings {base!r}: give what tt.settings returns, or the path of a TOML file")
     file = Path(base) if isinstance(base, str | Path) else None
     given = ResolvedSettings(base, {}).rows() if isinstance(base, Settings) else ()
     flags = {key: (key, value) for key, value, _ in given}
@@ -78,6 +87,19 @@ def settings_of(
     told |= {name: (name, value) for name, value in changes.items()}
     flags |= {name.replace("__", "."): value for name, value in told.items()}
     return load_settings(file, environment={}, flags=flags, word="argument").settings
+
+
+def symbols_of(given: Sequence[str] | None) -> list[str] | None:
+    """Symbols as `data.symbols` has them; None: not given.
+
+    Raises:
+        ConfigError: they are no names, or none is there.
+    """
+    if given is None or isinstance(given, str):
+        return None if given is None else [given]
+    if not isinstance(given, Iterable) or not (names := list(given)):
+        raise ConfigError(f"symbols {given!r}: name at least one, or leave it out to trade all")
+    return names
 
 
 def Playbook(

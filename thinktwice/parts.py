@@ -5,15 +5,18 @@ A package offers one in the groups `thinktwice.strategists`, `thinktwice.judges`
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from agents.language_models.own_model import Model, OwnModel
-from schemas.errors import ConfigError, nearest
+from schemas.errors import ConfigError, ThinktwiceError, nearest
+from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.reflection import Finding, Remedy
 from schemas.settings import Settings
 from schemas.settings.llm import OWN_PROVIDER, ModelPrice
+from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, Severity
 from services.ports import Critic, Judge, Strategist
 from worker.bootstrap import OwnParts
@@ -25,6 +28,13 @@ JudgePart = str | Judge | Callable[[Judge], Judge] | None
 CriticParts = str | Critic | Iterable[str | Critic]
 ModelPart = str | Model | None
 OF_A_JUDGE = "validate_boundary", "validate_amendment", "replan"
+ANSWERS: dict[str, type] = {
+    "answer": StrategistAnswer,
+    "validate_boundary": BoundaryVerdict,
+    "validate_amendment": BoundaryVerdict,
+    "replan": ReplanVerdict,
+}
+AT_ONCE = "validate_amendment"
 OF_SETTINGS = "rules", "model"  # words that settings have for a strategist and a judge
 
 
@@ -72,14 +82,15 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     Raises:
         ConfigError: one is no such part, or no package offers its name.
     """
-    several = (critics,) if isinstance(critics, str) or callable(critics) else tuple(critics)
+    alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
+    several: tuple[Any, ...] = (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
     given = _named("strategist", strategist), _named("judge", judge)
     asked = tuple(_critic(_named("critic", one)) for one in several)
     own = [(kind, one) for kind, one in zip(("strategist", "judge"), given, strict=True) if one is not None]
     own += [("critic", one) for one in asked]
     return OwnParts(
-        _around(given[0], "answer"),
-        _around(given[1], *OF_A_JUDGE),
+        _around("strategist", given[0], "answer"),
+        _around("judge", given[1], *OF_A_JUDGE),
         asked,
         tuple(f"{kind} {getattr(one, '__name__', type(one).__name__)}" for kind, one in own),
     )
@@ -167,23 +178,73 @@ def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
-def _around(given: Any, *methods: str) -> Callable[[Part], Part]:
+def _around(kind: str, given: Any, *methods: str) -> Callable[[Part], Part]:
     """How a part of the caller's stands around ours: as it is, made by a function of ours, or not at all."""
     if given is None:
         return lambda ours: ours
     if not isinstance(given, type) and any(hasattr(given, method) for method in methods):
         _demand(given, methods, repr(given))
-        return lambda ours: given
+        part: Any = _OwnPart(kind, given)
+        return lambda ours: part
 
     def made(ours: Part) -> Part:
         found: Part = given(ours)
         _demand(found, methods, f"{given!r} gave {found!r}, which")
-        return found
+        return found if found is ours else cast("Part", _OwnPart(kind, found))
 
     if not callable(given):
         raise ConfigError(f"{given!r} has no method {methods[0]!r} and is no function of ours either")
     _demand_place_for_ours(given)
     return made
+
+
+class _OwnPart:
+    """A part of the caller's own; what goes wrong in a method of it is told with its name."""
+
+    def __init__(self, kind: str, part: Any) -> None:
+        self._kind, self._part = kind, part
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._part, name)
+        if name not in ANSWERS:
+            return method
+        where = f"{self._kind}.{name}"
+
+        def at_once(*given: Any, **named: Any) -> Any:
+            with _raising_with(where):
+                answer = method(*given, **named)
+            return _answer_of(where, name, answer)
+
+        async def later(*given: Any, **named: Any) -> Any:
+            with _raising_with(where):
+                asked = method(*given, **named)
+            if not inspect.isawaitable(asked):
+                raise TypeError(f"{where} returned {asked!r} and nothing to await: write it with async def")
+            with _raising_with(where):
+                answer = await asked
+            return _answer_of(where, name, answer)
+
+        return at_once if name == AT_ONCE else later
+
+
+@contextmanager
+def _raising_with(where: str) -> Iterator[None]:
+    """Name the method in what it raises; what is ours, such as a reply that was not recorded, goes on."""
+    try:
+        yield
+    except ThinktwiceError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"{where} raised {type(error).__name__}: {error}") from error
+
+
+def _answer_of(where: str, name: str, answer: Any) -> Any:
+    if not isinstance(answer, ANSWERS[name]):
+        if inspect.iscoroutine(answer):
+            answer.close()
+            raise TypeError(f"{where} is async, and answers at once: write it with def")
+        raise TypeError(f"{where} returned {answer!r}: it returns a {ANSWERS[name].__name__}")
+    return answer
 
 
 def _demand_place_for_ours(given: Callable[..., Any]) -> None:

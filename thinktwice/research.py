@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from thinktwice.inputs import bars_of, settings_of
+from thinktwice.inputs import bars_of, settings_of, symbols_of
 from trading_core.research import simulation
 from trading_core.research.simulation import SimulationResult
 
@@ -22,7 +22,7 @@ def simulate(
     time_stop_bars: int = 50,
     fee_bps: float = 5.0,
     slippage_bps: float = 0.0,
-    symbols: Sequence[str] = (),
+    symbols: Sequence[str] | None = None,
     tz: str | None = None,
     start: str | None = None,
     end: str | None = None,
@@ -39,7 +39,7 @@ def simulate(
         time_stop_bars: bars until an exit at the open.
         fee_bps: a side, of notional.
         slippage_bps: a side, against the order.
-        symbols: those that are traded; of bars that name none, their name.
+        symbols: those that are traded, at least one; None: all. Of bars that name none, their name.
         tz: zone of times that carry none.
         start: first label kept, UTC.
         end: last label kept, UTC.
@@ -52,7 +52,7 @@ def simulate(
         TypeError: a term that is none.
     """
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
-    given |= {"data__symbols": [symbols] if isinstance(symbols, str) else list(symbols) or None}
+    given |= {"data__symbols": symbols_of(symbols)}
     told = settings_of(None, given, {})
     return simulation.simulate(
         bars_of(bars, told), entry, direction=direction, stop_pct=stop_pct, target_pct=target_pct,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ class BacktestResult:
         symbols = self.picture.bars.symbols
         if symbol is not None and symbol not in symbols:
             raise ConfigError(
-                f"symbol {symbol!r}: the run had {', '.join(symbols)}.{nearest(symbol, symbols)}"
+                f"symbol {symbol!r}: the run had {', '.join(symbols)}.{nearest(str(symbol), symbols)}"
             )
         from bokeh.layouts import column
 
@@ -111,8 +112,10 @@ class BacktestResult:
         A file that is there stays as it was where the new one cannot be written. `~` is the home folder.
 
         Raises:
-            ConfigError: the file cannot be written.
+            ConfigError: the file cannot be written, or `path` names none.
         """
+        if not isinstance(path, str | PathLike):
+            raise ConfigError(f"path {path!r}: name the file to write, such as 'run.html'")
         from worker.pages.run_page import run_html
         from worker.pages.whole_file import replace_file
 

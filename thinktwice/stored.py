@@ -9,6 +9,7 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from thinktwice.backtesting import cancellable, in_own_loop
+from thinktwice.inputs import in_arguments
 from thinktwice.result import BacktestResult, Inputs
 from worker.feeds.selected_bars import describe
 from worker.runs.kept_run import kept_beside, rows_of_bars
@@ -39,11 +40,26 @@ def load(run: str = "latest", *, db: str | None = None) -> BacktestResult:
         ConfigError: there is no such store or run, or it has not ended.
         StoreError: the store or the run cannot be read.
     """
+    if not isinstance(run, str):
+        raise ConfigError(f"run {run!r}: give its id, a unique start of one, or 'latest'")
     return in_own_loop(_loaded(run, store_address(db)))
 
 
 def store_address(db: str | None, told: Settings | None = None) -> str:
-    """The store that was named, else that of settings that name one, else that of the commands."""
+    """The store that was named, else that of settings that name one, else that of the commands.
+
+    Raises:
+        ConfigError: what was named is no URL of a store.
+    """
+    from services.store.urls import parse_url
+
+    if db is not None and not isinstance(db, str):
+        raise ConfigError(f"db {db!r}: give the URL of a store, such as 'sqlite:///thinktwice.db'")
+    try:
+        if db is not None:
+            parse_url(db)
+    except ConfigError as error:
+        raise in_arguments(error) from error
     if db is None and told is not None and told.runtime.db != Settings().runtime.db:
         return told.runtime.db
     return load_settings(flags={"runtime.db": ("db", db)}, word="argument").settings.runtime.db
@@ -120,7 +136,7 @@ class StoredResult(BacktestResult):
         Raises:
             ConfigError: another store is named.
         """
-        if db is not None and db != self._address:
+        if db is not None and store_address(db) != self._address:
             raise ConfigError(
                 f"run {self.run_id} lies in {self._address}: copy that store with `thinktwice db backup`"
             )

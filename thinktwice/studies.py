@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from schemas.errors import ConfigError, DataError
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
-from thinktwice.backtesting import in_own_loop, inputs_of
+from thinktwice.backtesting import cancelled_so_far, in_own_loop, inputs_of
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, told_by_model
 from thinktwice.result import frame_of
+from thinktwice.stored import store_address
 from worker.feeds.files.tables import BarTable
 from worker.runs.store_run import Progress
 from worker.runs.warm_up import compile_engine
@@ -96,7 +97,7 @@ def ablate(
     *,
     playbooks: Playbooks = None,
     settings: Settings | str | Path | None = None,
-    symbols: Sequence[str] = (),
+    symbols: Sequence[str] | None = None,
     timeframe: str | None = None,
     tz: str | None = None,
     start: str | None = None,
@@ -126,15 +127,17 @@ def ablate(
         DataError: the bars cannot be used.
         ConfigError: a setting, a playbook or the store is wrong.
     """
-    if seeds < 0:
-        raise ConfigError(f"seeds is {seeds}: give 0 or more")
+    before = cancelled_so_far()
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 0:
+        raise ConfigError(f"seeds is {seeds!r}: give 0 or more, a whole number")
+    address = None if db is None else store_address(db)
     inputs = inputs_of(bars, playbooks, settings, None, symbols, timeframe, tz, "open", start, end, changes)
     compile_engine()
-    if db is not None:
-        return AblationResult(in_own_loop(_measured(inputs, db, seeds, keep_all)))
+    if address is not None:
+        return AblationResult(in_own_loop(_measured(inputs, address, seeds, keep_all), before))
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         url = f"sqlite:///{Path(folder) / 'ablation.sqlite'}"
-        return AblationResult(in_own_loop(_measured(inputs, url, seeds, keep_all)))
+        return AblationResult(in_own_loop(_measured(inputs, url, seeds, keep_all), before))
 
 
 async def _measured(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> dict[str, Any]:
@@ -176,7 +179,7 @@ def check(
         ConfigError: a setting is wrong, or there is no model to ask.
     """
     answering = own_model(model)
-    told = settings_of(settings, {"reflection__mode": reflection}, told_by_model(answering) | changes)
+    told = settings_of(settings, {"reflection__mode": reflection} | told_by_model(answering), changes)
     resolved, models = asked_models(told, answering)
     plan = _request(request)
     done = in_own_loop(check_plan(plan, resolved, os.environ, own_parts(None, None, critics).critics, models))

@@ -6,8 +6,9 @@ A plan that already says what its playbook says gets no remedy, because the same
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from schemas.errors import RuleError
+from schemas.errors import RuleError, ThinktwiceError
 from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.playbooks.rendering import render_rules
@@ -29,17 +30,28 @@ def own_findings(critics: Sequence[OwnCritic], request: PolicyLevelReflectionReq
 
     Raises:
         TypeError: one gave something else than findings.
+        RuntimeError: one raised; names it.
     """
     found: list[Finding] = []
     for critic in critics:
-        given = critic(request)
-        told = (given,) if isinstance(given, Finding) else given
-        several = () if told is None else told if isinstance(told, Iterable) else (told,)
-        for one in several:
+        for one in _given_by(critic, request):
             if not isinstance(one, Finding):
                 raise TypeError(f"critic {critic!r} gave {one!r}: it returns findings, or None")
             found.append(one.model_copy(update={"check": CheckName.OWN}))
     return tuple(found)
+
+
+def _given_by(critic: OwnCritic, request: PolicyLevelReflectionRequest) -> tuple[Any, ...]:
+    try:
+        given: Any = critic(request)
+        if given is None:
+            return ()
+        alone = isinstance(given, Finding) or not isinstance(given, Iterable)
+        return (given,) if alone else tuple(given)
+    except ThinktwiceError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"critic {critic!r} raised {type(error).__name__}: {error}") from error
 
 
 def status_of(findings: Iterable[Finding]) -> ReflectionStatus:

@@ -4,12 +4,17 @@
 threads wait for one another: that costs more than most statements do.
 """
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import aiosqlite
+from aiosqlite.core import _STOP_RUNNING_SENTINEL, _connection_worker_thread
 
+CLOSED = "Event loop is closed"
 PAGE_ROWS = 10_000  # what a statement finds beyond them stays in the database until it is asked for
 
 
@@ -23,7 +28,8 @@ class StoreConnection(aiosqlite.Connection):
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, PAGE_ROWS)
-        self._thread.daemon = True  # one that waits for a lock keeps no process from ending
+        # One that waits for a lock keeps no process from ending.
+        self._thread = Thread(target=_served, args=(self._tx,), daemon=True, name="store")
         self._is_over = False
         self._beginning: tuple[str, ...] = ()
 
@@ -35,6 +41,12 @@ class StoreConnection(aiosqlite.Connection):
         """What the next statement has to begin with, once."""
         beginning, self._beginning = self._beginning, ()
         return beginning
+
+    def stop(self) -> asyncio.Future[Any] | None:
+        """End the thread once it has done what it was asked for, also where its answers are lost."""
+        stopped: asyncio.Future[Any] | None = super().stop()
+        self._tx.put_nowait((None, lambda: _STOP_RUNNING_SENTINEL))
+        return stopped
 
     def cursor(self) -> "Statement":  # type: ignore[override]  # nothing is asked before the statement
         """A statement to be."""
@@ -100,6 +112,20 @@ class Statement(aiosqlite.Cursor):
         if self._has_more:
             self._has_more = False
             await super().close()
+
+
+def _served(asked: SimpleQueue[Any]) -> None:
+    """Do what a connection is asked for until it is closed.
+
+    A command that was cancelled closes its event loop while a statement still runs: nobody waits for the
+    answer then, and the connection is closed all the same, so that its lock on the file ends.
+    """
+    while True:
+        try:
+            return _connection_worker_thread(asked)  # type: ignore[no-any-return]
+        except RuntimeError as error:  # the functions themselves raise nothing here
+            if str(error) != CLOSED:
+                raise
 
 
 def _ran(

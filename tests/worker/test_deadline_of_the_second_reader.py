@@ -1,9 +1,17 @@
 """How long a reflection waits for its second reader: by timeframe, by what waits for it, or as it is told."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from schemas.settings import ReflectionSettings
-from schemas.vocabulary import PolicyEventKind
+from agents.strategies import plan_provider
+from schemas.settings import ReflectionSettings, Settings
+from schemas.strategist_answer import StrategistAnswer
+from schemas.vocabulary import PlanKind, PolicyEventKind
+from services.model_calls.wording import Wordings
+from services.ports import RevisionBudget
 from tests.services.policy_checks.plans import on_timeframe
 from tests.test_low_level_reflection import FakeModel, reflect, reply
 
@@ -43,3 +51,29 @@ def test_second_reader_has_the_deadline_of_the_settings_wherever_it_is_asked():
     settings = ReflectionSettings(mode="full", model_deadline_ms=777.0)
     for waits in (False, True):
         assert deadline_given("1h", settings=settings, market_waits=waits) == 777.0
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_plan_provider_tells_its_reflection_whether_the_market_waits(waits, monkeypatch):
+    monkeypatch.setattr(plan_provider, "linter", lambda columns: lambda snapshot, proposal: ())
+    model, request = FakeModel(reply()), on_timeframe("5m")
+    parts: dict[str, Any] = {
+        "strategist": SimpleNamespace(answer=lambda snapshot, revision: proposed(request.proposal)),
+        "playbooks": SimpleNamespace(get=lambda name: SimpleNamespace(definition=request.playbook)),
+        "columns": None,
+        "memory": None,
+    }
+    provider = plan_provider.assemble_provider(
+        Settings().model_copy(update={"reflection": FULL}),
+        model=model,
+        wordings=Wordings(),
+        market_waits=waits,
+        **parts,
+    )
+    asyncio.run(provider.provide(request.snapshot, request.invariants, RevisionBudget(0)))
+    given_ms = float(str(model.calls[-1]["deadline_ms"]))
+    assert (given_ms > 500.0) is waits  # the five seconds of a market that waits, or a heartbeat at most
+
+
+async def proposed(proposal):
+    return StrategistAnswer(kind=PlanKind.PROPOSE, proposal=proposal, reason="test")

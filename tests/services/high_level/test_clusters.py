@@ -44,6 +44,18 @@ def test_clusters_have_three_levels_and_one_timeframe_shares_its_cells_hypothesi
     }
 
 
+def test_clusters_hold_trades_from_the_start_of_their_own_epoch():
+    early, late = episode(number=0), episode(number=1)
+    starts = {"pullback|*": late.entry_label}
+    found = {(item.regime, item.timeframe): item.episodes for item in build_clusters([early, late], starts)}
+    assert found[None, None] == (late,)
+    assert found["up/mid", None] == (early, late)
+    starts = {"pullback|up/mid": late.entry_label}
+    found = {(item.regime, item.timeframe): item.episodes for item in build_clusters([early, late], starts)}
+    assert found[None, None] == (early, late)
+    assert found["up/mid", None] == found["up/mid", "1h"] == (late,)
+
+
 @given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=30), st.randoms(use_true_random=False))
 def test_levels_hold_every_trade_once_in_any_order(regimes, random):
     batch = [episode(number=k, regime=regime) for k, regime in enumerate(regimes)]

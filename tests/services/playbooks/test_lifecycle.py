@@ -7,8 +7,9 @@ from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
-from schemas.settings import JudgeSettings
+from schemas.settings import GateSettings, JudgeSettings, Settings
 from schemas.vocabulary import Structure, Trend, VersionState, VolatilityBand
+from services.playbooks.assembly import assemble_playbooks
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import duration_ns
 from services.playbooks.registry import PlaybookRegistry, RegistryReader
@@ -266,6 +267,19 @@ def test_threshold_that_claims_to_lower_exposure_still_goes_through_shadow():
 
 def ns(text: str) -> int:
     return int(datetime.fromisoformat(f"{text}+00:00").timestamp()) * 10**9
+
+
+@pytest.mark.parametrize(("block", "ends"), [("week", "2026-09-14"), ("quarter", "2032-10-01")])
+def test_playbooks_of_a_run_count_lives_in_the_blocks_of_its_gate(block, ends):
+    settings = Settings(gate=GateSettings(block=block))
+    books = assemble_playbooks(settings, definitions(), TickGuard(), NOON)
+    ban = JudgeAction(
+        kind="set_eligibility", playbook_id="alpha", regime="up/high", eligible=False, life_blocks=26,
+        reason="test",
+    )  # fmt: skip
+    at = ns("2026-03-12T09:30")
+    found = books.lifecycle.apply([ban], report_id="r", verdict_id="v", at=at, timeframe="15m")
+    assert [one.expires_at for one in found if one.state is ACTIVE] == [ns(ends)]
 
 
 @pytest.mark.parametrize(

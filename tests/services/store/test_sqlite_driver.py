@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
@@ -134,3 +135,32 @@ def test_writing_transaction_begins_with_its_first_statement_and_then_holds_the_
     statements, held = asyncio.run(run())
     assert (len(statements), held) == (1, True)
     assert not locked()
+
+
+def test_thread_of_a_cancelled_statement_closes_its_connection_in_silence_behind_a_closed_loop(
+    tmp_path, monkeypatch
+) -> None:
+    told, released, running = list[Any](), threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    held = list[Any]()
+
+    def long_statement() -> None:
+        running.set()
+        released.wait(10)
+
+    async def cancelled() -> None:
+        connection = sqlite_driver.connected(str(tmp_path / "numbers.db"))
+        held.append(connection)
+        await connection
+        task = asyncio.create_task(connection._execute(long_statement))
+        await asyncio.to_thread(running.wait, 10)
+        task.cancel()
+        connection.stop()
+
+    asyncio.run(cancelled())
+    released.set()
+    thread = held[0]._thread
+    thread.join(10)
+    assert not thread.is_alive()
+    assert held[0]._connection is None, "its lock on the file ends"
+    assert told == []

@@ -1,9 +1,13 @@
 """`thinktwice worlds`: rates where the truth is known, by the running gate."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -123,6 +127,44 @@ def test_ctrl_c_keeps_finished_parts(tmp_path):
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert lines[0]["seed"] == 1
     assert all(len(line["runs"]["any"]) == 25 for line in lines[1:])
+
+
+def begun_by(process):
+    """Command lines of the processes that a process has begun."""
+    folders = [Path(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()]
+    found = []
+    for folder in folders:
+        with suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == process.pid:
+                found.append((folder / "cmdline").read_bytes().decode())
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processes as Linux shows them")
+def test_ctrl_c_of_a_terminal_while_processes_start_ends_in_lines_of_ours():
+    # A process of its own from the first: those that it begins are to be in its group.
+    command = [sys.executable, "-m", "thinktwice", "worlds", "--world", "counts", "--per-week", "1"]
+    process = subprocess.Popen(
+        [*command, "--runs", "200", "--processes", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not any("spawn_main" in line for line in begun_by(process)):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130, told
+    assert told.endswith("thinktwice: stopped by SIGINT\n")
+    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize(

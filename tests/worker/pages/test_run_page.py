@@ -14,6 +14,7 @@ import pytest
 from schemas.settings import ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
 from tests.worker.shared_runs import embedded_bars, run_on
+from worker.pages import run_figures as run_figures_module
 from worker.pages.packed import packed_numbers
 from worker.pages.run_figures import run_figures
 from worker.pages.run_page import run_html
@@ -277,3 +278,12 @@ def test_figures_for_a_notebook_hold_the_data_of_the_run():
     assert len(fills["x"]) == len(picture().marks["IBM"].fills) > 0
     with pytest.raises(KeyError):
         run_figures(picture(), "nobody")
+
+
+def test_thinned_figures_keep_the_peak_and_the_fall_of_every_curve_and_not_of_the_first_alone(monkeypatch):
+    monkeypatch.setattr(run_figures_module, "MOST_POINTS", 4)
+    columns = run_figures(picture())[0].select_one({"name": "curve"}).data  # type: ignore[union-attr]
+    assert len(columns["x"]) < len(picture().bars.close_times)
+    for name, whole in picture().curves.items():
+        drawn = columns[name]
+        assert (np.nanmin(drawn), np.nanmax(drawn)) == (np.nanmin(whole), np.nanmax(whole)), name

@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -250,11 +250,25 @@ def _finished(parts: Sequence[Part], processes: int) -> Iterator[tuple[Part, Col
         min(processes, len(parts)), mp_context=get_context("spawn"), initializer=_hear_no_ctrl_c
     )
     try:
-        waiting = {pool.submit(part.run): part for part in parts}
+        with _started_deaf():
+            waiting = {pool.submit(part.run): part for part in parts}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _started_deaf() -> Iterator[None]:
+    """Processes that begin here do not hear Ctrl-C from their first moment; this one hears it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _hear_no_ctrl_c() -> None:
