@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from agents.planning.order_answers import SUPPOSED_ANSWER, order_answer
 from agents.planning.question_kinds import Kind
 from agents.planning.question_reading import (
     LEAST_MARGIN,
@@ -21,6 +22,7 @@ from agents.planning.question_reading import (
 )
 from schemas.errors import nearest
 from schemas.evidence_plan import Intent
+from services.evidence.tool_arguments import MOST_ITEMS
 from services.model_calls.quoting import visible
 
 CAN_ASK = (
@@ -99,7 +101,11 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
     """
     known = [*context.get("symbols", ()), *context.get("playbooks", ())]
     if part.is_order:
-        raise NotUnderstood(f"I read and change nothing. {CAN_ASK}")
+        raise NotUnderstood(order_answer(part.text))
+    if part.is_supposed and part.kind != "rule" and not part.terms and part.kind != "check":
+        raise NotUnderstood(SUPPOSED_ANSWER)
+    if part.time.wrong:
+        raise NotUnderstood(part.time.wrong)
     if part.names.unsure:
         raise NotUnderstood(f"Which playbook is meant: {', '.join(part.names.unsure)}?")
     if part.time.is_unclear:
@@ -108,6 +114,8 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
         name = visible(part.names.unknown[0])[:LONGEST_NAME]
         close = nearest(name, known) or nearest(name.upper(), known)
         raise NotUnderstood(f"I know no {name!r}: there are {', '.join(known)}.{close}")
+    if part.has_far_limit:
+        raise NotUnderstood(f"1 to {MOST_ITEMS} items are told at once: ask for as many, or for all.")
     if (part.kind in ("trades", "gate") or part.playbooks) and part.has_half_regime:
         raise NotUnderstood("Name a regime with both halves, trend and volatility, such as up/low.")
     if part.is_by_exit and part.kind == "trades" and part.rows.by is None:
@@ -145,6 +153,10 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
         NotUnderstood: it names a later time, or a span where there is none.
     """
     time, clock = part.time, clock_of(context)
+    begins = context.get("known_from")
+    if begins is not None and time.at is not None and time.at[:10] < begins[:10]:
+        until = "" if clock is None else f" to {clock.date()}"
+        raise NotUnderstood(f"Nothing is known before the run, which is from {begins[:10]}{until}.")
     if clock is not None:
         known = clock.isoformat()
         if any(

@@ -8,7 +8,7 @@ from services.text.claim_words import words as words_of
 
 ID = re.compile(
     r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b|(?<=\bfill )(?=[a-f]*\d)[0-9a-f]{4,64}\b|"
-    r"(?<=\breport )(?=[a-f]*\d)[0-9a-f]{4,64}\b",
+    r"(?<=\breport )(?=[a-f]*\d)[0-9a-f]{4,64}\b|(?<=\bfill )[a-f]{6,64}\b",
     re.IGNORECASE,
 )
 # An expression over features, such as `crosses_above(sma_10, sma_30)` or `close > sma_50 and rsi_14 < 30`.
@@ -73,6 +73,23 @@ ANTECEDENT = re.compile(
     r"|strategy|setup|symbol|stock|ticker|run"
     r"|backtest|trade|report|verdict|position|fill|plan|rule|cluster|order)\b.*\b(?:it|its)\b"
 )
+# That nothing is to be changed, before or behind what is asked.
+NO_CHANGE = re.compile(
+    r"(?:[\s,;]*\b(?:and|but|so))?[\s,;]*\b(?:please\s+)?(?:(?:i|we)\s+)?"
+    r"(?:do not|don['\u2019]t|never|without)\s+(?:want(?:ing)?\s+(?:you\s+)?to\s+)?"
+    r"(?:chang|touch|modify|alter|edit|updat)(?:e|ing)?\s+"
+    r"(?:anything|a thing|a single thing)(?:\s+(?:at all|please|yet|now))?(?=\W|$)[\s,;:.!-]*"
+    r"(?:(?:but|and|just|only)\s+)*",
+    re.IGNORECASE,
+)
+# What would be if something were changed.
+SUPPOSED = re.compile(
+    r"\bwhat (?:happens|happened|will happen|would happen|would have happened|would be|changes)\s+if"
+    r"\s+(?:i|we|you|they)\b"
+    r"|\bwhat if\s+(?:i|we|you|they)\s+(?:had\s+)?(?:ban|pause|retire|stop|allow|drop|disable|remove|double"
+    r"|halve|suspend|raise|lower|cut|change|set|unban|kill|switch|turn)\w*\b",
+    re.IGNORECASE,
+)
 POINTS = words_of("it its they them their that those these this there so each")
 FRAGMENT = re.compile(
     r"^\W*(?:on|over|for|with|from|by|at|after) (?:how|which|what)\b(?:\W+\w+){0,3}\W*$", re.IGNORECASE
@@ -116,6 +133,10 @@ LIMITS = (
     re.compile(rf"\b(\w+)\s+(?:{SUPERLATIVES})\b"),
     re.compile(rf"\b(?:{SUPERLATIVES})\s+(\w+)\b"),
     re.compile(rf"\b(\d+|{'|'.join(NUMBERS)})\s+(?:[\w<>]+\s+){{0,2}}?(?:{COUNTED})\b"),
+)
+WANTED_MANY = re.compile(
+    r"^(?:\w+ )?(?:show|list|give|print|get|tell)\b(?: (?:me|us|the|all|about|up|to)\b)* (\d+) "
+    rf"(?:[\w<>]+ ){{0,2}}?(?:{COUNTED})\b"
 )
 ONE_OF = (
     r"(?:trade|fill|exit|entry|episode|order|report|verdict|review|reflection|recommendation|loss|loser|win|winner"

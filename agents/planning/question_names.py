@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.planning.name_matching import NameVectors, vectors_of
+from agents.planning.question_forms import COUNTED
 from agents.planning.question_kinds import PLACES, known_word
 from agents.planning.question_words import COMPANIES, PLAIN, is_plain, term_of
 from services.text.claim_words import words as words_of
@@ -18,6 +19,10 @@ PLAYBOOK_CLOSE, SYMBOL_CLOSE, EXACT = 0.64, 0.62, 0.95
 NAME_BEFORE = words_of("of for on in about how's did does has fill report run")
 JOINING, ASKED_OF = words_of("and or vs versus than with"), words_of("is was are were")
 OF_A_PLAYBOOK = words_of("playbook playbooks strategy strategies setup setups system trades one's")
+OF_NAMES = words_of("of for")
+COUNTING = words_of("last latest newest recent past previous first top than least most about over under to")
+COUNTED_NOUN = re.compile(rf"(?:{COUNTED}|bars?|days?|weeks?|months?|years?|percent)", re.IGNORECASE)
+FEWEST_DIGITS = 3  # of a number that is a symbol wherever it stands
 MOST_WORDS = 3
 LONGEST_SYMBOL = 6
 DIGITS = re.compile(r"\d+")
@@ -92,21 +97,54 @@ class QuestionNames:
         whole = {symbol.casefold(): symbol for symbol in known}
         bases = [symbol.partition("/")[0].casefold() for symbol in known]
         whole |= {base: symbol for base, symbol in zip(bases, known, strict=True) if bases.count(base) == 1}
-        vectors = vectors_of(known) if known else None
+        vectors, shouted = vectors_of(known) if known else None, _is_shouted(words)
         for place, word in enumerate(words):
             if word in PLACES:
                 continue
             bare = _bare(word)
             symbol = whole.get(bare)
-            if symbol is not None and not _is_strange(word) and not word.removesuffix("'s").isupper():
-                continue  # a word of the language that is a symbol, too
+            if symbol is not None and not _is_strange(word) and not _is_named(words, place, shouted):
+                continue  # a word of the language, or a number, that is a symbol, too
             if symbol is None and vectors and len(bare) > 3 and _is_strange(word):
                 near = vectors.match(bare, SYMBOL_CLOSE)
                 symbol = near[0] if len(near) == 1 and _is_misspelling(bare, near[0]) else None
+                if (
+                    symbol is not None
+                    and word.isupper()
+                    and not shouted
+                    and _letters(word) != _letters(symbol)
+                ):
+                    self.unknown = (*self.unknown, word)  # another symbol as likely as a slip
+                    continue
                 self.is_guessed |= symbol is not None
             if symbol is not None:
                 self.symbols = tuple(dict.fromkeys((*self.symbols, symbol)))
                 words[place] = "SYMBOL"
+
+
+def _letters(name: str) -> str:
+    """A name without its marks."""
+    return re.sub(r"\W", "", name).casefold()
+
+
+def _is_shouted(words: Sequence[str]) -> bool:
+    """Whether most words are in capitals, so that these name nothing."""
+    spoken = [word for word in words if word and word not in PLACES]
+    return sum(word.isupper() for word in spoken) > len(spoken) / 2
+
+
+def _is_named(words: Sequence[str], place: int, shouted: bool) -> bool:
+    """Whether a word of the language, or a number, stands for the symbol that is written so."""
+    word, before = words[place], words[place - 1].casefold() if place else ""
+    if word.isdigit():
+        return not _is_count(words, place) and (before in NAME_BEFORE or len(word) >= FEWEST_DIGITS)
+    return before in NAME_BEFORE if shouted else word.removesuffix("'s").isupper()
+
+
+def _is_count(words: Sequence[str], place: int) -> bool:
+    """Whether a number says how many."""
+    before, after = words[place - 1].casefold() if place else "", "".join(words[place + 1 : place + 2])
+    return before in COUNTING or after in ("%", "x") or COUNTED_NOUN.fullmatch(after) is not None
 
 
 def _is_misspelling(word: str, symbol: str) -> bool:
@@ -166,13 +204,16 @@ def _forms(word: str) -> tuple[str, ...]:
 
 def _unknown(words: Sequence[str]) -> Iterator[str]:
     """Strange words that look like a name, or stand where one stands and nothing else is named."""
-    spoken = [word for word in words if word not in PLACES]
-    shouted = sum(word.isupper() for word in spoken) > len(spoken) / 2
+    shouted = _is_shouted(words)
     is_named = bool({"SYMBOL", "BOOK", "ID"} & set(words))
     for place, word in enumerate(words):
+        before = words[place - 1].casefold() if place else ""
+        if word.isdigit() and len(word) >= FEWEST_DIGITS and before in OF_NAMES and not is_named:
+            following = [one.casefold() for one in words[place + 1 : place + 2]]
+            if all(one in NAME_BEFORE for one in following):
+                yield word
         if not _is_strange(word):
             continue
-        before = words[place - 1].casefold() if place else ""
         is_symbol = word.isupper() and 2 <= len(word.partition("/")[0]) <= LONGEST_SYMBOL and not shouted
         is_listed = before in JOINING and place > 1 and words[place - 2] in ("SYMBOL", "BOOK")
         is_subject = before in ASKED_OF and place == 1

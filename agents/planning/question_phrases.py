@@ -10,7 +10,9 @@ from agents.planning.question_forms import (
     FILLERS,
     LIMITS,
     LOST_TRADES,
+    NO_CHANGE,
     PLACE_OF_EARLIER,
+    WANTED_MANY,
     WON_TRADES,
 )
 from agents.planning.question_kinds import PLACES, known_word, tokens
@@ -59,13 +61,28 @@ def limit_of(text: str) -> int | None:
     return None
 
 
+def has_far_limit(text: str) -> bool:
+    """Whether more items are wanted than a tool gives, or none."""
+    numbers = [
+        int(word) for form in (LIMITS[0], WANTED_MANY) for word in form.findall(text) if word.isdecimal()
+    ]
+    return any(not 1 <= number <= MOST_ITEMS for number in numbers)
+
+
+def without_denial(text: str) -> str:
+    """A text without the words that nothing is to be changed, which no question needs."""
+    rest = NO_CHANGE.sub(" ", text)
+    return rest if rest.strip(" .,;:!?-") else text
+
+
 def is_order(words: Sequence[str]) -> bool:
     """Whether it tells somebody to do something that no question is."""
     rest = list(words)
     while rest and rest[0] in ("please", "now", "then", "and", "just", "also", "system", "assistant"):
         rest.pop(0)
     return bool(rest) and (
-        rest[0] in ORDERS or rest[:2] in (["you", "must"], ["you", "should"], ["do", "not"])
+        (rest[0] in ORDERS and rest[1:2] != ["of"])
+        or rest[:2] in (["you", "must"], ["you", "should"], ["do", "not"])
     )
 
 

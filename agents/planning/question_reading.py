@@ -42,6 +42,7 @@ from agents.planning.question_forms import (
     SHOULD,
     SOME,
     STATES,
+    SUPPOSED,
     VERSION,
     WANTS,
     WHETHER_MONEY,
@@ -52,10 +53,12 @@ from agents.planning.question_kinds import CLASSES_OF, PLACES, Kind, kind_scores
 from agents.planning.question_names import QuestionNames
 from agents.planning.question_phrases import (
     earlier_things,
+    has_far_limit,
     is_order,
     limit_of,
     outcome_of,
     scored_words,
+    without_denial,
 )
 from agents.planning.question_times import NamedTime, named_time
 from agents.planning.question_words import IT, WANTED_WHOLE
@@ -110,11 +113,13 @@ class Reading:
     rows: RowQuestion = RowQuestion()
     outcome: Literal["won", "lost"] | None = None
     limit: int | None = None
+    has_far_limit: bool = False
     is_one: bool = False
     is_whole: bool = False
     is_guessed: bool = False
     is_order: bool = False
     asks_advice: bool = False
+    is_supposed: bool = False
     is_by_exit: bool = False
     direction: str | None = None
     terms: Mapping[str, Any] = field(default_factory=dict)
@@ -215,7 +220,7 @@ class Reading:
     def is_idle(self) -> bool:
         """Whether it asks for nothing, such as a greeting before a question."""
         found = self.symbols or self.playbooks or self.ids or self.regimes or self.earlier
-        doubtful = self.names.unknown or self.names.unsure or self.time.is_unclear
+        doubtful = self.names.unknown or self.names.unsure or self.time.is_unclear or self.time.wrong
         strange = self.names.strange and ASKS.search(self.text)
         return self.kind == "outside" and not (found or doubtful or strange)
 
@@ -265,11 +270,12 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
 
     Orders are left out where something else is asked. A part is not empty.
     """
-    spans = sentences(INNER_POINT.sub("_", question.text), parts=True)
-    asked = [question.text[span.start : span.end] for span in spans]
+    whole = without_denial(question.text)
+    spans = sentences(INNER_POINT.sub("_", whole), parts=True)
+    asked = [whole[span.start : span.end] for span in spans]
     texts = [part for text in asked for part in _parts(text)]
     found: list[Reading] = []
-    for text in texts or [question.text]:
+    for text in texts or [whole]:
         for reading in _halves(text, question.context):
             if found and found[-1].is_statement and reading.asks_if_so:
                 found[-1] = replace(found[-1], is_asked=True)
@@ -373,7 +379,7 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     terms, rest = plan_terms(plain)
     rule = RULE.search(rest)
     rest = ID.sub(" ID ", RULE.sub(" RULE ", rest))
-    time = named_time(rest, clock_of(context))
+    time = named_time(rest, clock_of(context), tuple(context.get("symbols", ())))
     regimes = tuple(dict.fromkeys(regime_of(found) for found in REGIME.finditer(time.rest)))
     half = HALF_REGIME.search(REGIME.sub(" ", time.rest)) is not None
     rest = EXPLETIVE.sub("is ", HALF_REGIME.sub(" REGIME ", REGIME.sub(" REGIME ", time.rest)))
@@ -399,11 +405,13 @@ def read_part(text: str, context: Mapping[str, Any]) -> Reading:
         rows=rows,
         outcome=None if no_outcome else outcome_of(NO_OUTCOME.sub(" ", flat)),
         limit=limit_of(flat),
+        has_far_limit=has_far_limit(flat),
         is_one=one,
         is_whole=bool(WANTED_WHOLE & set(spelled)),
         is_guessed=names.is_guessed or words != [w for w in tokens(" ".join(names.left)) if w],
-        is_order=is_order(spelled) or WANTS.search(plain) is not None,
+        is_order=is_order(spelled) or is_order(tokens(rest)) or WANTS.search(plain) is not None,
         asks_advice=SHOULD.search(flat) is not None,
+        is_supposed=SUPPOSED.search(plain) is not None,
         direction=next(iter(DIRECTION.findall(flat)), "long" if BOUGHT.search(flat) else None),
         terms=terms,
         run=run["run"].lower() if run else None,

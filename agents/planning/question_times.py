@@ -8,7 +8,8 @@ like `last week` and months without a year are a stretch that is not determined.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -18,6 +19,8 @@ from services.text.dates import DAY, MONTH, MONTHS
 from services.text.dates import YEAR as YEAR_OF_DAY
 
 PLACE = " DATE "
+LAST_DAY = 31
+LEAP_YEARS = 8  # two leap years are at most so far apart
 YEAR = r"(?P<year>(?:19|20)\d\d)"
 NUMBER = rf"(?P<number>\d{{1,3}}|couple of|few|{'|'.join(NUMBERS)})"
 HOUR = re.compile(r"(?:T|[ ,]+(?:at\s+)?)(\d{1,2}):(\d{2})(?::(\d{2}))?\s*(?:Z|UTC)?", re.IGNORECASE)
@@ -54,6 +57,10 @@ FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("day", rf"\b(?:the )?{DAY}(?:\s+|-)(?:of\s+)?{MONTH}(?!\w)"),
         ("day", rf"\b{MONTH}\s*(?:the )?{DAY}\b(?![:\d])"),
         ("year", rf"\b(?:the )?(?:(?:calendar|whole|full) )?(?:year )?{YEAR}\b(?![-/_.]\d)"),
+        ("year", (
+            r"(?:(?<=\bin )|(?<=\bsince )|(?<=\bbefore )|(?<=\bafter )|(?<=\buntil )|(?<=\bduring )"
+            r"|(?<=\bbetween )|(?<=\bfrom ))(?P<year>1[0-8]\d\d|2[1-9]\d\d)\b(?![-/_.]\d)"
+        )),
         ("month", (
             rf"(?<=\bin ){MONTH}(?!\w)|(?<=\bsince )(?P<month2>{MONTH.replace('?P<month>', '?:')})"
             r"(?!\w)"
@@ -89,8 +96,20 @@ UNTIL = re.compile(
     re.IGNORECASE,
 )
 WITHIN = re.compile(r"\b(?:on|in|during|for|at|over|of|within|throughout|around)(?: the)?\s*$", re.IGNORECASE)
+NAMED_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+# A day that may be any of several.
+SOME_DAY = re.compile(
+    rf"\b{NAMED_DAY},? the \d{{1,2}}(?:st|nd|rd|th)\b"
+    rf"|(?<=\bon )(?:the )?{NAMED_DAY}\b|\b(?:last|next|this|past|previous) {NAMED_DAY}\b"
+    rf"|\b(?:since|until|till|by|before|after|from) {NAMED_DAY}\b"
+    r"|(?<=\bon )the \d{1,2}(?:st|nd|rd|th)\b(?=\W*$)",
+    re.IGNORECASE,
+)
+BESIDE = re.compile(rf"\b(?P<name>{NAMED_DAY}),?\s+(?:the )?$", re.IGNORECASE)
+YEAR_LIKE = re.compile(r"(?:19|20)\d\d")
 SPAN_LEFT = re.compile(
-    r"\b(?:tomorrow|decade|\d0s|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|(?:last|past|this|previous) (?:day|hour"
+    r"\b(?:next (?:week|month|quarter|year)|tomorrow|decade"
+    r"|\d0s|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|(?:last|past|this|previous) (?:day|hour"
     r"|minute|second|night|couple)s?|(?:january|february|march|april|june|july|august|september"
     r"|october|november|december))\b", re.IGNORECASE)  # fmt: skip
 Stand = Literal["within", "since", "until"]
@@ -106,6 +125,7 @@ class NamedTime:
         is_day: whether since and at are of one day.
         is_unclear: whether it names a time that is not determined.
         rest: the text with `DATE` in place of each.
+        wrong: what is wrong with a day or a span that it names; None where nothing is.
     """
 
     since: str | None
@@ -113,6 +133,7 @@ class NamedTime:
     is_day: bool
     is_unclear: bool
     rest: str
+    wrong: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,21 +145,43 @@ class _Span:
     hour: datetime | None = None
 
 
-def named_time(text: str, known_at: datetime | None) -> NamedTime:
-    """The time that a text names, with words like `last month` told from the clock."""
-    found = sorted(_stretches(text, known_at), key=lambda one: one.start)
+def named_time(text: str, known_at: datetime | None, symbols: Sequence[str] = ()) -> NamedTime:
+    """The time that a text names, with words like `last month` told from the clock.
+
+    A symbol that reads as a month or a year is one where a time stands beside it.
+    """
+    if wrong := _no_such_day(text, known_at):
+        return NamedTime(None, None, False, False, text, wrong)
+    named = _symbols_in(text, symbols)
+    found = sorted(_stretches(text, known_at, named), key=_start)
+    if not found and named:
+        found = sorted(_stretches(text, known_at, _symbols_in(text, symbols, sure=True)), key=_start)
     if not found:
-        return NamedTime(None, None, False, SPAN_LEFT.search(text) is not None, text)
+        some = SOME_DAY.search(text)
+        wrong = f"{some[0]!r} may be any of several days: name one, such as 2004-06-30." if some else None
+        return NamedTime(None, None, False, SPAN_LEFT.search(text) is not None, text, wrong)
+    for begun in (span for span in found if _is_day(span)):
+        if named_day := BESIDE.search(text, 0, begun.start):
+            name, told = named_day["name"], f"{begun.first:%A}"
+            if name.casefold() != told.casefold():
+                wrong = f"{_day(begun.first)} is a {told}, no {name}."
+                return NamedTime(None, None, False, False, text, wrong)
+            rest = text[: named_day.start()] + " " * len(named_day[0]) + text[named_day.end() :]
+            return named_time(rest, known_at, symbols)
     if len(found) == 2:
         one, other = found
         is_within = one.first <= other.first and other.following <= one.following
         if is_within and not JOINED.fullmatch(text[one.end : other.start]):  # the same, said more exactly
-            return named_time(text[: one.start] + " " * (one.end - one.start) + text[one.end :], known_at)
+            rest = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
+            return named_time(rest, known_at, symbols)
     first, last = found[0], found[-1]
     rest = text[: first.start] + PLACE + text[first.end :] if len(found) == 1 else ""
     if len(found) == 2 and JOINED.fullmatch(text[first.end : last.start]):
         before = BETWEEN.sub(" ", text[: first.start])
         rest = f"{before}{PLACE}{text[last.end :]}"
+        if last.following <= first.first:
+            wrong = f"The span from {_day(first.first)} to {_day(last.first)} ends before it begins."
+            return NamedTime(None, None, False, False, rest, wrong)
         return NamedTime(_day(first.first), _moment(last.following), False, False, rest)
     if len(found) > 1:
         for one in reversed(found):
@@ -178,9 +221,52 @@ def _is_day(one: _Span) -> bool:
     return one.following - one.first == timedelta(days=1)
 
 
-def _stretches(text: str, known_at: datetime | None) -> Iterator[_Span]:
-    taken: list[tuple[int, int]] = []
-    clock = None if known_at is None else (known_at - timedelta(microseconds=1))
+def _start(span: _Span) -> int:
+    return span.start
+
+
+def _no_such_day(text: str, known_at: datetime | None) -> str | None:
+    """What is wrong with a day that no calendar has; None where there is no such day."""
+    for kind, form in FORMS:
+        for found in form.finditer(text) if kind in ("day", "digits") else ():
+            said = found.groupdict()
+            if kind == "day" and not said.get("year") and int(said.get("day") or 99) > LAST_DAY:
+                continue  # a number beside a month
+            try:
+                _span(kind, found, _before(known_at))
+            except (ValueError, OverflowError):
+                return f"There is no day {found[0].strip()!r}: name one, such as 2004-06-30."
+    return None
+
+
+def _symbols_in(text: str, symbols: Sequence[str], *, sure: bool = False) -> list[tuple[int, int]]:
+    """Where symbols stand that read as a month, in capitals, or as a year; `sure`: those that are no time."""
+    found: list[tuple[int, int]] = []
+    for symbol in symbols:
+        if symbol.isdigit() and not YEAR_LIKE.fullmatch(symbol):
+            form = rf"\b{symbol}\b(?![-/.]\d)"
+        elif sure:
+            continue
+        elif symbol.isdigit():
+            form = rf"(?:(?<=\bof )|(?<=\bfor )|(?<=\bsymbol )){symbol}\b(?![-/.]\d)(?! (?:to|and|until) )"
+        elif re.fullmatch(MONTH, symbol, re.IGNORECASE):
+            form = rf"\b{re.escape(symbol.upper())}\b(?!\.?[\s,-]*\d)"
+        else:
+            continue
+        found += [one.span() for one in re.finditer(form, text)]
+    return found
+
+
+def _before(known_at: datetime | None) -> datetime | None:
+    """The last moment of the clock."""
+    return None if known_at is None else known_at - timedelta(microseconds=1)
+
+
+def _stretches(
+    text: str, known_at: datetime | None, named: Sequence[tuple[int, int]] = ()
+) -> Iterator[_Span]:
+    """The times of a text, but for what stands where something is named."""
+    taken, clock = list(named), _before(known_at)
     for kind, form in FORMS:
         for found in form.finditer(text):
             start, end = found.span()
@@ -236,8 +322,12 @@ def _latest(clock: datetime | None, span: object) -> tuple[datetime, datetime] |
     """The newest of its kind that had begun by the clock."""
     if clock is None or not callable(span):
         return None
-    first, following = span(clock.year)
-    return (first, following) if first <= clock else span(clock.year - 1)
+    for year in range(clock.year, clock.year - LEAP_YEARS - 1, -1):
+        with suppress(ValueError):
+            first, following = span(year)
+            if first <= clock:
+                return first, following
+    raise ValueError("no year has it")
 
 
 def _of_digits(one: int, two: int, year: int) -> tuple[datetime, datetime] | None:

@@ -42,6 +42,15 @@ SIDES: dict[By, re.Pattern[str]] = {
 }
 GOOD = re.compile(r"\b(?:best|top)\b")
 BAD = re.compile(r"\b(?:worst|costliest|ugliest|(?:most|least) (?:painful|expensive|costly|successful))\b")
+# How all of a sort did is asked of each of them.
+ALL_OF: dict[By, str] = {"playbook": "playbooks|strategies|setups", "symbol": "symbols|tickers|stocks"}
+FARED: dict[By, re.Pattern[str]] = {
+    by: re.compile(
+        rf"\bhow (?:did|do|have|has|are|were) {OF}(?:{nouns}) (?:all )?"
+        r"(?:do|doing|done|perform|performing|performed|fare|fared|faring|go|going)\b"
+    )
+    for by, nouns in ALL_OF.items()
+}
 # What works is asked of playbooks.
 WORKING = re.compile(r"\bwhat(?: (?:has|is|was|been|does|did))* (?:work|works|worked|working)\b")
 MUCH = re.compile(
@@ -114,7 +123,9 @@ def row_question(text: str, *, has_playbook: bool) -> RowQuestion:
 
 
 def _by(text: str, *, has_playbook: bool) -> By | None:
-    found = next((by for by, form in (*SIDES.items(), *GROUPED.items()) if form.search(text)), None)
+    found = next(
+        (by for by, form in (*SIDES.items(), *GROUPED.items(), *FARED.items()) if form.search(text)), None
+    )
     if found is None and not has_playbook and WORKING.search(text):
         return "playbook"
     return found

@@ -12,7 +12,21 @@ from services.plans.text_forms import has_form
 NO_NAME = (
     r"(?!(?:again|out|off|down|playbook|strategy|setup|back|from|in|to|trade|trading|for|on|during|now)\b)"
 )
-NO_BOOK = r"(?!(?:the|a|an|my|our|your|this|that|it|its|all|each|every|any|everything|risk|stop|target)\b)"
+# What is stopped as a whole is no playbook.
+WHOLE = (
+    r"(?:runs?|backtests?|bot|system|process|machine|engine|trading|trades?|positions?|orders?|account|server|store"
+    r"|database|everything)"
+)
+STOPS_WHOLE = re.compile(
+    r"(?:kill|stop|halt|pause|suspend|retire|disable|deactivate|shut down|(?:switch|turn) off"
+    r"|terminate|abort|freeze|remove|drop|scrap)"
+    rf" (?:(?:all|the|this|that|my|our|of) ){{0,3}}{WHOLE}(?: (?:off|down|now|everywhere))*[.!]*",
+    re.IGNORECASE,
+)
+NO_BOOK = (
+    rf"(?!{WHOLE}\b)"
+    + r"(?!(?:the|a|an|my|our|your|this|that|it|its|all|each|every|any|everything|risk|stop|target)\b)"
+)
 BOOK = (
     rf"(?:the )?[\"'`]?(?P<book>{NO_BOOK}(?:[a-z]\w*_\w+|[a-z]\w*(?:[ -]{NO_NAME}[a-z]\w*)?))[\"'`]?(?:'s)?"
     r"(?: (?:playbook|strategy|setup))?"
@@ -171,6 +185,11 @@ BEHIND = re.compile(
     r"(?!.*\b(?:tell|show|explain|why|how|what|which)\b)[^?]*$",
     re.IGNORECASE,
 )
+
+
+def stops_whole(statement: str) -> bool:
+    """Whether a statement is to stop a run or all that it holds, which no change plan does."""
+    return STOPS_WHOLE.fullmatch(" ".join(statement.split())) is not None
 
 
 def typed_form(statement: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from services.evidence_tools.run_view import iso
-from services.plans.change_wordings import typed_form
+from services.plans.change_wordings import stops_whole, typed_form
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.text_forms import UnreadableText, has_form
 from worker.pages.figures import shown_time
@@ -33,12 +33,13 @@ def asks_for_change(question: str, record: "RunRecord", settings: "Settings") ->
     plain = ENDS.sub("", question)
     while (shorter := POLITE.sub("", plain)) != plain:
         plain = shorter
+    whole = stops_whole(plain)
     plain = typed_form(plain)
-    typed = has_form(plain)
+    typed = has_form(plain) and not whole
     live = record.mode == "paper" and record.status == "running"
     context = DetectionContext(live=live, typed=typed)
     said = detect_two_phase(plain if typed else question, context, settings.plans)
-    return said, plain if said.should_use else None
+    return said, plain if said.should_use and not whole else None
 
 
 async def planned_change(

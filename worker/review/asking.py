@@ -20,7 +20,7 @@ from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.fact_check import CheckedClaim
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
-from services.evidence_tools.run_view import REGIMES, RunView, row_of
+from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidenceQuestion, ToolHost, ToolProgress
 from services.store.conversations import ConversationTurn
@@ -115,6 +115,7 @@ def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dic
     """What a planner knows before it looks: the run, its names, and what a conversation was about."""
     return {
         "run_id": view.run_id,
+        "known_from": iso(view.index.events[0].row.known_at),
         "known_at": view.moment,
         "symbols": list(view.symbols),
         "playbooks": list(view.playbook_ids),

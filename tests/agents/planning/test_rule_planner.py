@@ -12,6 +12,8 @@ from agents.planning.call_check import MOST_CALLS, checked_plan
 from agents.planning.rule_planner import RulePlanner
 from schemas.canonical import datetime_to_ns
 from schemas.settings.planner import OWN
+from services.evidence.tool_arguments import MOST_ITEMS
+from services.plans.text_forms import FORMS
 from services.ports import EvidenceQuestion
 from services.text.claim_words import words
 from tests.agents.planning.fakes import CONTEXT, OWN_TOOLS
@@ -67,6 +69,213 @@ def test_what_is_not_understood_is_asked_back_and_nothing_is_called(text, said):
     plan = planned(text)
     assert (plan.confidence, plan.tools, plan.intent) == (0.0, (), None)
     assert said in plan.clarification
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("what was the price of IBM in 1850?", "Nothing is known before the run"),
+        ("price of IBM on 1990-05-04", "which is from 2000-03-01 to 2006-12-29"),
+        ("trades of IBM between 1850 and 1860", "Nothing is known before the run"),
+        ("why did we exit IBM on 2004-02-30?", "There is no day '2004-02-30'"),
+        ("trades of IBM on February 30", "There is no day 'February 30'"),
+        ("show the market of IBM on Friday the 13th", "'Friday the 13th' may be any of several days"),
+        ("trades of IBM on Friday, 2004-06-30", "2004-06-30 is a Wednesday, no Friday."),
+        ("trades of IBM last Friday", "'last Friday' may be any of several days"),
+        ("trades of IBM next week", "not of a span"),
+        ("trades between 2005 and 2003", "The span from 2005-01-01 to 2003-01-01 ends before it begins"),
+    ],
+)
+def test_day_that_cannot_be_or_lies_before_the_run_is_asked_back(text, said):
+    plan = planned(text, known_from="2000-03-01T00:00:00+00:00")
+    assert (plan.confidence, plan.tools) == (0.0, ())
+    assert said in plan.clarification
+
+
+def test_stretch_that_begins_before_the_run_is_read_and_29_february_is_the_newest():
+    known = {"known_from": "2000-03-01T00:00:00+00:00"}
+    assert calls(planned("trades since 1990", **known)) == [("episodes", {"since": "1990-01-01"})]
+    assert calls(planned("trades of IBM on Feb 29", **known)) == [
+        ("episodes", {"symbol": "IBM", "at": "2004-02-29T23:59:59Z"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("trades of 7203", {"symbol": "7203"}),
+        ("trades in 7203", {"symbol": "7203"}),
+        ("trades of 2330", {"symbol": "2330"}),
+        ("trades in 2330", {"symbol": "2330"}),
+        ("last 10 trades of 7203", {"symbol": "7203", "limit": 10}),
+        ("last 10 trades", {"limit": 10}),
+        ("trades of 10", {"symbol": "10"}),
+        (
+            "trades of 2002 in 2005",
+            {"symbol": "2002", "since": "2005-01-01", "at": "2005-12-31T23:59:59Z"},
+        ),
+        ("trades in 2002", {"since": "2002-01-01", "at": "2002-12-31T23:59:59Z"}),
+    ],
+)
+def test_number_that_is_a_symbol_is_one_but_where_it_counts_or_is_a_year(text, params):
+    plan = planned(text, symbols=("7203", "2330", "2002", "10", "IBM"))
+    assert calls(plan) == [("episodes", params)]
+
+
+def test_number_that_stands_where_a_name_stands_and_is_none_is_asked_back():
+    assert "I know no '7203'" in planned("trades of 7203").clarification
+    assert calls(planned("trades of the last 100 days"))
+
+
+MAY = {"since": "2004-05-01", "at": "2004-05-31T23:59:59Z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("what happened in MAY in May 2004?", {"symbol": "MAY", **MAY}),
+        ("trades of MAY in May 2004", {"symbol": "MAY", **MAY}),
+        ("trades in MAY 2004", MAY),
+        ("trades in may 2004", MAY),
+        ("trades of ALL", {"symbol": "ALL"}),
+        ("trades of LOST", {"symbol": "LOST"}),
+        ("show all trades that lost", {"outcome": "lost"}),
+        ("SHOW ALL TRADES OF IBM", {"symbol": "IBM"}),
+        ("SHOW THE TRADES OF ALL", {"symbol": "ALL"}),
+    ],
+)
+def test_symbol_that_is_a_month_or_a_word_is_one_in_capitals(text, params):
+    plan = planned(text, symbols=("MAY", "ALL", "LOST", "IBM"))
+    assert calls(plan) == [("episodes", params)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "near"),
+    [
+        ("trades of IBMM", "IBMM", "IBM"),
+        ("APPL price", "APPL", "AAPL"),
+        ("IBM or MSFTT trades?", "MSFTT", "MSFT"),
+    ],
+)
+def test_name_in_capitals_that_is_nearly_a_symbol_is_asked_back_with_it(text, name, near):
+    plan = planned(text)
+    assert plan.clarification.startswith(f"I know no {name!r}: ")
+    assert plan.clarification.endswith(f"Did you mean {near!r}?")
+
+
+@pytest.mark.parametrize("text", ["trades of ibmm", "TRADES OF IBMM"])
+def test_slip_in_a_symbol_is_mended_where_capitals_say_nothing(text):
+    plan = planned(text)
+    assert (calls(plan), plan.confidence) == ([("episodes", {"symbol": "IBM"})], 0.85)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set risk to 1 %",
+        "delete run r0001",
+        "allow shorts on IBM",
+        "pause trading of IBM",
+        "ban squeeze_breakout and tell me why it lost",
+        "ban BAN",
+        "kill the run",
+    ],
+)
+def test_change_that_is_no_plan_is_answered_with_the_words_that_make_one(text):
+    plan = planned(text)
+    assert plan.tools == ()
+    assert all(f"`{form}`" in plan.clarification for form in FORMS)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("kill the run", True),
+        ("pause the run", True),
+        ("close all positions", True),
+        ("stop trading", True),
+        ("ban squeeze_breakout", False),
+    ],
+)
+def test_order_to_stop_all_is_answered_with_the_kill_switch(text, named):
+    assert ("`thinktwice kill RUN on`" in planned(text).clarification) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "please do not change anything, just show trades of IBM",
+        "Don't touch anything. Show trades of IBM",
+        "show trades of IBM, but do not change anything",
+        "show trades of IBM without changing anything",
+    ],
+)
+def test_change_that_is_denied_is_none(text):
+    assert calls(planned(text)) == [("episodes", {"symbol": "IBM"})]
+    assert "change nothing" in planned("do not change anything").clarification
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("how did the playbooks do?", "playbook"),
+        ("how are our strategies doing?", "playbook"),
+        ("how did the symbols do?", "symbol"),
+    ],
+)
+def test_how_all_of_a_sort_did_is_told_of_each(text, by):
+    assert calls(planned(text)) == [("episodes", {"by": by})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what happens if we pause squeeze_breakout?",
+        "what would happen if we banned squeeze_breakout in up/low?",
+        "what if we retire squeeze_breakout?",
+    ],
+)
+def test_what_would_be_is_asked_back(text):
+    plan = planned(text)
+    assert (plan.tools, plan.confidence) == ((), 0.0)
+    assert plan.clarification.startswith("I tell what was, not what would be.")
+
+
+@pytest.mark.parametrize(
+    "text", ["show me the first 100000 trades of IBM", "last 0 trades", "list 101 trades of IBM"]
+)
+def test_more_than_a_tool_gives_is_asked_back(text):
+    plan = planned(text)
+    assert (plan.tools, plan.clarification) == (
+        (),
+        f"1 to {MOST_ITEMS} items are told at once: ask for as many, or for all.",
+    )
+
+
+def test_number_that_asks_for_no_rows_is_no_limit():
+    assert calls(planned("did IBM have more than 150 trades?")) == [("episodes", {"symbol": "IBM"})]
+    assert calls(planned("show me the last 100 trades of IBM")) == [
+        ("episodes", {"symbol": "IBM", "limit": MOST_ITEMS})
+    ]
+
+
+def test_close_of_a_symbol_is_no_order():
+    assert calls(planned("close of IBM")) == [("market_snapshot", {"symbol": "IBM"})]
+
+
+def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():
+    assert calls(planned("explain the fill deadbeef")) == [("explain_fill", {"fill_id": "deadbeef"})]
+
+
+def test_two_kinds_that_are_as_likely_are_asked_back():
+    plan = planned("no more channel_breakout shorts in down/high please")
+    assert plan.tools == ()
+    assert plan.clarification == "Is why no trade was taken meant, or trades and what they made?"
+
+
+@pytest.mark.parametrize("text", ["quux zork price", "wibble wobble flimflam of IBM trades"])
+def test_more_strange_words_than_known_ones_are_asked_back(text):
+    assert (planned(text).tools, planned(text).clarification) == ((), CAN_ASK)
 
 
 def test_one_part_that_is_not_understood_asks_all_of_it_back():
@@ -199,6 +408,7 @@ def test_words_that_turn_what_is_asked_for_are_read(text, expected):
         ("as of 30 June 2004", "2004-06-30T23:59:59Z"),
         ("before 2004-06-30", "2004-06-29T23:59:59Z"),
         ("at 2004-06-30T16:05Z", "2004-06-30T16:05:00Z"),
+        ("on Wednesday, June 30, 2004", "2004-06-30T23:59:59Z"),
         ("on June 30, 2004 at 9:30", "2004-06-30T09:30:00Z"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.plans.change_wordings import typed_form
+from services.plans.change_wordings import stops_whole, typed_form
 from services.plans.text_forms import has_form
 
 
@@ -47,3 +47,16 @@ def test_change_in_words_becomes_the_form_that_means_the_same(said, form):
 )
 def test_statement_that_leaves_something_out_or_says_more_stays_as_it_is(said):
     assert typed_form(said) == said
+
+
+@pytest.mark.parametrize(
+    "said", ["kill the run", "pause the run", "stop trading", "close down", "kill everything"]
+)
+def test_what_stops_a_run_as_a_whole_names_no_playbook(said):
+    assert typed_form(said) == said
+    assert stops_whole(said) == (said != "close down")
+
+
+def test_stop_of_a_playbook_is_no_stop_of_the_whole():
+    assert not stops_whole("stop trading trend_pullback")
+    assert typed_form("kill the run_up playbook") == "retire run_up"

@@ -14,6 +14,7 @@ import pytest
 from agents.answering import rules
 from agents.answering.of_trades import of_episodes
 from agents.answering.statements import Part, Reply, Statement
+from schemas.canonical import ns_to_datetime
 from services.text.claims import sentences
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.evidence_stores import CLOCK, EARLIER, store_run
@@ -189,6 +190,23 @@ def test_question_that_is_not_understood_is_abstained_from_in_a_pipe(desk):
     said = desk.run("ask", "how did IBN do?")
     assert said.exit_code == 3
     assert "Did you mean 'IBM'?" in said.stdout
+
+
+@pytest.mark.parametrize("said", ["kill the run", "pause the run", "kill everything"])
+def test_stop_of_the_run_is_asked_back_with_the_kill_switch_and_plans_nothing(desk, said):
+    told = asked(desk, said, code=3)
+    assert (told["status"], told["plan_id"], told["tool_calls"]) == ("abstained", None, [])
+    assert told["clarification"].startswith("`thinktwice kill RUN on`")
+    assert desk.run("kill", "--help").exit_code == 0
+
+
+def test_day_before_the_run_is_asked_back_with_the_span_of_the_run(desk):
+    told = asked(desk, "what was the price of IBM in 1850?", code=3)
+    first = json.loads(desk.run("journal", "r0001", "--jsonl").stdout.splitlines()[0])
+    begins = ns_to_datetime(first["known_at"]).isoformat()
+    assert told["clarification"] == (
+        f"Nothing is known before the run, which is from {begins[:10]} to {told['known_at'][:10]}."
+    )
 
 
 def test_person_at_a_terminal_is_asked_back(desk):

@@ -1,0 +1,30 @@
+"""What is answered to a part that asks for a change, or for what a change would bring: the next step."""
+
+import re
+
+from services.plans.text_forms import FORMS
+
+FORMS_TOLD = ", ".join(f"`{form}`" for form in FORMS)
+CHANGES = (
+    "I read and change nothing. These make a change plan, which waits until you approve it: "
+    f"{FORMS_TOLD}. Ask for one of them alone, and what you want to know without it."
+)
+SUPPOSED_ANSWER = (
+    "I tell what was, not what would be. Ask what it made so far, or for a change plan, whose effects are "
+    f"shown before you approve it: {FORMS_TOLD}."
+)
+KILL_SWITCH = (
+    "`thinktwice kill RUN on` closes the positions of a run that trades and enters no more, "
+    "`thinktwice kill RUN off` releases it."
+)
+# The run itself or all that it holds is to be stopped.
+STOPS = re.compile(
+    r"\b(?:kill|stop|halt|close|exit|flatten|liquidate|sell|pause|suspend|freeze|shut|end|abort|terminate|cancel|resume)\b"
+    r".*\b(?:runs?|backtest|trading|bot|system|process|machine|engine|positions?|everything|all|out|down)\b",
+    re.IGNORECASE,
+)
+
+
+def order_answer(text: str) -> str:
+    """What to do instead of an order."""
+    return f"{KILL_SWITCH} {CHANGES}" if STOPS.search(text) else CHANGES
