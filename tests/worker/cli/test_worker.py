@@ -131,7 +131,7 @@ def test_worker_asks_the_models_of_the_runs_judge_and_says_where_it_cannot(shell
     words = ("worker", "--once", "--json", "--at")
     bare = [json.loads(line) for line in shell.run(*words, "2024-01-03").stdout.splitlines()]
     assert [one["reason"][:39] for one in bare if one["event"] == "judge_without_model"] == [
-        "judge.replan 'model' needs a key: set A"
+        "the planner of evidence needs a key: se"
     ]
     assert "report_delivered" in [one["event"] for one in bare]
     with wire(monkeypatch, planning(0.8)) as server:
