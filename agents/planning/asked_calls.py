@@ -30,9 +30,8 @@ CAN_ASK = (
     "proven, reports and verdicts, whether a plan would pass, and runs. Name one of them."
 )
 RULE_ANSWER = (
-    "That tries a rule, which is noted in the ledger of trials, and a question changes nothing:"
-    " `thinktwice mcp` "
-    "offers backtest_rule."
+    "That tries a rule, which is noted in the ledger of trials, and a question changes nothing: "
+    "`thinktwice mcp` offers backtest_rule."
 )
 INTENTS: dict[Kind, Intent] = {
     "market": "snapshot",

@@ -19,6 +19,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.planning.name_matching import vectors_of
 from agents.planning.question_words import is_plain
@@ -58,7 +59,7 @@ NOT = re.compile(
 )
 SHORTENED = re.compile(r"'(?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 WORTH = {"word": 1.0, "next": 1.0, "class": 1.0, "pair": 0.5}
-RIDGE, ROUNDS = 0.3, 80
+RIDGE, TOLERANCE = 0.3, 1e-8
 FUZZY_FROM, FUZZY, NEAREST, LONG = 4, 0.3, 8, 8
 DIGITS = 3
 
@@ -230,15 +231,15 @@ def _matrix(found: Collection[Mapping[str, float]], model: Model) -> csr_array:
 
 
 def _ridge(matrix: csr_array, wanted: np.ndarray) -> np.ndarray:
-    """What each example adds, (N, K): conjugate gradients for each kind at once."""
-    found = np.zeros_like(wanted)
-    left = wanted.copy()
-    step, size = left.copy(), (left * left).sum(axis=0)
-    for _ in range(ROUNDS):
-        turned = matrix @ (matrix.T @ step) + RIDGE * step
-        length = size / np.maximum((step * turned).sum(axis=0), 1e-300)
-        found += length * step
-        left -= length * turned
-        before, size = size, (left * left).sum(axis=0)
-        step = left + size / np.maximum(before, 1e-300) * step
-    return found
+    """What each example adds, (N, K), by conjugate gradients for each kind.
+
+    Raises:
+        InvariantViolation: they do not converge.
+    """
+    turned = LinearOperator(
+        (len(wanted), len(wanted)), matvec=lambda step: matrix @ (matrix.T @ step) + RIDGE * step, dtype=float
+    )
+    found = [cg(turned, column, rtol=TOLERANCE) for column in wanted.T]
+    if any(failed for _, failed in found):
+        raise InvariantViolation("the weights of the kinds of questions do not converge")
+    return np.column_stack([column for column, _ in found])

@@ -8,7 +8,7 @@ like `last week` and months without a year are a stretch that is not determined.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -318,9 +318,11 @@ def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[date
     )
 
 
-def _latest(clock: datetime | None, span: object) -> tuple[datetime, datetime] | None:
-    """The newest of its kind that had begun by the clock."""
-    if clock is None or not callable(span):
+def _latest(
+    clock: datetime | None, span: Callable[[int], tuple[datetime, datetime]]
+) -> tuple[datetime, datetime] | None:
+    """The newest of its kind, which is one of a year, that had begun by the clock."""
+    if clock is None:
         return None
     for year in range(clock.year, clock.year - LEAP_YEARS - 1, -1):
         with suppress(ValueError):
