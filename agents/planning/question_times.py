@@ -175,7 +175,6 @@ def named_time(text: str, known_at: datetime | None, symbols: Sequence[str] = ()
             rest = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
             return named_time(rest, known_at, symbols)
     first, last = found[0], found[-1]
-    rest = text[: first.start] + PLACE + text[first.end :] if len(found) == 1 else ""
     if len(found) == 2 and JOINED.fullmatch(text[first.end : last.start]):
         before = BETWEEN.sub(" ", text[: first.start])
         rest = f"{before}{PLACE}{text[last.end :]}"
@@ -187,7 +186,13 @@ def named_time(text: str, known_at: datetime | None, symbols: Sequence[str] = ()
         for one in reversed(found):
             text = text[: one.start] + PLACE + text[one.end :]
         return NamedTime(None, None, False, True, text)
+    return _of_one(text, first, known_at)
+
+
+def _of_one(text: str, first: _Span, known_at: datetime | None) -> NamedTime:
+    """The time that one stretch and the words before it name."""
     before, after = text[: first.start], text[first.end :]
+    rest = before + PLACE + after
     if edge := EDGE.search(before):
         at = (
             first.following
