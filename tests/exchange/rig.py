@@ -10,13 +10,14 @@ from schemas.settings.live import ExchangeSettings, FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from worker.feeds.ccxt.feed import CcxtFeed
+from worker.feeds.ccxt.source_clock import FeedTime
 
 NS_PER_MS = 1_000_000
 PATIENCE_S = 30.0  # real time in which loopback answers on a busy machine, or the test has failed
 
 
 @dataclass
-class ManualTime:
+class ManualTime(FeedTime):
     """Clocks that stand still until they are moved; waits that end when they have been."""
 
     wall_ns: int = START_MS * NS_PER_MS
@@ -193,10 +194,10 @@ def _count_requests(feed: CcxtFeed) -> list[str]:
     exchange: Any = feed._exchange
     call, asking = exchange._call, []
 
-    async def counted(ask: Any, what: str, **options: Any) -> Any:
+    async def counted(ask: Any, what: str, *options: Any) -> Any:
         asking.append(what)
         try:
-            return await call(ask, what, **options)
+            return await call(ask, what, *options)
         finally:
             asking.remove(what)
 

@@ -61,7 +61,7 @@ class World:
             shape,
             self.settings,
             wall=lambda: self.now + self.jump,
-            monotonic=lambda: self.now,
+            steady=lambda: self.now,
             sleep=self._sleep,
         )
         self.at(until, self._close)

@@ -23,6 +23,7 @@ from worker.feeds.ccxt import live as ccxt_live
 from worker.feeds.ccxt.errors import Failure
 from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.feed import CcxtFeed
+from worker.feeds.ccxt.source_clock import FeedTime
 
 SETTINGS = FeedSettings(grace_s=10.0)
 OUTAGE_AT_S, OUTAGE_S = 20.0, 60.0
@@ -132,7 +133,7 @@ class PlannedExchange:
         return Candle(int(series.times[row]), bar)
 
 
-class PlannedMarket:
+class PlannedMarket(FeedTime):
     """The feed of an exchange on a planned one.
 
     Args:
@@ -209,8 +210,4 @@ class PlannedMarket:
         if self.exchange.over:
             await self.feed.close()
             return
-        try:
-            async with asyncio.timeout(seconds):
-                await event.wait()
-        except TimeoutError:
-            return
+        await super().wait(event, seconds)

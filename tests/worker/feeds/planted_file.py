@@ -49,7 +49,7 @@ class PlannedFile:
         self._aside = path.with_suffix(".aside")
         shape = CsvShape(path, series.symbols, series.timeframe, series.label, None, series.symbols[0])
         self._write(HEADER + "".join(self._history()), "w")
-        self.feed = CsvTailFeed(shape, settings, wall=self._wall, monotonic=self._steady, sleep=self._sleep)
+        self.feed = CsvTailFeed(shape, settings, wall=self._wall, steady=self._steady, sleep=self._sleep)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from worker.feeds.ccxt.errors import MOST_TEXT, shortened
 from worker.feeds.ccxt.exchange import PublicExchange, open_driver
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
-from worker.feeds.ccxt.source_clock import Backoff, SystemTime
+from worker.feeds.ccxt.source_clock import Backoff, FeedTime
 
 
 def leaves(urls: object) -> list[str]:
@@ -110,9 +110,9 @@ def test_patience_ends_at_once_where_trying_again_mends_nothing() -> None:
     assert asked == [1]
 
 
-def test_system_time_waits_for_the_event_or_the_end() -> None:
+def test_feed_time_waits_for_the_event_or_the_end() -> None:
     async def run() -> None:
-        event, time = asyncio.Event(), SystemTime()
+        event, time = asyncio.Event(), FeedTime()
         await time.wait(event, 0.001)
         event.set()
         await time.wait(event, 3_600.0)

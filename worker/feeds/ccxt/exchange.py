@@ -9,14 +9,14 @@ import importlib
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from schemas.errors import ConfigError, DataError, FeedError, nearest
+from schemas.errors import ConfigError, DataError, nearest
 from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.errors import Failure, raise_feed_error
+from worker.feeds.ccxt.errors import raise_feed_error
 
 T = TypeVar("T")
 NS_PER_MS = 1_000_000
@@ -71,9 +71,7 @@ class PublicExchange:
         Raises:
             FeedError: it cannot be reached, or answers nothing usable.
         """
-        await self._call(self._driver.load_markets, "markets", factor=_MARKETS_DEADLINE)
-        if not self._driver.markets:
-            raise self._malformed("markets", self._driver.markets)
+        await self._call(self._driver.load_markets, "markets", _markets, _MARKETS_DEADLINE)
 
     def check(self, symbols: Iterable[str], timeframe: str) -> None:
         """Refuse what the exchange does not offer.
@@ -111,10 +109,7 @@ class PublicExchange:
         """
         if not self.has_clock:
             return None
-        said = await self._call(self._driver.fetch_time, "time")
-        if not isinstance(said, int):
-            raise self._malformed("time", said)
-        return said * NS_PER_MS
+        return await self._call(self._driver.fetch_time, "time", _time_ns)
 
     async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
         """Bars with labels from `since_ns` on, ascending as they came; the last may still be running.
@@ -122,12 +117,8 @@ class PublicExchange:
         Raises:
             FeedError: it cannot be reached, or answers nothing usable.
         """
-        doing = f"bars of {symbol}"
-        since_ms = -(-since_ns // NS_PER_MS)
-        rows = await self._call(lambda: self._driver.fetch_ohlcv(symbol, timeframe, since_ms, limit), doing)
-        found = _candles(rows)
-        if found is None:
-            raise self._malformed(doing, rows)
+        asked = (symbol, timeframe, -(-since_ns // NS_PER_MS), limit)
+        found = await self._call(lambda: self._driver.fetch_ohlcv(*asked), f"bars of {symbol}", _candles)
         return [candle for candle in found if candle.label >= since_ns]
 
     async def close(self) -> None:
@@ -136,37 +127,44 @@ class PublicExchange:
             self._shut = True
             await self._driver.close()
 
-    async def _call(self, ask: Callable[[], Awaitable[T]], what: str, factor: int = _REQUEST_DEADLINE) -> T:
+    async def _call(
+        self,
+        ask: Callable[[], Awaitable[Any]],
+        what: str,
+        read: Callable[[Any], T],
+        factor: int = _REQUEST_DEADLINE,
+    ) -> T:
         driver = self._driver
         driver.last_response_headers = None
         try:
             async with asyncio.timeout(factor * self._settings.request_timeout_s):
-                return await ask()
+                return read(await ask())
         except Exception as error:  # noqa: BLE001 - ccxt raises its own tree, and whatever its parsers meet
-            raise_feed_error(error, self._doing(what), driver.last_response_headers)
-
-    def _doing(self, what: str) -> str:
-        return f"{self.name}: {what}"
-
-    def _malformed(self, what: str, answer: Any) -> FeedError:
-        return FeedError(
-            f"{self._doing(what)}: malformed (the answer is a {type(answer).__name__} of another shape)",
-            retryable=True,
-            failure=Failure.MALFORMED,
-            retry_after_s=None,
-        )
+            raise_feed_error(error, f"{self.name}: {what}", driver.last_response_headers)
 
 
-def _candles(rows: Any) -> list[Candle] | None:
-    """The rows with values as floats; None when one of them is no row at all."""
+def _markets(answer: Any) -> Any:
+    return answer or _other_shape(answer)
+
+
+def _time_ns(answer: Any) -> int:
+    return answer * NS_PER_MS if isinstance(answer, int) else _other_shape(answer)
+
+
+def _candles(rows: Any) -> list[Candle]:
+    """The rows with values as floats."""
     if not isinstance(rows, list):
-        return None
+        _other_shape(rows)
     found = []
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) < 6 or type(row[0]) is not int:
-            return None
+            _other_shape(rows)
         found.append(Candle(row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
     return found
+
+
+def _other_shape(answer: Any) -> NoReturn:
+    raise ValueError(f"the answer is a {type(answer).__name__} of another shape")
 
 
 def _number(value: Any) -> float:
@@ -179,25 +177,23 @@ def open_driver(name: str, settings: ExchangeSettings) -> Any:
     Raises:
         ConfigError: ccxt is not installed, or knows no such exchange.
     """
-    rest = _library()
+    try:
+        rest = importlib.import_module("ccxt.async_support")
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"an exchange needs ccxt, which is not installed: run {INSTALL}") from error
     if name not in rest.exchanges:
         raise ConfigError(
             f"exchange {name!r} is not one of the {len(rest.exchanges)} that ccxt {rest.__version__} knows."
             f"{nearest(name, rest.exchanges)}"
         )
     driver = getattr(rest, name)(_configuration(settings))
-    _silence(driver)
+    # It prints whole answers at DEBUG, and complains of objects that were not closed.
+    driver.logger = logging.getLogger("ccxt")
+    driver.logger.setLevel(logging.ERROR)
     _expect_json(driver, rest.BadResponse)
     if settings.rest_url is not None:
         _redirect(driver.urls, settings.rest_url)
     return driver
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("ccxt.async_support")
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"an exchange needs ccxt, which is not installed: run {INSTALL}") from error
 
 
 def _configuration(settings: ExchangeSettings) -> dict[str, Any]:
@@ -214,12 +210,6 @@ def _configuration(settings: ExchangeSettings) -> dict[str, Any]:
     if settings.request_interval_ms is not None:
         found["rateLimit"] = max(settings.request_interval_ms, 0.001)
     return found
-
-
-def _silence(driver: Any) -> None:
-    """Ccxt prints whole answers at DEBUG, and complains of objects that were not closed."""
-    logging.getLogger("ccxt").setLevel(logging.ERROR)
-    driver.logger = logging.getLogger("ccxt")
 
 
 def _expect_json(driver: Any, malformed: type[Exception]) -> None:

@@ -16,9 +16,9 @@ from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.exchange import PublicExchange
-from worker.feeds.ccxt.history import Page, Patience, pages
+from worker.feeds.ccxt.history import Patience, pages
 from worker.feeds.ccxt.live import LiveBars, refill
-from worker.feeds.ccxt.source_clock import FeedTime, SourceClock, SystemTime
+from worker.feeds.ccxt.source_clock import FeedTime, SourceClock
 
 # Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.
 HELD_BARS = MOST_WAITING // 2
@@ -55,7 +55,7 @@ class CcxtFeed:
         self.symbols = tuple(sorted(set(symbols)))
         self.timeframe = timeframe
         self._settings = settings
-        self._time = time or SystemTime()
+        self._time = time or FeedTime()
         self._exchange = PublicExchange(exchange, settings.exchange)
         self._grid = LabelGrid(timeframe, self.label, settings.continuous is not False)
         self._clock = SourceClock(self._exchange, settings.clock_jump_s, self._time)
@@ -105,7 +105,7 @@ class CcxtFeed:
         patience = Patience(most_s=backoff_s, sleep=self._sleep, tell=self._tell)
         await patience.ask(self._exchange.load)
         self._exchange.check(self.symbols, self.timeframe)
-        for compared in await patience.ask(self._clock.compare):
+        for compared in await patience.ask(self._clock.ask):
             yield compared
         start = self._clock.now()
         assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
@@ -135,7 +135,8 @@ class CcxtFeed:
             last = min(live.newest_settled(), first + (window - 1) * self._grid.bar_ns)
             for symbol in self.symbols:
                 labels: set[int] = set()
-                async for page in self._pages(symbol, first, last, patience):
+                span = (symbol, self.timeframe, first, last)
+                async for page in pages(self._exchange, *span, patience, self._clock.now):
                     labels |= {candle.label for candle in page.bars if self._grid.has(candle.label)}
                     for wrong in live.past(symbol, (*page.bars, *page.future)):
                         yield wrong
@@ -148,9 +149,6 @@ class CcxtFeed:
         if not is_refill:  # of a refill the rows tell what is missing
             for wrong in self._fewer(begin, first, came):
                 yield wrong
-
-    def _pages(self, symbol: str, first: int, last: int, patience: Patience) -> AsyncIterator[Page]:
-        return pages(self._exchange, symbol, self.timeframe, first, last, patience, self._clock.now)
 
     def _fewer(self, begin: int, end: int, came: Mapping[str, int]) -> Iterator[FeedAnomaly]:
         """Symbols of whose history fewer bars came than were asked for."""

@@ -5,41 +5,24 @@ The clocks and the waiting of an exchange feed, so that a test can own them; and
 
 import asyncio
 import time
-from typing import Protocol
 
 from schemas.errors import FeedError
 from services.feeds.clock_watch import NS, ClockWatch, SourceTime
-from services.feeds.port import BlockReason, FeedAnomaly
+from services.feeds.port import FeedAnomaly
 from worker.feeds.ccxt.exchange import PublicExchange
 
 CHECK_S, AGAIN_S = 3_600, 60
 
 
-class FeedTime(Protocol):
-    """What a feed knows of time."""
-
-    def wall(self) -> int:
-        """Ns since 1970."""
-        ...
-
-    def steady(self) -> int:
-        """Ns on a clock that only moves forward."""
-        ...
-
-    async def wait(self, event: asyncio.Event, seconds: float) -> None:
-        """Until the event is set, or so many seconds are over."""
-        ...
-
-
-class SystemTime:
-    """The clocks of this machine."""
+class FeedTime:
+    """Clocks and waiting of a feed: those of this machine, unless a test puts others in their place."""
 
     def wall(self) -> int:
         """Ns since 1970."""
         return time.time_ns()
 
     def steady(self) -> int:
-        """Ns on the monotonic clock."""
+        """Ns on a clock that only moves forward."""
         return time.monotonic_ns()
 
     async def wait(self, event: asyncio.Event, seconds: float) -> None:
@@ -74,8 +57,8 @@ class Backoff:
         self._failures = 0
 
 
-class SourceClock:
-    """The clocks of this machine beside that of one exchange."""
+class SourceClock(ClockWatch):
+    """The clocks of this machine beside that of one exchange, which is asked for its time."""
 
     def __init__(self, exchange: PublicExchange, limit_s: float, time: FeedTime) -> None:
         """Begin with trust.
@@ -85,43 +68,23 @@ class SourceClock:
             limit_s: difference from which on clocks disagree.
             time: our clocks.
         """
-        self._exchange, self._time = exchange, time
-        self._watch = ClockWatch(limit_s)
+        super().__init__(limit_s, time.wall, time.steady)
+        self._exchange = exchange
         self._check_at = 0
         self._task: asyncio.Task[list[FeedAnomaly]] | None = None
 
-    @property
-    def blocked(self) -> BlockReason | None:
-        """Why no symbol may enter at present."""
-        return self._watch.blocked
-
-    @property
-    def jumped(self) -> bool:
-        """Whether our clock jumped since the exchange was heard: what it says is over may not be."""
-        return self._watch.jumped
-
-    def now(self) -> int:
-        """Time at the exchange, ns."""
-        return self._watch.now(self._time.wall(), self._time.steady())
-
-    def steady(self) -> int:
-        """Our clock that only moves forward, ns."""
-        return self._time.steady()
-
-    async def compare(self) -> list[FeedAnomaly]:
+    async def ask(self) -> list[FeedAnomaly]:
         """Ask the exchange for its time; what there is to tell.
 
         Raises:
             FeedError: it cannot be reached, or answers nothing usable.
         """
-        found = self._watch.observe(self._time.wall(), self._time.steady())
-        self._check_at = self._time.steady() + CHECK_S * NS
-        before = self._time.steady()
+        found, before = self.observe(), self.steady()
+        self._check_at = before + CHECK_S * NS
         said = await self._exchange.clock_ns()
-        if said is None:
-            return found
-        after = self._time.steady()
-        return found + self._watch.compare(SourceTime(said, said + after - before), self._time.wall(), after)
+        return (
+            found if said is None else found + self.compare(SourceTime(said, said + self.steady() - before))
+        )
 
     def check_soon(self) -> None:
         """Ask again with the next look."""
@@ -129,15 +92,11 @@ class SourceClock:
 
     def heard(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
         """Note the newest candle of an answer: where an exchange tells no time, it can end a doubt."""
-        if self._exchange.has_clock:
-            return []
-        said = SourceTime(newest, newest + bar_ns)
-        return self._watch.confirm(said, self._time.wall(), self._time.steady())
+        return [] if self._exchange.has_clock else self.confirm(SourceTime(newest, newest + bar_ns))
 
     def look(self) -> list[FeedAnomaly]:
         """Note the time; ask for that of the exchange, beside the feed, when it is due or in doubt."""
-        wall, steady = self._time.wall(), self._time.steady()
-        found = self._watch.observe(wall, steady)
+        found = self.observe()
         if found:
             self._check_at = 0
         if not self._exchange.has_clock:
@@ -145,8 +104,8 @@ class SourceClock:
         if self._task is not None and self._task.done():
             found += self._task.result()
             self._task = None
-        if self._task is None and steady >= self._check_at:
-            self._task = asyncio.create_task(self._checked())
+        if self._task is None and self.steady() >= self._check_at:
+            self._task = asyncio.create_task(self._asked())
         return found
 
     async def stop(self) -> None:
@@ -155,9 +114,9 @@ class SourceClock:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _checked(self) -> list[FeedAnomaly]:
+    async def _asked(self) -> list[FeedAnomaly]:
         try:
-            return await self.compare()
+            return await self.ask()
         except FeedError:
-            self._check_at = self._time.steady() + AGAIN_S * NS
+            self._check_at = self.steady() + AGAIN_S * NS
             return []

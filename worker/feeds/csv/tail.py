@@ -62,7 +62,7 @@ class CsvTailFeed:
         *,
         name: str = "csv",
         wall: Callable[[], int] = time.time_ns,
-        monotonic: Callable[[], int] = time.monotonic_ns,
+        steady: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Nothing is read yet.
@@ -72,15 +72,15 @@ class CsvTailFeed:
             settings: waiting and blocking.
             name: of the feed.
             wall: our wall clock, ns.
-            monotonic: our monotonic clock, ns.
+            steady: our clock that only moves forward, ns.
             sleep: waits for so many seconds.
         """
         self.name, self.symbols = name, shape.symbols
         self.timeframe, self.label = shape.timeframe, shape.label
         self._shape, self._settings = shape, settings
-        self._wall, self._monotonic, self._sleep = wall, monotonic, sleep
+        self._sleep = sleep
         self._grid = LabelGrid(shape.timeframe, shape.label, bool(settings.continuous))
-        self._clock = ClockWatch(settings.clock_jump_s)
+        self._clock = ClockWatch(settings.clock_jump_s, wall, steady)
         self._file = GrowingFile(shape.path)
         self._assembler: RowAssembler | None = None
         self._closed = False
@@ -124,15 +124,15 @@ class CsvTailFeed:
         self._file.close()
 
     async def _followed(self, after: int | None) -> AsyncIterator[Item]:
-        self._clock.observe(self._wall(), self._monotonic())
-        start = self._now()
+        self._clock.observe()
+        start = self._clock.now()
         assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
         self._assembler = assembler
         async for item in self._present(assembler, None if after is not None else start):
             yield item
         await self._sleep(self._pause(assembler))
         while not self._closed:
-            for item in self._clock.observe(self._wall(), self._monotonic()):
+            for item in self._clock.observe():
                 yield item
             async for item in self._appended(assembler):
                 yield item
@@ -173,7 +173,7 @@ class CsvTailFeed:
         if newest is not None:
             close = self._grid.close(newest)
             source = SourceTime(close, close + self._grid.bar_ns + int(self._settings.grace_s * NS))
-            for item in self._clock.confirm(source, self._wall(), self._monotonic()):
+            for item in self._clock.confirm(source):
                 yield item
 
     def _taken(self, assembler: RowAssembler, bar: RawBar) -> list[Item]:
@@ -184,11 +184,11 @@ class CsvTailFeed:
             and not assembler.lacks(bar.symbol, bar.label)
         ):
             return []
-        told = assembler.take(bar, self._now())
+        told = assembler.take(bar, self._clock.now())
         return [*told, *self._due(assembler)] if assembler.waiting >= _PAGE else [*told]
 
     def _due(self, assembler: RowAssembler) -> list[Item]:
-        return assembler.rows(self._now(), blocked=self._clock.blocked)
+        return assembler.rows(self._clock.now(), blocked=self._clock.blocked)
 
     async def _bars(self) -> AsyncIterator[RawBar | FeedAnomaly]:
         """Everything up to the present end of the file."""
@@ -228,7 +228,7 @@ class CsvTailFeed:
 
     def _give_up(self, reason: str) -> None:
         """End the feed when the file has been away for too long."""
-        now = self._monotonic()
+        now = self._clock.steady()
         if self._gone_since is None:
             self._gone_since = now
         elif now - self._gone_since >= self._settings.gone_s * NS:
@@ -260,12 +260,11 @@ class CsvTailFeed:
     def _told(self, kind: FeedAnomalyKind, reason: str) -> FeedAnomaly:
         return FeedAnomaly(kind, None, None, {"file": self._shape.path.name, "reason": reason})
 
-    def _now(self) -> int:
-        return self._clock.now(self._wall(), self._monotonic())
-
     def _pause(self, assembler: RowAssembler) -> float:
         """Until the next look: soon, or when a waiting row is due if that is sooner."""
-        due = assembler.next_due()
-        if due is None or due <= self._now():
-            return self._settings.poll_s
-        return min(self._settings.poll_s, (due - self._now()) / NS)
+        due, now = assembler.next_due(), self._clock.now()
+        return (
+            self._settings.poll_s
+            if due is None or due <= now
+            else min(self._settings.poll_s, (due - now) / NS)
+        )

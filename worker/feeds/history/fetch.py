@@ -4,6 +4,7 @@ Public data only. The bars are those that `--data` then reads.
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
-from worker.feeds.ccxt.source_clock import SystemTime
 from worker.feeds.history.fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.time_range import range_ns
@@ -60,7 +60,7 @@ class FetchShell:
     settings: ExchangeSettings
     patience: Patience
     progress: Callable[[int, int], None]
-    wall: Callable[[], int] = SystemTime().wall
+    wall: Callable[[], int] = time.time_ns
 
 
 async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
