@@ -29,6 +29,7 @@ from trading_core.kernel.records import CLAMPS, REFUSALS
 from trading_core.kernel.state_machine import TRANSITIONS
 from trading_core.regime import RegimeSettings
 from trading_core.rules.grammar import MAX_DEPTH, MAX_TEXT
+from trading_core.tick_events import EVENT_FIELDS
 from worker.cli import app
 
 HELP_COLUMNS = "88"
@@ -126,6 +127,16 @@ def _names(names: Any) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def tick_events() -> str:
+    """What each kind of tick event says beside its bar, a row per form, and when it is written."""
+    rows = [
+        (f"`{kind}`", _names(sorted({*fields.names, *form.beside} - set(form.without))), form.when)
+        for kind, fields in EVENT_FIELDS.items()
+        for form in fields.forms
+    ]
+    return table(("kind", "payload besides `bar_label`", "when"), rows)
+
+
 def change_forms() -> str:
     """The forms in which a person asks for a change."""
     return "\n".join(f"* `{form}`" for form in (*FORMS, CHECKPOINTS[0]))
@@ -157,6 +168,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "rule-bounds": rule_bounds,
     "rank-bounds": rank_bounds,
     "journal-kinds": lambda: _names(sorted(JOURNAL_KINDS)),
+    "tick-events": tick_events,
     "refusals": lambda: _names(REFUSALS),
     "clamps": lambda: _names(CLAMPS),
     "change-forms": change_forms,

@@ -57,11 +57,26 @@ class Ids(NamedTuple):
     read: ReadIds
 
 
+class Form(NamedTuple):
+    """One form in which events of a kind come, as the journal page shows it.
+
+    Attributes:
+        when: it is written.
+        without: names of fields that it lacks, or that `when` tells of.
+        beside: names of fields that the policy loop writes into it.
+    """
+
+    when: str
+    without: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+
 class Fields(NamedTuple):
-    """What an event of one kind says beside its bar: ids, and each further field by name."""
+    """What an event of one kind says beside its bar: ids, each further field by name, and when it comes."""
 
     ids: Ids
     read: dict[str, Read]
+    forms: tuple[Form, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,7 +113,7 @@ class TickEventDecoder:
         """
         kind = KINDS[e.kind]
         t, s = e.t, e.s
-        ids, fields = EVENT_FIELDS[kind]
+        ids, fields, _ = EVENT_FIELDS[kind]
         read = {name: value for name, of in fields.items() if (value := of(self, e)) is not ABSENT}
         # The kernel's own records need no validation, and a live step has no time for it.
         return TickValidationEvent.model_construct(
@@ -191,16 +206,24 @@ POLICY: Final = Ids(OWNER, _policy)
 ENTRY: Final = (*OWNER, "order_id", "direction")
 LEG: Final = (*ENTRY, "entry_order_id", "fill_id")
 _DIRECTION: Final = {"direction": _a(_side)}
-_TOUCHED: Final = Fields(POLICY, _DIRECTION | _floats("level", "price"))
-_WAITED: Final = Fields(POLICY, {"bars": _a(int)})
+_TOUCHED: Final = _DIRECTION | _floats("level", "price")
+_WAITED: Final = {"bars": _a(int)}
 
-# What each kind says beside its bar: ids, then what is read from the record as the kernel wrote it.
+# What each kind says beside its bar: ids, what is read from the record as the kernel wrote it, and when.
 EVENT_FIELDS: Final[dict[TickEventKind, Fields]] = {
     TickEventKind.STATE_TRANSITION: Fields(
-        NOBODY, {"from": _a(lambda a: str(STATES[a])), "to": lambda decoder, e: str(STATES[e.b])}
+        NOBODY,
+        {"from": _a(lambda a: str(STATES[a])), "to": lambda decoder, e: str(STATES[e.b])},
+        (Form("a legal change of state"),),
     ),
-    TickEventKind.THESIS_ARMED: Fields(POLICY, _DIRECTION | _floats("setup_high", "setup_low", "close")),
-    TickEventKind.ACTIVATION_TRIGGERED: _WAITED,
+    TickEventKind.THESIS_ARMED: Fields(
+        POLICY,
+        _DIRECTION | _floats("setup_high", "setup_low", "close"),
+        (Form("the setup is true at a close"),),
+    ),
+    TickEventKind.ACTIVATION_TRIGGERED: Fields(
+        POLICY, _WAITED, (Form("the activation is true; `bars` since the thesis armed"),)
+    ),
     TickEventKind.ENTRY_REFINED: Fields(
         POLICY,
         {
@@ -210,49 +233,93 @@ EVENT_FIELDS: Final[dict[TickEventKind, Fields]] = {
             "stop": _x(1, when=not_),
             "close": _x(2),
         },
+        (
+            Form("a tighter stop while armed", without=("entry", "entry_before")),
+            Form(
+                "a better limit than the market, or than the one that rests", without=("stop", "stop_before")
+            ),
+        ),
     ),
-    TickEventKind.THESIS_EXPIRED: _WAITED,
-    TickEventKind.INVALIDATION_HIT: Fields(POLICY, _DIRECTION | _floats("close")),
+    TickEventKind.THESIS_EXPIRED: Fields(POLICY, _WAITED, (Form("the activation window is over"),)),
+    TickEventKind.INVALIDATION_HIT: Fields(
+        POLICY, _DIRECTION | _floats("close"), (Form("the invalidation is true at a close"),)
+    ),
     TickEventKind.ORDER_ACCEPTED: Fields(
         Ids(ENTRY, _order),
         _floats("quantity", "signal_close", "stop", "target", "planned_risk")
         | {"entry_kind": _x(5, lambda kind: ENTRY_KINDS[int(kind)])},
+        (
+            Form(
+                "a market entry will fill at the next open, a limit or stop entry rests until it is met or "
+                "the window ends; `signal_close` is what the levels are measured from: the close, or the "
+                "price of a resting entry"
+            ),
+        ),
     ),
     TickEventKind.ORDER_CLAMPED: Fields(
         POLICY,
         {"clamps": _a(lambda a: [name for k, name in enumerate(CLAMPS) if a >> k & 1])}
         | _floats("wanted", "quantity"),
+        (Form("the size was cut"),),
     ),
     TickEventKind.ORDER_REFUSED: Fields(
         POLICY,
         {"reason": _a(REFUSALS.__getitem__), "close": _x(0), "stop": _x(1, _number), "target": _x(2, _number)}
         | {"windows": _windows},
+        (
+            Form(
+                "no order came of an activation, or a resting entry was taken back; `close` is the price of "
+                "a resting entry then. `windows` has the reasons of the `envelope.no_trade_windows` it falls "
+                "into, and is left out where there are none",
+                without=("windows",),
+            ),
+        ),
     ),
     TickEventKind.ENTRY_FILLED: Fields(
-        Ids((*ENTRY, "fill_id"), _fill), _floats("price", "quantity", "fee", "stop", "target", "raw_price")
+        Ids((*ENTRY, "fill_id"), _fill),
+        _floats("price", "quantity", "fee", "stop", "target", "raw_price"),
+        (Form("an entry; `raw_price` before slippage"),),
     ),
-    TickEventKind.STOP_BREACH: _TOUCHED,
-    TickEventKind.TARGET_BREACH: _TOUCHED,
-    TickEventKind.TIME_STOP: Fields(POLICY, {"bars": _a(int), "price": _x(0)}),
+    TickEventKind.SCALE_OUT_FILLED: Fields(
+        Ids(LEG, _fill_of("scale_out")),
+        _floats("price", "quantity", "fee", "remaining", "raw_price"),
+        (Form("a share of the position was closed; its trade comes with the exit of the rest"),),
+    ),
+    TickEventKind.STOP_BREACH: Fields(POLICY, _TOUCHED, (Form("the bar reached the stop"),)),
+    TickEventKind.TARGET_BREACH: Fields(POLICY, _TOUCHED, (Form("the bar reached the target"),)),
+    TickEventKind.TIME_STOP: Fields(
+        POLICY, {"bars": _a(int), "price": _x(0)}, (Form("the horizon is over"),)
+    ),
     TickEventKind.EXIT_FILLED: Fields(
         Ids(LEG, _fill_of("exit")),
         {"reason": _a(lambda a: str(REASONS[a]))}
         | _floats("price", "quantity", "fee", "pnl", "r", "raw_price"),
+        (Form("an exit; `quantity` is what was left, `pnl` and `r` are of the whole trade"),),
     ),
-    TickEventKind.POLICY_EXPIRED: Fields(POLICY, {}),
+    TickEventKind.POLICY_EXPIRED: Fields(
+        POLICY, {}, (Form("a policy in force reached its horizon without a position"),)
+    ),
     TickEventKind.STOP_TIGHTENED: Fields(
-        POLICY, _floats("stop_before", "stop") | {"by": _x(2, lambda source: STOP_SOURCES[int(source)])}
+        POLICY,
+        _floats("stop_before", "stop") | {"by": _x(2, lambda source: STOP_SOURCES[int(source)])},
+        (
+            Form("a stop moved closer, `by` a trailing stop (`trail`) or at `break_even`"),
+            Form(
+                "the same by an evaluation (`policy`), with the amendment that let it",
+                beside=("amendment_id",),
+            ),
+        ),
     ),
     TickEventKind.ENVELOPE_BREACH: Fields(
         NOBODY,
         {"limit": _a(BREACHES.__getitem__)}
         | _floats("equity", "peak", "day_start", "gross", "net")
         | {"losses_in_a_row": _x(5, int)},
+        (Form("a limit of the portfolio broke"),),
     ),
     TickEventKind.ENVELOPE_RELEASED: Fields(
-        NOBODY, {"limit": _a(lambda a: "drawdown" if a else "daily_loss"), "equity": _x(0)}
-    ),
-    TickEventKind.SCALE_OUT_FILLED: Fields(
-        Ids(LEG, _fill_of("scale_out")), _floats("price", "quantity", "fee", "remaining", "raw_price")
+        NOBODY,
+        {"limit": _a(lambda a: "drawdown" if a else "daily_loss"), "equity": _x(0)},
+        (Form("entries are allowed again"),),
     ),
 }
