@@ -14,15 +14,11 @@ from agents.judge_reply import Fallback
 from agents.judge_rules import judge_amendment, judge_boundary
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.fact_check import FactCheck
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from schemas.reflection import (
-    HighLevelReflectionReport,
-    PolicyAmendmentRequest,
-    PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
-)
+from schemas.reflection import HighLevelReflectionReport, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful

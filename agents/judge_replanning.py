@@ -10,8 +10,9 @@ from typing import Any
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
+from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import ClusterFinding, Recommendation
 from schemas.trials import NO_TRIALS, counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.evidence.evidence_ids import ids_of

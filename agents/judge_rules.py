@@ -6,15 +6,11 @@ functions of their inputs. It can be stricter than the reflection, never milder.
 
 from dataclasses import dataclass, replace
 
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from schemas.reflection import (
-    Finding,
-    PolicyAmendmentRequest,
-    PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
-)
+from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import (
     AmendmentKind,

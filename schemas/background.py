@@ -7,7 +7,7 @@ whose strategist is a model journals it, so that the same question can be asked 
 from pydantic import Field
 
 from schemas.contract import FINITE, Contract
-from schemas.fast_reflection import MemorySummary
+from schemas.reflection import MemorySummary
 from schemas.vocabulary import Direction, EvidenceGrade
 
 

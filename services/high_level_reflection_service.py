@@ -16,22 +16,19 @@ from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import GateSettings, Settings
-from schemas.slow_reflection import (
-    ClusterFinding,
-    GridTrial,
-    HighLevelReflectionReport,
-    HighLevelReflectionRequest,
-    UntradedSignal,
-)
+from schemas.slow_reflection import ClusterFinding, GridTrial, UntradedSignal
 from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.high_level.clusters import (
     Measure,
     Population,
     build_clusters,
+    check_expectations,
     count_failures,
     measure,
+    miss_texts,
     regime_marginals,
     split_population,
     unclassified_share,
@@ -44,7 +41,6 @@ from services.high_level.drift import (
     regime_shift,
     regime_text,
 )
-from services.high_level.expectation_checks import check_expectations, miss_texts
 from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid

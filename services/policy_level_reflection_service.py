@@ -16,14 +16,14 @@ from typing import ClassVar
 
 from prompts import PromptTemplate, load_prompt
 from schemas.errors import ConfigError, InvariantViolation
-from schemas.fast_reflection import (
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.reflection import (
     Finding,
     MemorySummary,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
 )
-from schemas.invocation import ReflectionInvocationMeta
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus

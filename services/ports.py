@@ -14,21 +14,22 @@ from typing import Any, Protocol
 from schemas.background import DecisionBackground
 from schemas.episode import Episode
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, RecommendationEvidence
-from schemas.fast_reflection import (
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.judge import BoundaryVerdict, ReplanVerdict
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal
+from schemas.reflection import (
     Finding,
+    HighLevelReflectionReport,
+    HighLevelReflectionRequest,
     InvariantContext,
     MemorySummary,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
 )
-from schemas.invocation import ReflectionInvocationMeta
-from schemas.judge import BoundaryVerdict, ReplanVerdict
-from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.policy import FrozenPolicy
-from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeLabels
-from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.tool import ToolDefinition, ToolReply

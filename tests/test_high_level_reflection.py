@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
 from schemas.errors import InvariantViolation, ModelError
-from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Settings
+from schemas.slow_reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
 from services.deliberation.fact_check import FactCritic

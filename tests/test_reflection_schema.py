@@ -6,6 +6,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
@@ -14,11 +15,9 @@ from schemas.reflection import (
     HighLevelReflectionRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
     Remedy,
-    TickValidationEvent,
-    TickValidationResult,
 )
+from schemas.tick_validation import TickValidationEvent, TickValidationResult
 from schemas.vocabulary import (
     CheckName,
     InvocationOutcome,

@@ -13,8 +13,9 @@ from agents.tool_hosts.in_process import InProcessTools
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ModelError, ToolRefused
 from schemas.evidence_plan import EvidencePlan, GatheredEvidence, RecommendationEvidence
-from schemas.reflection import HighLevelReflectionReport, Recommendation
+from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.planner import OWN, PlannerSettings
+from schemas.slow_reflection import Recommendation
 from schemas.vocabulary import RecommendedAction
 from services.evidence import tool_arguments as asked
 from services.evidence.tool_results import ToolResult

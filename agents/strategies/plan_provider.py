@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from schemas.errors import ConfigError
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     InvariantContext,
     PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
 )
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot

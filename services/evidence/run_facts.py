@@ -9,7 +9,8 @@ from typing import Any
 
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
-from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport
+from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import ClusterFinding
 from schemas.vocabulary import (
     TIMEFRAME_SECONDS,
     EvidenceGrade,

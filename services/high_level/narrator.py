@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from schemas.canonical import canonical_json
 from schemas.deliberation import Deliberation, TextCandidate, TextFinding
+from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
-from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION

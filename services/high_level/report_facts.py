@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
-from schemas.slow_reflection import HighLevelReflectionReport
+from schemas.reflection import HighLevelReflectionReport
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
 from services.high_level.report_lines import report_lines
 

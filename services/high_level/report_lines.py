@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from schemas.slow_reflection import ClusterFinding, GridTrial, HighLevelReflectionReport, Recommendation
+from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import ClusterFinding, GridTrial, Recommendation
 from schemas.vocabulary import EvidenceGrade
 
 SHOWN = 12

@@ -13,14 +13,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from schemas.errors import StoreError
-from schemas.fast_reflection import (
+from schemas.playbook import PlaybookDefinition
+from schemas.proposal import PolicyProposal
+from schemas.reflection import (
     Finding,
     InvariantContext,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
 )
-from schemas.playbook import PlaybookDefinition
-from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.journal.index import Event, JournalIndex

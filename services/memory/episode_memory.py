@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schemas.episode import Episode
-from schemas.fast_reflection import BUCKETS, MemoryCase, MemorySummary
+from schemas.reflection import BUCKETS, MemoryCase, MemorySummary
 from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful

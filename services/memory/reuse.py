@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schemas.fast_reflection import BUCKETS, MemorySummary
+from schemas.reflection import BUCKETS, MemorySummary
 from schemas.state import Stateful
 from services.ports import MemoryQuery
 from services.statistics.quantiles import quantiles

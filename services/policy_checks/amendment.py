@@ -8,7 +8,7 @@ odd. No model is asked: an amendment opens and loosens nothing, and the time bud
 
 from collections.abc import Callable, Sequence
 
-from schemas.fast_reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest
+from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest
 from schemas.vocabulary import AmendmentKind, CheckName, Severity
 from services.policy_checks.invariants import check_invariants, snapshot_is_stale
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
 from services.policy_checks.findings import own_rule, own_term

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from prompts import PromptTemplate
 from schemas.canonical import canonical_json
-from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest
+from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply

@@ -7,7 +7,7 @@ can tighten.
 
 from math import ceil, floor
 
-from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import ExpectationSummary
 from schemas.vocabulary import CheckName, Severity

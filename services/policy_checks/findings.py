@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from schemas.errors import RuleError, ThinktwiceError
-from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.playbooks.rendering import render_rules
 from trading_core.rules.grammar import parse

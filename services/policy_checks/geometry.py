@@ -5,7 +5,7 @@ Levels are read once (`plan_levels`) and shared.
 
 from collections.abc import Callable
 
-from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.policy_checks.findings import own_entry, own_rule_that, own_term
 from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels

@@ -4,7 +4,7 @@ The guardrails come in the request's `InvariantContext`; an empty list of allowe
 allows all of them. Which part of a plan is missing is asked here too: a plan without a stop is no plan.
 """
 
-from schemas.fast_reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest, Remedy
+from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, PolicyState, Severity
 from services.policy_checks.findings import Critic, own_rule, run_critics
 from services.text.dates import days_in

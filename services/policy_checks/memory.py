@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log
 
-from schemas.fast_reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
+from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, Severity
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import RuleError
-from schemas.fast_reflection import PolicyLevelReflectionRequest
 from schemas.proposal import PolicyProposal
+from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules
 from trading_core.rules.evaluate import evaluate_for_symbol

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from schemas.fast_reflection import Finding, PolicyLevelReflectionRequest
+from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, Severity
 from services.policy_checks.plan_levels import PlanLevels
 from services.text.claims import sentences

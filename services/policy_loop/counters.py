@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.fast_reflection import Finding, PolicyLevelReflectionResult
 from schemas.invocation import ReflectionInvocationMeta
+from schemas.reflection import Finding, PolicyLevelReflectionResult
 from schemas.regime import RegimeView
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful

@@ -7,10 +7,10 @@ there. What may be carried out holds its evidence, so that freeze can demand it.
 from dataclasses import dataclass, field
 
 from schemas.background import DecisionBackground
-from schemas.fast_reflection import PolicyLevelReflectionResult
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.policy import PolicyAmendment
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.records import PolicyJournal, Reflection

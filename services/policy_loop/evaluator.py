@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from schemas.errors import InvalidProposal, InvariantViolation
-from schemas.fast_reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
+from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer

@@ -6,12 +6,12 @@ only that setting can make.
 """
 
 from schemas.errors import FreezeRefused
-from schemas.fast_reflection import PolicyLevelReflectionResult
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import InvocationOutcome, JudgeDecision, ReflectionStatus

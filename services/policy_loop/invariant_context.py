@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from schemas.fast_reflection import InvariantContext
+from schemas.reflection import InvariantContext
 from schemas.settings import ExecutionSettings, Settings
 from schemas.snapshot import PolicySnapshot
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE

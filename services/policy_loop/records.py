@@ -6,11 +6,11 @@ from typing import Any
 
 from schemas.background import DecisionBackground
 from schemas.canonical import content_id
-from schemas.fast_reflection import PolicyLevelReflectionResult
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.canonical import ns_to_datetime
-from schemas.slow_reflection import HighLevelReflectionReport
+from schemas.reflection import HighLevelReflectionReport
 from schemas.state import Stateful
 from services.deliberation.counters import TextCounters
 from services.statistics.quantiles import quantiles

@@ -33,7 +33,7 @@ class Fires:
     r: list[float] = field(default_factory=list)
 
     def payload(self) -> dict[str, Any]:
-        """In the shape of `schemas.reflection.FireCounts`."""
+        """In the shape of `schemas.slow_reflection.FireCounts`."""
         return {**self.counts, "r": tuple(self.r)}
 
 

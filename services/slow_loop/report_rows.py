@@ -5,7 +5,7 @@ from typing import Any
 
 from schemas.fact_check import FactCheck
 from schemas.judge import ReplanVerdict
-from schemas.slow_reflection import HighLevelReflectionReport
+from schemas.reflection import HighLevelReflectionReport
 from services.deliberation.rows import check_row, deliberation_rows
 from services.slow_loop.evidence_rows import Row
 

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, Table, and_, select, update
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
-from schemas.slow_reflection import HighLevelReflectionReport
+from schemas.reflection import HighLevelReflectionReport
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, claimed_slot

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Row, select, update
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
-from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.store.database_time import insert_once, now_ms
 from services.store.repository import Repository

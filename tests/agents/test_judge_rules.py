@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from agents.judge_agent_client import JudgeAgentClient
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.proposal import PolicyProposal
-from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.reflection import Finding, PolicyLevelReflectionResult
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import JudgeSettings, ReflectionSettings
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState

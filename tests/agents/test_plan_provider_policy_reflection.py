@@ -7,13 +7,9 @@ import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.proposal import PolicyProposal
-from schemas.reflection import (
-    Finding,
-    InvariantContext,
-    PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
-)
+from schemas.reflection import Finding, InvariantContext, PolicyLevelReflectionResult
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer

@@ -13,9 +13,9 @@ from schemas.reflection import (
     HighLevelReflectionReport,
     HighLevelReflectionRequest,
     PolicyLevelReflectionResult,
-    TickValidationEvent,
 )
 from schemas.snapshot import PolicySnapshot
+from schemas.tick_validation import TickValidationEvent
 from services.feeds.port import FeedAnomalyKind
 from services.journal.index import Event
 from services.journal.kinds import TICK_KINDS

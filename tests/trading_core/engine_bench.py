@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.reflection import TickValidationEvent
 from schemas.settings import EnvelopeSettings, ExecutionSettings
+from schemas.tick_validation import TickValidationEvent
 from tests.trading_core.market import Row, mirrored, series
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import bucket_bits, parameter_record

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from schemas.reflection import TickValidationEvent
 from schemas.settings import CorrelationBucket, EnvelopeSettings
+from schemas.tick_validation import TickValidationEvent
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
 from tests.trading_core.market import Row, panel
 from trading_core.kernel.records import FLAG_NO_TRADE

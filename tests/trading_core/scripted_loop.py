@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from schemas.reflection import TickValidationEvent
 from schemas.settings import CorrelationBucket, EnvelopeSettings, ExecutionSettings, NoTradeWindow
+from schemas.tick_validation import TickValidationEvent
 from tests.trading_core.market import random_series
 from trading_core.bars import BarSeries
 from trading_core.kernel.execution import on_tick

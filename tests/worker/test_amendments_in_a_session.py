@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
-from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.reflection import PolicyLevelReflectionResult
 from schemas.settings import ExecutionSettings, ReflectionSettings, Settings
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, JudgeDecision, PlanKind, ReflectionStatus

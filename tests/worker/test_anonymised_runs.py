@@ -12,8 +12,8 @@ import pytest
 from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
 from schemas.judge import JudgeAction, ReplanVerdict
-from schemas.reflection import DeferredItem
 from schemas.settings import ReflectionSettings, Settings
+from schemas.slow_reflection import DeferredItem
 from schemas.vocabulary import RecommendedAction
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.sinks import MemorySink

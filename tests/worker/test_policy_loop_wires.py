@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
-from schemas.reflection import InvariantContext, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.reflection import InvariantContext, PolicyLevelReflectionResult
 from schemas.settings import ReflectionSettings, Settings
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind

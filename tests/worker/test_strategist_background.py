@@ -16,8 +16,8 @@ from agents.language_models.accounted import LiveSource
 from agents.strategies.strategist_reply import ReplyFault, read_strategist_reply
 from prompts import load_prompt
 from schemas.background import DecisionBackground
-from schemas.reflection import ClusterFinding
 from schemas.settings import ExecutionSettings, ReflectionSettings, Settings
+from schemas.slow_reflection import ClusterFinding
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.journal.chain import JournalRow

@@ -9,7 +9,7 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
-from schemas.reflection import TickValidationResult
+from schemas.tick_validation import TickValidationResult
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT

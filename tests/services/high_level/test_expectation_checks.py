@@ -1,8 +1,7 @@
 import pytest
 
 from schemas.settings import GateSettings
-from services.high_level.clusters import build_clusters, measure
-from services.high_level.expectation_checks import check_expectations, miss_texts
+from services.high_level.clusters import build_clusters, check_expectations, measure, miss_texts
 from tests.services.high_level.builders import DAY_NS, episode, playbook
 
 BOOK = playbook()

@@ -1,8 +1,8 @@
 import pytest
 
 from schemas.errors import InvariantViolation
-from schemas.reflection import GridTrial
 from schemas.settings import GateSettings
+from schemas.slow_reflection import GridTrial
 from services.high_level.grid import best_candidate, run_grid
 from tests.services.high_level.builders import DAY_NS, START, playbook
 

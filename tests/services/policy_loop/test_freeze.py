@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from schemas.errors import FreezeRefused
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict
-from schemas.reflection import ReflectionInvocationMeta
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import AmendmentKind, FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.policy import FrozenPolicy
-from schemas.reflection import TickValidationEvent
+from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import TickEventKind
 from services.policy_loop.background import LAST, PlanOutcomes
 from tests.services.policy_checks.plans import right_request

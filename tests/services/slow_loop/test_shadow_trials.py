@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from schemas.episode import Episode
-from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import OpenEntry
 from services.playbooks.measures import RISK, Measure, revised
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.trial_evidence import paired_evidence

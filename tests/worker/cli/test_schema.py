@@ -100,7 +100,7 @@ def test_schema_list_as_json_says_where_each_is_defined():
     assert all(one["summary"] for one in listing)
     assert {"name", "module", "summary"} == set(listing[0])
     assert {one["module"] for one in listing} >= {
-        "schemas.fast_reflection",
+        "schemas.reflection",
         "schemas.proposal",
         "schemas.judge",
     }

@@ -11,8 +11,8 @@ import numpy as np
 
 from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import canonical_json
-from schemas.reflection import DeferredItem, JudgeActionSeen, UntradedSignal
 from schemas.settings import GateSettings, JudgeSettings, Settings
+from schemas.slow_reflection import DeferredItem, JudgeActionSeen, UntradedSignal
 from services.high_level_reflection_service import HighLevelReflectionService
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook, request
 

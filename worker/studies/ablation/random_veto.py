@@ -12,12 +12,8 @@ from hashlib import sha256
 from typing import Any
 
 from schemas.errors import DataError, InvariantViolation
-from schemas.reflection import (
-    InvariantContext,
-    PolicyAmendmentRequest,
-    PolicyLevelReflectionResult,
-    ReflectionInvocationMeta,
-)
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from worker.session import Session
