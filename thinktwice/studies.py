@@ -22,9 +22,8 @@ from worker.feeds.files.tables import BarTable
 from worker.runs.store_run import Progress
 from worker.runs.warm_up import compile_engine
 from worker.studies.graded_trades import Grading, gate_document
-from worker.studies.plan_check.check_document import check_document
 from worker.studies.plan_check.check_request import parse_request, read_request
-from worker.studies.plan_check.plan_check import check_plan
+from worker.studies.plan_check.plan_check import check_document, check_plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +141,7 @@ def ablate(
 
 async def _measured(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> dict[str, Any]:
     from services.store import open_store
-    from worker.studies.ablation.measured import measured_worth
+    from worker.studies.ablation.worth import measured_worth
 
     @contextmanager
     def watched(title: str) -> Iterator[Progress]:

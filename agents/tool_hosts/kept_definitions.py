@@ -6,8 +6,9 @@ reading that fails leaves what was read before.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+from schemas.errors import StoreError
 from schemas.tool import ToolDefinition
 
 LOG = logging.getLogger("thinktwice.tools")
@@ -80,3 +81,19 @@ class KeptDefinitions:
         elif self._kept is not None:
             LOG.warning("tool_definitions_kept", extra={"server": self._server, "error": "silent"})
         return None
+
+
+class NoPins:
+    """A book of pins that is empty and stays so."""
+
+    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+        """Nothing."""
+        return {}
+
+    async def pin(self, client: str, definitions: Sequence[ToolDefinition]) -> None:
+        """Refuse.
+
+        Raises:
+            StoreError: always.
+        """
+        raise StoreError(f"definitions of {client} cannot be pinned: there is no store")

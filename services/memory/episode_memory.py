@@ -5,7 +5,10 @@ cases. The fast path gets `reader()`, which cannot add.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +19,6 @@ from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
 from schemas.vocabulary import Direction
-from services.memory.deadline import present_retrievals
 from services.memory.reuse import Answers, MemoryTelemetry
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
 from services.memory.store import Population, Populations, counts_of
@@ -306,3 +308,42 @@ def _case(episode: Episode, distance: int) -> MemoryCase:
         failure_mode=episode.failure_mode,
         known_at=episode.known_at,
     )
+
+
+@dataclass
+class Retrievals:
+    """The retrievals of one evaluation: a live feed waits 150 ms and no longer, a replay repeats them.
+
+    Which of them were too late is an input like a bar: the live loop records their numbers, counted from 0
+    within the evaluation, and a replay reads them and measures nothing.
+
+    Attributes:
+        recorded: numbers of those that were too late, as recorded; None while the deadline is live.
+        late: numbers of those that were too late.
+        count: how many there were.
+        added: episodes in memory when the first began; later ones are not known to this evaluation.
+    """
+
+    recorded: frozenset[int] | None = None
+    late: list[int] = field(default_factory=list)
+    count: int = 0
+    added: int | None = None
+
+
+_PRESENT: ContextVar[Retrievals | None] = ContextVar("retrievals", default=None)
+
+
+@contextmanager
+def retrievals(recorded: Collection[int] | None = None) -> Iterator[Retrievals]:
+    """Put whatever this task retrieves inside under the deadline, or under what was recorded of it."""
+    present = Retrievals(None if recorded is None else frozenset(recorded))
+    token = _PRESENT.set(present)
+    try:
+        yield present
+    finally:
+        _PRESENT.reset(token)
+
+
+def present_retrievals() -> Retrievals | None:
+    """Those of the present evaluation; None where no clock decides what is retrieved."""
+    return _PRESENT.get()

@@ -6,6 +6,7 @@ handled, never what it may do: a typed structural action takes two phases whatev
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,7 +28,6 @@ from services.plans.detection_words import (
     Category,
     Pattern,
 )
-from services.text.look_alikes import readings
 
 QUOTED = re.compile(r"\"[^\"]{1,400}\"|(?<![a-z])'[^']{1,400}'(?![a-z])|«[^»]{1,400}»")
 SENTENCE_END = re.compile(r"[.!?;]+(?=\s|$)")
@@ -187,3 +187,43 @@ def _asks(pattern: Pattern, plain: str, clauses: list[_Clause]) -> bool:
         if pattern.category == "plan_request" or (not clause.reads and (pattern.deed or clause.changes)):
             return True
     return False
+
+
+_LOOK_ALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеорсухіјѕһԁԛԝкмтнвпґзΑΒΕΖΗΙΚΜΝΟΡΤΥΧαεικνορτυχօսհցոıɑɡɩʟᴀʙᴄᴅᴇɢʜɪᴊᴋᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢøđłŧ’‘´`“”„‟‐‑‒–—−",
+    "ABESIJKMHOPCTYXaeopcyxijshdqwkmthbnr3ABEZHIKMNOPTYXaeikvoptuxouhgniaglLabcdeghijkmnoprstuvwyzodlt''''\"\"\"\"------",
+)
+_DIGITS = str.maketrans("034578@$", "oeastbas")
+_MIXED = re.compile(r"[a-z0-9@$!|]*(?:[a-z][0-9@$!|]|[0-9@$!|][a-z])[a-z0-9@$!|]*")
+_SPACED = re.compile(r"\b[a-z](?:[ ._*/-][a-z]\b){2,}")
+_CUT = re.compile(r"(?<=[a-z])-\n\s*(?=[a-z])")
+_INNER = re.compile(r"(?<=[a-z])[-._*'~^+](?=[a-z])")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n\s*")
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """Small letters of the Latin alphabet on one line, in each way in which the text may be read.
+
+    They are for finding words, never for showing or storing a text: what comes back is another text.
+    The first has its words and marks as they stand; others join what marks tear apart, or take a 1 for an l.
+    """
+    whole = unicodedata.normalize("NFKC", text.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES).casefold()
+    seen = "".join(
+        character
+        for character in unicodedata.normalize("NFKD", whole)
+        if character in "\n\t\r" or unicodedata.category(character) not in ("Mn", "Me", "Cf", "Cc", "Co")
+    )
+    lines = _BLANK_LINE.sub(". ", _CUT.sub("", seen.replace("\r\n", "\n")))
+    found = []
+    for one in ("i", "l"):
+        spelt = _MIXED.sub(lambda mixed, one=one: _as_letters(mixed[0], one), lines)  # type: ignore[misc]
+        joined = _SPACED.sub(lambda spaced: re.sub(r"[^a-z]", "", spaced[0]), spelt)
+        found += [" ".join(spelt.split()), " ".join(joined.split()), " ".join(_INNER.sub("", joined).split())]
+    return tuple(dict.fromkeys(found))
+
+
+def _as_letters(word: str, one: str) -> str:
+    """A word with the letters that its digits stand for; a number with a unit (`20x`, `0.5r`) stays."""
+    if re.fullmatch(r"\d+[a-z]{1,2}", word):
+        return word
+    return re.sub(r"1|[!|](?=[a-z0-9])", one, word).translate(_DIGITS)

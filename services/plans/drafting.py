@@ -22,12 +22,62 @@ from schemas.plan import (
     Trigger,
     VersionInForce,
 )
-from schemas.playbook import PlaybookDefinition
+from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import JudgeSettings
-from services.plans.effects import changed
-from services.plans.wording import Words, folder_words, words_of
+from services.playbooks.measures import revised, with_parameter
 from services.playbooks.version_diff import changes
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
+
+NO_UNDO = "A policy that is out of force is not frozen again: the next evaluation makes another."
+
+
+@dataclass(frozen=True)
+class Words:
+    """The three sentences of a step."""
+
+    precondition: str
+    effect: str
+    undo: str
+
+
+def words_of(action: JudgeAction | RollbackAction, before: PlaybookDefinition | None) -> Words:
+    """The sentences of an action on a playbook as it stands before it."""
+    if before is None:
+        return Words(
+            "No evaluation is out.", "Retires every frozen policy: each symbol is evaluated anew.", NO_UNDO
+        )
+    name, number = before.id, before.version
+    undo = f"`thinktwice plans rollback PLAN` returns {name} to version {number}."
+    if isinstance(action, JudgeAction) and action.kind == "open_experiment":
+        undo = "The experiment ends with its life and never becomes active by itself."
+    return Words(f"{name} version {number} is in force.", _effect(action, before), undo)
+
+
+def folder_words(folder: str) -> Words:
+    """The sentences of the last step of a plan for a run that is over."""
+    return Words(
+        f"{folder} is free, or holds what was written there before.",
+        f"Writes the playbooks that result to {folder}.",
+        f"`thinktwice plans rollback PLAN` writes the playbooks of before to {folder}.",
+    )
+
+
+def _effect(action: JudgeAction | RollbackAction, before: PlaybookDefinition) -> str:
+    name = before.id
+    if isinstance(action, RollbackAction):
+        return f"Returns {name} to an earlier version, {(action.version_hash or 'the last other one')[:12]}."
+    if action.kind == "set_eligibility":
+        side = f" {action.direction}" if action.direction else ""
+        does = "Trades" if action.eligible else "Bans"
+        return f"{does} {name}{side} in {action.regime}{' again' if action.eligible else ''}."
+    if action.kind == "set_risk_fraction":
+        return f"Risks {action.value:.4%} of equity a trade of {name} instead of {before.risk_fraction:.4%}."
+    parameter = before.parameters.get(action.parameter or "")
+    was = "" if parameter is None else f" instead of {parameter.value:g}"
+    if action.kind == "open_experiment":
+        return f"Tries {action.parameter} {action.value:g} of {name} on paper{was}."
+    return f"Trades {name} with {action.parameter} {action.value:g}{was}."
+
 
 EMPTY_PLAN = "empty_plan"
 CHARACTERS_A_TOKEN = 4
@@ -305,3 +355,38 @@ def _outcome(steps: Sequence[PlanStep]) -> str:
     made = [f"{made.playbook_id} version {made.version}" for step in steps for made in step.makes]
     told = f"In force: {', '.join(made)}." if made else "No version of a playbook changes."
     return told[:1_000]
+
+
+def changed(
+    definition: PlaybookDefinition, action: JudgeAction, number: int, known_at: int
+) -> PlaybookDefinition:
+    """The definition in force after an action, with its version number and the time it is known at, ns.
+
+    An approved action acts as it says: a value or a risk is in force at once, on a person's word or on the
+    evidence of its candidate. A trial in shadow needs no plan, except an experiment that a person asks for.
+    A replan or an experiment changes none: the definition comes back as it is.
+    """
+    if action.kind in ("replan", "open_experiment"):
+        return definition
+    if action.kind == "set_risk_fraction":
+        after = revised(definition, risk_fraction=action.value)
+    elif action.kind == "set_eligibility":
+        eligibility = {
+            side: rules if action.direction not in (None, side) else _with_cell(rules, action)
+            for side, rules in definition.eligibility.items()
+        }
+        after = revised(definition, eligibility=eligibility)
+    else:
+        after = with_parameter(definition, str(action.parameter), float(action.value or 0.0))
+    return revised(after, version=number, known_at=known_at)
+
+
+def _with_cell(rules: Eligibility, action: JudgeAction) -> Eligibility:
+    """Only a cell that these rules declare is taken out of them, or let in again."""
+    trend, _, volatility = str(action.regime).partition("/")
+    if trend not in rules.trend or volatility not in rules.volatility:
+        return rules
+    banned = (
+        set(rules.banned) - {str(action.regime)} if action.eligible else {*rules.banned, str(action.regime)}
+    )
+    return revised(rules, banned=tuple(sorted(banned)))

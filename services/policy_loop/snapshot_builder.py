@@ -15,12 +15,14 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
-from services.playbooks.rule_columns import load_columns
+from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from trading_core.kernel.state_machine import STATES
 from trading_core.market import Market
 from trading_core.regime import regime_view
+from trading_core.rules.columns import RuleColumns
+from trading_core.rules.grammar import parse
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 RAW = ("open", "high", "low", "close", "volume")
@@ -198,3 +200,33 @@ class SnapshotBuilder:
 def _fall(start: float, equity: float) -> float:
     """Share of `start` that is lost; of a start without equity nothing can be."""
     return max(0.0, 1.0 - equity / start) if start > 0.0 else 0.0
+
+
+def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
+    """Make every column that a rule of a playbook for these bars needs; the names of the features read.
+
+    Any other rule is computed where it is needed.
+    """
+    bars = columns.bars
+    names = columns.features.load(feature_names(definitions, bars.timeframe))
+    for text in playbook_rules(definitions, bars.timeframe):
+        for s in range(len(bars.symbols)):
+            columns.place(text, s)
+    return names
+
+
+def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
+    """Every feature that some rule of some playbook for this timeframe reads, sorted."""
+    names = {name for text in playbook_rules(definitions, timeframe) for name in parse(text).features}
+    return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
+
+
+def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
+    """Every rule of every playbook for this timeframe, each once, in the order of the files."""
+    texts: dict[str, None] = {}
+    for definition in definitions:
+        if definition.timeframes and timeframe not in definition.timeframes:
+            continue
+        for direction in definition.rules:
+            texts.update(dict.fromkeys(rule_texts(render_rules(definition, direction)).values()))
+    return tuple(texts)

@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
 from services.store.file_watch import FileLost, StoreLost
-from services.store.open_files import is_refused, too_few_files
+from services.store.open_files import chain_of, is_refused, too_few_files
 from services.store.urls import StoreUrl
 
 READ_ONLY = "25006"
@@ -165,7 +165,7 @@ CAUSES: Causes = (
 
 def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     """The one-line form of a driver's failure."""
-    chain = list(_chain(error))
+    chain = list(chain_of(error))
     for cause in chain:
         if isinstance(cause, FileLost):
             told = f"store {url.text}: {cause}: {NOT_STORED}"
@@ -204,15 +204,6 @@ def _failures(url: StoreUrl) -> tuple[type[Exception], ...]:
     from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]  # as above
 
     return (*common, InterfaceError, InternalClientError, PostgresError)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The failure, what it wraps, and what it came from, the nearest first."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = getattr(error, "orig", None) or error.__cause__ or error.__context__
 
 
 def _told(chain: Sequence[BaseException]) -> tuple[str, str]:

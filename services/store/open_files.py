@@ -24,7 +24,7 @@ def too_few_files(error: BaseException) -> str | None:
 
 def is_refused(error: BaseException) -> bool:
     """Whether a failure, or what it came from, is the refusal of another open file."""
-    return any(isinstance(cause, OSError) and cause.errno in REFUSED for cause in _chain(error))
+    return any(isinstance(cause, OSError) and cause.errno in REFUSED for cause in chain_of(error))
 
 
 def limit() -> int:
@@ -32,9 +32,10 @@ def limit() -> int:
     return os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else NEEDED
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """The failure, what it wraps, and what it came from, the nearest first."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        error = error.__cause__ or error.__context__
+        error = getattr(error, "orig", None) or error.__cause__ or error.__context__

@@ -8,23 +8,27 @@ computes the document anew and holds the orders against the journal. A run of an
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, bindparam, delete, func, select
+from sqlalchemy import Row, Select, Table, and_, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from schemas.canonical import ID_LENGTH
 from services.journal.chain import GENESIS_HASH
 from services.store.failures import MEND, StoreDamaged
-from services.store.report_problems import report_problems
 from services.store.repository import Repository
 from services.store.tables import (
     ORDER_KINDS,
     journal,
     paper_bars,
     paper_orders,
+    report_verdicts,
+    reports_on_demand,
     runs,
     seals,
+    slow_reports,
     trials,
     venue_orders,
 )
@@ -397,3 +401,40 @@ async def newest_bars(connection: AsyncConnection, run_id: str) -> tuple[int, in
     kept = select(func.max(seals.c.number)).where(own).scalar_subquery()
     row = (await connection.execute(select(bars, kept))).one()
     return (-1 if row[0] is None else row[0]), (-1 if row[1] is None else row[1])
+
+
+CHANGED = "was changed after it was written"
+
+
+async def report_problems(connection: AsyncConnection, run_id: str) -> list[str]:
+    """What is not as it was written, of the reports of a worker or on demand and of the verdicts on them."""
+    problems: list[str] = []
+    for table in (slow_reports, report_verdicts, reports_on_demand):
+        query = select(table).where(table.c.run_id == run_id).order_by(*table.primary_key)
+        for row in await connection.execute(query):
+            problems += (f"{what} {name!r} {CHANGED}" for what, name in _changed(table, row))
+    return problems
+
+
+def _changed(table: Table, row: Row[Any]) -> Iterator[tuple[str, str]]:
+    """Kind and id of each text of a row that does not fit the columns beside it."""
+    told = row._mapping
+    asked = {name: told[name] for name in ("request_hash", "known_at") if name in told}
+    if "report" in told and not _is(told["report"], told["report_id"], asked):
+        yield "report", told["report_id"]
+    if "request" in told and not _is(told["request"], told["request_hash"], {}):
+        yield "request of report", told["report_id"]
+    about = {"report_id": told["report_id"]}
+    if told.get("verdict") is not None and not _is(told["verdict"], told["verdict_id"], about):
+        yield "verdict on report", told["report_id"]
+
+
+def _is(text: str, name: str, fields: dict[str, Any]) -> bool:
+    """Whether a text has the hash that its name begins, and says in its fields what the columns say."""
+    try:
+        held = json.loads(text)
+        fits = all(held[key] == value for key, value in fields.items())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+    found = sha256(text.encode()).hexdigest()
+    return fits and name in (found, found[:ID_LENGTH])

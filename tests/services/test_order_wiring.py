@@ -14,8 +14,8 @@ from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
 from services.playbooks.rendering import render_rules
-from services.playbooks.rule_columns import feature_names
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
+from services.policy_loop.snapshot_builder import feature_names
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from tests.services.playbooks.samples import definition

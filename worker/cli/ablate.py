@@ -27,7 +27,7 @@ from worker.cli.run_options import (
     ZoneOption,
     run_settings,
 )
-from worker.pages.ablation_figures import (
+from worker.pages.ablation_pages import (
     ARM_HEAD,
     PAPER_HEAD,
     arm_row,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from trading_core.bars import BarSeries
-    from worker.studies.ablation.measured import Watched
+    from worker.studies.ablation.worth import Watched
 
 
 MOST_SEEDS = 1_000
@@ -126,7 +126,7 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
     async def measured() -> dict[str, Any]:
         async with await open_for_writing(settings.runtime.db) as store:
             wiring.ready_engine()
-            from worker.studies.ablation.measured import measured_worth
+            from worker.studies.ablation.worth import measured_worth
 
             with _watching(bars) as watched:
                 return await measured_worth(

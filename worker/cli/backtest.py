@@ -16,8 +16,7 @@ from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain
 from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
-from worker.cli.page import HtmlOption, page_of
-from worker.cli.page_file import demand_page_file
+from worker.cli.page import HtmlOption, demand_page_file, page_of
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
     CassetteOption,

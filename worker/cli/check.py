@@ -98,9 +98,8 @@ def _print_example(settings: "Settings", playbook: str | None, direction: str | 
 
 
 def _checked(file: str, settings: "Settings") -> dict[str, Any]:
-    from worker.studies.plan_check.check_document import check_document
     from worker.studies.plan_check.check_request import read_request
-    from worker.studies.plan_check.plan_check import check_plan
+    from worker.studies.plan_check.plan_check import check_document, check_plan
 
     request = read_request(file)
     with step("checking the plan"):

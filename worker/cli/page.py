@@ -1,5 +1,6 @@
 """`thinktwice page`: a stored run as one page, played again for what is not stored of it."""
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,12 +9,12 @@ import typer
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import counted
-from worker.cli.console import print_line
+from worker.cli.console import complain, print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
 from worker.cli.out_folder import entry_beside
-from worker.cli.page_file import demand_page_file, open_page, write_page
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
+from worker.pages.whole_file import replace_file
 from worker.runs.interrupts import heard_at_once, run_async
 
 if TYPE_CHECKING:
@@ -77,3 +78,53 @@ async def stored_picture(store: "Store", run_id: str, status: str, done: "RunRes
     told = await store.reports.all(run_id, JOB) if store.has_worker_tables else []
     picture = picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
     return replace(picture, outside=tuple(entry_beside(report) for report in told))
+
+
+def demand_page_file(path: Path) -> None:
+    """Make sure that a page can be written there, without leaving a trace.
+
+    Raises:
+        ConfigError: its folder is missing or cannot be written, or the path is a folder or no name.
+    """
+    if str(path) == "-":
+        raise ConfigError("--html '-': a page is not printed: name a file, such as --html run.html")
+    if path == Path():
+        raise ConfigError("--html names no file: give one, such as --html run.html")
+    if path.is_dir():
+        raise ConfigError(f"--html {str(path)!r} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--html {str(path)!r}: there is no folder {str(path.parent)!r}: make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page whole or not at all.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        replace_file(path, text)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def open_page(path: Path) -> None:
+    """Show a page in a browser; say so where there is none."""
+    import webbrowser
+
+    address = path.absolute().as_uri()
+    try:
+        opened = webbrowser.open(address)
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        complain(f"no browser could be opened here: open {address} in one")
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"--html {str(path)!r} cannot be written ({error.strerror}): name another file")

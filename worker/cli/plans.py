@@ -375,7 +375,7 @@ async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", b
     """Who decides now; a plan of a process expires by its bars."""
     from services.store.change_plans import Operator
     from worker.cli.rebuilt import will_go_on
-    from worker.review.plan_clock import last_close
+    from worker.review.plan_facts import last_close
 
     now = time.time_ns()
     if stored.folder is not None or not (record.status == "running" or will_go_on(record)):

@@ -271,7 +271,7 @@ async def _written(
     """Files of the versions that result: a plan that whoever gives the command approves with it."""
     if write is None:
         return {"written": None}
-    from worker.review.replan_plan import write_approved
+    from worker.review.replan_outcome import write_approved
 
     by = operator_name()
     plan_id, files = await write_approved(store, settings, write, effects, versions, found, by)

@@ -11,7 +11,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, print_page, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option, store_address
 from worker.cli.out_folder import entry_beside, stored_reports
-from worker.cli.page_file import write_page
+from worker.cli.page import write_page
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 

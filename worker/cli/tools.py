@@ -106,7 +106,7 @@ async def _offered(
 
 async def _pins(stack: AsyncExitStack, address: str, *, writes: bool) -> "PinBook":
     """The pins of the store; listing makes none."""
-    from agents.tool_hosts.pins import NoPins
+    from agents.tool_hosts.kept_definitions import NoPins
     from services.store import StoreMissing
 
     try:

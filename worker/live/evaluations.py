@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.journal.parking import ParkedRow
-from services.memory.deadline import retrievals
+from services.memory.episode_memory import retrievals
 from services.policy_loop.evaluation import Evaluation
 from worker.session import Session
 

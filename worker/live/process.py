@@ -27,8 +27,7 @@ from worker.live.monitor import Monitor
 from worker.live.process_inputs import Pace, ProcessInputs
 from worker.live.recovery import StoppedEarly
 from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease, run_to_trade
-from worker.live.stop_request import StopRequest
-from worker.live.traded_run import TradedRun
+from worker.live.traded_run import StopRequest, TradedRun
 from worker.models import Models
 from worker.runs.replay import settings_of_then
 from worker.runs.run_result import RunResult

@@ -4,7 +4,7 @@ A page loads nothing, and runs nothing but the scripts that its policy names by 
 """
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -14,7 +14,6 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from services.model_calls.quoting import visible
-from worker.pages.change_words import change_words
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_e
 
@@ -69,3 +68,28 @@ def _environment() -> Environment:
 def _shown(value: object) -> object:
     """What a template writes: text of others with its unseen characters written out."""
     return visible(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def change_words(change: Mapping[str, Any]) -> str:
+    """`try stop_atr 2 on paper`; what the words leave out follows by name, and nothing is `no change`."""
+    told, names = _sentence(change)
+    rest = [f"{name} {change[name]}" for name in sorted(change.keys() - names)]
+    return ", ".join([*told, *rest]) or "no change"
+
+
+def _sentence(change: Mapping[str, Any]) -> tuple[list[str], set[str]]:
+    """The words of a complete change, and the fields that they tell."""
+    match change:
+        case {"kind": "set_eligibility", "regime": regime, "eligible": bool(eligible)}:
+            side = f" {change['direction']}" if change.get("direction") else ""
+            verb = "trade again" if eligible else "ban"
+            return [f"{verb}{side} in {regime}"], {"kind", "regime", "eligible", "direction"}
+        case {"kind": "set_risk_fraction", "value": float(value)}:
+            return [f"risk {100 * value:g} % of equity a trade"], {"kind", "value"}
+        case {"kind": "open_experiment", "parameter": parameter, "value": int() | float() as value}:
+            return [f"try {parameter} {value:g} on paper"], {"kind", "parameter", "value"}
+        case {"kind": str(), "parameter": parameter, "value": int() | float() as value}:
+            return [f"trade with {parameter} {value:g}"], {"kind", "parameter", "value"}
+        case {"kind": "replan"}:
+            return ["plan anew"], {"kind"}
+    return [], set()

@@ -12,9 +12,9 @@ from typing import Any
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted, visible
 from services.slow_loop.evidence_rows import evidence_line
-from worker.pages.change_words import change_words
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
+from worker.pages.rendering import change_words
 
 CLUSTER_HEAD = (
     "playbook",

@@ -1,16 +1,24 @@
-"""What the script of a run's page draws: curves, bars, marks, trades and why-chains, as plain packed data."""
+"""What the script of a run's page draws: curves, bars, marks, trades and why-chains, as plain packed data.
 
+Packed data are small, the same bytes each time, and never markup. Arrays go as base64 of deflated
+little-endian numbers, records as base64 of deflated JSON, and what frames them is JSON in which no character
+can end a script element. Why-chains hold every node once: what many fills rest on costs its room one time.
+"""
+
+import json
+import zlib
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from services.journal.lineage import trace, trace_reflection
+from services.journal.lineage import LineageNode, trace, trace_reflection
 from services.model_calls.quoting import visible
-from worker.pages.packed import milliseconds_of, packed_numbers, packed_records, packed_times
+from worker.pages.figures import fact_text, shown_time
 from worker.pages.run_marks import CLOSING, FillMark, ReflectionMark, SymbolMarks
 from worker.pages.run_picture import RunPicture
-from worker.pages.why_chains import WhyChains
 
 MOST_CHAINS = 5_000  # of reflections; what was found wrong comes first, then the newest
 TRADE_FIELDS = (
@@ -132,3 +140,93 @@ class RunData:
 def _most_telling(picture: RunPicture) -> list[ReflectionMark]:
     marks = [mark for found in picture.marks.values() for mark in found.reflections]
     return sorted(marks, key=lambda mark: (not mark.matters, -mark.event.row.seq))[:MOST_CHAINS]
+
+
+LONGEST, LONGEST_TOLD = 300, 2_000
+TOLD = ("narrative", "rationale", "thesis")
+Written = tuple[str, str, str, int, tuple[str, ...], tuple[int, ...]]
+
+
+class WhyChains:
+    """Nodes in order of first use; a chain is the number of its root."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Written, int] = {}
+
+    def add(self, root: LineageNode) -> int:
+        """Take a chain, give its number."""
+        children = tuple(self.add(child) for child in root.children)
+        where = "" if root.seq is None else f"row {root.seq}"
+        if root.known_at is not None:
+            where += f", known {shown_time(root.known_at)}"
+        node: Written = (
+            visible(root.title),
+            "" if root.id is None else visible(root.id[:16]),
+            where,
+            int(root.found),
+            tuple(_facts(root.facts)),
+            children,
+        )
+        return self._numbers.setdefault(node, len(self._numbers))
+
+    @property
+    def nodes(self) -> list[list[Any]]:
+        """Each as title, id, place, whether it was found, facts (name, text, name, ...) and children."""
+        return [list(node) for node in self._numbers]
+
+
+def _facts(facts: dict[str, Any]) -> list[str]:
+    told: list[str] = []
+    for name, value in facts.items():
+        if value not in (None, [], {}, ""):
+            text = visible(fact_text(name, value), lines=name == "narrative")
+            longest = LONGEST_TOLD if name in TOLD else LONGEST
+            told += [visible(name), text if len(text) <= longest else f"{text[: longest - 1]}…"]
+    return told
+
+
+NS_PER_MS = 1_000_000
+LEVEL = 9
+UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+LEAST, MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
+def script_json(value: Any) -> str:
+    """JSON for a script element of a page.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(UNSAFE)
+
+
+def packed_records(value: Any) -> str:
+    """Plain data as base64 of raw deflated JSON; what is undefined is null."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _packed(text.encode())
+
+
+def packed_numbers(values: npt.NDArray[Any]) -> dict[str, str]:
+    """Numbers with their type: `u4` for rows, `f4` for prices that it can hold in full, else `f8`."""
+    if values.dtype.kind in "iu":
+        kind = "u4" if not values.size or 0 <= values.min() <= values.max() < 2**32 else "f8"
+    else:
+        sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
+        kind = "f4" if not sizes.size or LEAST <= sizes.min() <= sizes.max() < MOST else "f8"
+    return {"type": kind, "data": _packed(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes())}
+
+
+def packed_times(ns: npt.NDArray[np.int64]) -> dict[str, str]:
+    """Times as milliseconds."""
+    return {"type": "f8", "data": _packed((ns / NS_PER_MS).astype("<f8").tobytes())}
+
+
+def milliseconds_of(ns: int) -> float:
+    """A time as a browser counts it."""
+    return ns / NS_PER_MS
+
+
+def _packed(data: bytes) -> str:
+    deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return b64encode(deflate.compress(data) + deflate.flush()).decode()

@@ -14,7 +14,7 @@ from bokeh.plotting import figure
 
 from services.model_calls.quoting import visible
 from worker.pages.figures import r_multiple, shown_time
-from worker.pages.packed import milliseconds_of
+from worker.pages.run_data import milliseconds_of
 from worker.pages.run_marks import SymbolMarks
 from worker.pages.run_picture import RunPicture
 from worker.pages.thinning import drawn_rows

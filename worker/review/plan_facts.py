@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.plans.basis import ATR_BARS, mean_true_range
 from services.plans.drafting import PlanFacts
 from services.plans.facts import facts_of
 from services.slow_loop.loop_facts import LoopFacts
-from worker.review.plan_clock import bar_close
 
 if TYPE_CHECKING:
     from services.feeds.port import BarRow
@@ -62,3 +62,20 @@ def _market(rows: Sequence["BarRow"]) -> tuple[Mapping[str, float], Mapping[str,
         )
         closes[symbol], atr[symbol] = float(close[-1]), mean_true_range(high, low, close)
     return closes, atr
+
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+
+NS = 10**9
+
+
+async def last_close(store: "Store", run: "RunRecord") -> int:
+    """When the last bar of a run was closed, ns; 0 before the first."""
+    last = await store.trading.last_bars(run.run_id)
+    return 0 if last is None else bar_close(last[1], run.data)
+
+
+def bar_close(label: int, data: Mapping[str, Any]) -> int:
+    """When a bar is known, ns, by its label and the run's data."""
+    return label if data["label"] == "close" else label + TIMEFRAME_SECONDS[data["timeframe"]] * NS

@@ -10,7 +10,7 @@ import webbrowser
 import pytest
 
 from tests.worker.planted_store import world
-from worker.cli import page_file, rebuilt, wiring
+from worker.cli import page, rebuilt, wiring
 from worker.pages import run_page
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
@@ -42,7 +42,7 @@ def test_page_that_finds_no_room_takes_nothing_of_its_backtest_away(real, monkey
     def full(path, text):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(page_file, "replace_file", full)
+    monkeypatch.setattr(page, "replace_file", full)
     made = real.run(*RUN, "--html", "a.html", "--json")
     assert made.exit_code == 2
     assert json.loads(made.stdout)["run_id"] == "r0001"

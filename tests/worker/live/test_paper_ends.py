@@ -34,7 +34,7 @@ from worker.live.committer import CLOSED
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess, Polling
 from worker.live.run_selection import lease_name
-from worker.live.stop_request import StopRequest
+from worker.live.traded_run import StopRequest
 
 LOOK_S = 0.01
 
@@ -285,7 +285,7 @@ def test_paper_successor_that_is_stopped_while_it_waits_ends_quietly(tmp_path) -
 
 
 def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("worker.live.stop_request.STOP_S", 0.2)
+    monkeypatch.setattr("worker.live.traded_run.STOP_S", 0.2)
     seen: list[PaperProcess] = []
 
     async def away(closing: Closing | None, commit: Any) -> None:

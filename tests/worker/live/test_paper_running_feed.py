@@ -255,7 +255,7 @@ def test_paper_run_that_is_new_does_not_record_into_a_file_that_is_there(tmp_pat
 def test_paper_live_stop_while_the_store_is_away_says_what_is_not_stored_and_ends(
     tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("worker.live.stop_request.STOP_S", 0.2)
+    monkeypatch.setattr("worker.live.traded_run.STOP_S", 0.2)
     live = Live()
     between = live.between
 

@@ -1,6 +1,6 @@
 import pytest
 
-from worker.pages.change_words import change_words
+from worker.pages.rendering import change_words
 
 
 @pytest.mark.parametrize(

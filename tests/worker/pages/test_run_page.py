@@ -15,7 +15,7 @@ from schemas.settings import ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
 from tests.worker.shared_runs import embedded_bars, run_on
 from worker.pages import run_figures as run_figures_module
-from worker.pages.packed import packed_numbers
+from worker.pages.run_data import packed_numbers
 from worker.pages.run_figures import run_figures
 from worker.pages.run_page import run_html
 from worker.review.pictured import picture_of

@@ -4,21 +4,26 @@
 must beat the coin too, because trading less is no skill. Nothing here runs anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from schemas.settings import GateSettings
+from schemas.playbook import PlaybookDefinition
+from schemas.settings import GateSettings, Settings
 from services.statistics.blocks import NEVER, Floats, Trades
 from services.statistics.calendar_units import BlockUnit, unit_of_timeframe
 from services.statistics.paired import ALPHA, PairedResult, compare_pairs
 from services.statistics.track import Bounds, Track
+from trading_core.bars import BarSeries
+from worker.feeds.selected_bars import describe
+from worker.runs.store_run import Progress, new_run
 from worker.studies.ablation.arms import MEANING, NO_MODEL, Arm, ArmResult
-from worker.studies.ablation.refused_plans import PaperTrades
-from worker.studies.ablation.runner import Ablation
+from worker.studies.ablation.refused_plans import PaperTrades, shadow_ledger
+from worker.studies.ablation.runner import MODE, Ablation, AblationRunner
 
 Worth = Literal["helped", "hurt", "unknown", "no better than chance at the same rate"]
 CHANCE: Worth = "no better than chance at the same rate"
@@ -230,3 +235,43 @@ def _paper(group: PaperTrades, groups: int, timeframe: str, gate: GateSettings) 
         "upper_r": shown.upper,
         "answer": answer,
     }
+
+
+if TYPE_CHECKING:
+    from services.store import NewRun, Store
+
+Watched = Callable[[str], AbstractContextManager[Progress]]
+
+
+async def measured_worth(
+    settings: Settings,
+    bars: BarSeries,
+    definitions: Sequence[PlaybookDefinition],
+    store: "Store",
+    watched: Watched,
+    *,
+    name: str,
+    seeds: int,
+    keep_all: bool = False,
+) -> dict[str, Any]:
+    """The document of an ablation, every arm a run in the store.
+
+    Args:
+        settings: the configuration in force.
+        bars: of every arm.
+        definitions: playbooks of every arm.
+        store: takes the runs.
+        watched: a progress bar with a title.
+        name: of the runs, before that of the arm.
+        seeds: runs of the coin.
+        keep_all: whether the run of every seed is stored; else only that of the first.
+    """
+
+    def of_arm(arm: Settings, arm_name: str) -> "NewRun":
+        return new_run(arm, f"{name}: {arm_name}", MODE, describe(bars, arm))
+
+    runner = AblationRunner(settings, bars, definitions, store, of_arm, watched, keep_all)
+    ablation = await runner.run(seeds)
+    ledger = await shadow_ledger(ablation, store, bars, settings)
+    worth = worth_document(ablation, ledger, bars.timeframe, settings.seed, settings.gate)
+    return {"data": describe(bars, settings)} | worth

@@ -13,6 +13,7 @@ from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.feed import CcxtFeed
+from worker.feeds.ccxt.source_clock import FeedTime
 
 Kind = FeedAnomalyKind
 
@@ -196,7 +197,7 @@ def test_ccxt_feed_start_without_an_exchange_ends_with_one_short_error() -> None
     asyncio.run(run())
 
 
-class Hurried:
+class Hurried(FeedTime):
     """A time in which nobody waits."""
 
     def wall(self) -> int:
