@@ -15,7 +15,6 @@ from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import ClusterFinding, Recommendation
 from schemas.trials import NO_TRIALS, counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
-from services.evidence.evidence_ids import ids_of
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
 from services.high_level.hypotheses import declared_hypotheses, hypothesis
@@ -26,6 +25,7 @@ from services.high_level.recommendations import (
     losing,
 )
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
+from services.slow_loop.evidence_rows import ids_of
 from services.statistics.multiplicity import Family, online_level, register_family
 
 KINDS = {

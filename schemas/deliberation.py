@@ -18,7 +18,6 @@ DeliberationStatus = Literal["accepted", "best_effort", "unchanged", "skipped", 
 StopReason = Literal[
     "blocker", "budget", "accepted", "low_confidence", "no_gain", "rounds", "no_revision", "model_failed"
 ]
-DIMENSIONS = ("completeness", "accuracy", "actionability", "confidence")
 
 
 class CallUsage(Contract):

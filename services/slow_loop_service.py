@@ -37,9 +37,8 @@ from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_ear
 from services.slow_loop.counters import SlowCounters
 from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.report_rows import narrative_rows, reason_rows
+from services.slow_loop.loop_rows import journal_renewal, journal_version, narrative_rows, reason_rows
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
-from services.slow_loop.version_rows import journal_renewal, journal_version
 from trading_core.market import Market
 
 

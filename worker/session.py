@@ -23,7 +23,7 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
-from services.slow_loop.version_rows import journal_version
+from services.slow_loop.loop_rows import journal_version
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.clock import SimulatedClock

@@ -27,8 +27,6 @@ MOST_EPISODES = (
 )
 LEVEL_SHOWN = 1e9
 
-Source = Literal["decision windows", "episodes"]
-
 
 class DriftInputs(Contract):
     """Shape of `HighLevelReflectionRequest.drift_inputs`; what is left out is not assessed.

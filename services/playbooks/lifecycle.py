@@ -20,10 +20,10 @@ from services.playbooks.action_effects import (
     Limit,
     Refusal,
     Trial,
+    approved_composition,
     demand_bounds,
     effect_of,
 )
-from services.playbooks.approved import approved_composition
 from services.playbooks.measures import RISK, Composition, Ledger, Measure, outcome_rules, revised, same_rules
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.transitions import Origin, Transitions, VersionTransitions

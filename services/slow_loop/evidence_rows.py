@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.canonical import content_id
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence, RecommendationEvidence
-from services.evidence.evidence_ids import ids_of
+from schemas.tool import ToolReply
 from services.model_calls.quoting import counted
 
 PLAN, CALL = "evidence_plan", "evidence_call"
@@ -94,3 +94,26 @@ def _call(call: EvidenceCall) -> dict[str, Any]:
         "rows": [row["seq"] for row in content.get("rows", ())],
         "result_hash": call.reply.content_hash,
     }
+
+
+OF_LISTS = {
+    "episodes": ("episode_id",),
+    "versions": ("version_hash",),
+    "reports": ("report_id",),
+    "steps": ("id",),
+}
+OF_RESULT = ("report_id", "fill_id")
+
+
+def ids_of(reply: ToolReply) -> tuple[str, ...]:
+    """Ids of episodes, versions, reports and fills; none where the call failed."""
+    return tuple(dict.fromkeys(_ids(reply.content or {})))
+
+
+def _ids(content: dict[str, Any]) -> Iterator[str]:
+    for name in OF_RESULT:
+        if content.get(name) is not None:
+            yield str(content[name])
+    for name, fields in OF_LISTS.items():
+        for item in content.get(name, ()):
+            yield from (str(item[field]) for field in fields if item.get(field) is not None)

@@ -36,8 +36,7 @@ from services.journal.chain import JournalRow
 from services.playbooks.measures import duration_ns
 from services.slow_loop.cadence import CadenceFacts, Run
 from services.slow_loop.drift_window import COUNTED, DriftWindow
-from services.slow_loop.evidence_epochs import EvidenceEpochs
-from services.slow_loop.known_versions import active, ancestors, next_versions, on_trial
+from services.slow_loop.evidence_epochs import EvidenceEpochs, active, ancestors, next_versions, on_trial
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure

@@ -17,7 +17,7 @@ from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
-from worker.feeds.history.fetch_check import shown
+from worker.feeds.history.check import shown
 from worker.feeds.selected_bars import load_bars, settings_of_bars
 from worker.runs.replay import stored_settings
 

@@ -17,10 +17,9 @@ from numba import njit
 
 from trading_core.features import group_recurrences as groups
 from trading_core.features import window_recurrences as windows
-from trading_core.features.moving_mean import mean_step, moving_mean
+from trading_core.features.moving_mean import HEADER, mean_step, moving_mean, pushed
 from trading_core.features.nodes import Op
 from trading_core.features.pointwise import is_pointwise, pointwise, pointwise_block
-from trading_core.features.ring import HEADER, pushed
 
 _LAG, _MEAN, _STDEV, _EMA = int(Op.LAG), int(Op.MEAN), int(Op.STDEV), int(Op.EMA)
 _WILDER, _WILDER_SUM, _TRUE_RANGE = int(Op.WILDER), int(Op.WILDER_SUM), int(Op.TRUE_RANGE)

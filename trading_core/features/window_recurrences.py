@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from trading_core.features.ring import HEADER, pushed
+from trading_core.features.moving_mean import HEADER, pushed
 
 FloatArray = npt.NDArray[np.float64]
 # Kaufman (1995): the smoothing constant lies between those of exponential means of 2 and of 30 bars.

@@ -13,7 +13,7 @@ from trading_core.features.columns import Column, FeatureColumns
 from trading_core.features.graph import Place
 from trading_core.features.nodes import Node, stored
 from trading_core.features.registry import resolve
-from trading_core.rules.compile import node_of
+from trading_core.rules.evaluate import node_of
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import Kind
 

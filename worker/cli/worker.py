@@ -280,7 +280,7 @@ async def _look_once(
 
 async def _serve(made: "Looks", note: "EventSink", period_s: float) -> int:
     from worker.slow_worker.service import StopSignals, serve
-    from worker.slow_worker.watchdog import WorkerSilent
+    from worker.slow_worker.waker import WorkerSilent
 
     stop = StopSignals()
     stop.listen()

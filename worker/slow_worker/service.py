@@ -13,8 +13,7 @@ from typing import Any, Protocol
 from schemas.errors import InfrastructureError, StoreError
 from worker.operations.logs import EventSink
 from worker.runs.interrupts import hear_stops
-from worker.slow_worker.waker import Waker
-from worker.slow_worker.watchdog import Watchdog
+from worker.slow_worker.waker import Waker, Watchdog
 
 OK, CTRL_C, HUNG_UP = 0, 130, 129
 EXIT_CODES = {signal.SIGTERM: OK, signal.SIGINT: CTRL_C, signal.SIGHUP: HUNG_UP}

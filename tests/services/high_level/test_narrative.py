@@ -7,7 +7,7 @@ from schemas.settings.deliberation import DeliberationSettings, QualitySettings
 from services.deliberation.fact_check import FactCritic
 from services.high_level.narrative_reply import Narrative, read_narrative, with_known_numbers
 from services.high_level.narrator import Narrator as Teller
-from services.slow_loop.report_rows import fact_check_row
+from services.slow_loop.loop_rows import fact_check_row
 from services.text.news import unknown_numbers
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.deliberation.scripted import improved, scored

@@ -75,7 +75,7 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
     from services.evidence_tools.playbook_history import PlaybookHistory
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
-    from services.slow_loop.version_rows import journal_version
+    from services.slow_loop.loop_rows import journal_version
 
     sink = MemorySink()
     journal = JournalWriter(sink)
@@ -138,7 +138,7 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
     from services.playbooks.renewals import Renewal
-    from services.slow_loop.version_rows import journal_renewal, journal_version
+    from services.slow_loop.loop_rows import journal_renewal, journal_version
     from worker.cli.playbooks import _version_lines
 
     day = 86_400 * 10**9

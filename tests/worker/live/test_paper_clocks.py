@@ -24,8 +24,7 @@ from tests.worker.live.virtual_time import run_virtually
 from tests.worker.live.wall_clocks import Everything, read_by_the_scheduler
 from trading_core.bars import COLUMNS, BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.slow_worker.waker import Waker
-from worker.slow_worker.watchdog import Watchdog
+from worker.slow_worker.waker import Waker, Watchdog
 
 HISTORY, BARS = 200, 440
 HOUR_S = 3_600.0

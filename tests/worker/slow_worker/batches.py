@@ -10,7 +10,7 @@ from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
 from services.playbooks.registry import PlaybookRegistry
-from services.slow_loop.version_rows import journal_version
+from services.slow_loop.loop_rows import journal_version
 from services.store import open_store
 from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run

@@ -46,7 +46,7 @@ async def trade(store: Any, run_id: str, episodes: Any, *, timeframe: str = "1h"
     # The engine comes with these; a worker process of a test never trades and does without.
     from services.playbooks.loader import load_playbooks
     from services.playbooks.registry import PlaybookRegistry
-    from services.slow_loop.version_rows import journal_version
+    from services.slow_loop.loop_rows import journal_version
     from trading_core.tick_guard import TickGuard
 
     stored = await store.runs.find(run_id)

@@ -14,8 +14,15 @@ from schemas.errors import StoreError
 from tests.worker.slow_worker.prepared import DAY, START, watched
 from tests.worker.slow_worker.test_slot_runner import HOUR, every, short_report
 from worker.slow_worker.service import StopSignals, serve
-from worker.slow_worker.waker import LONGEST_PERIOD_S, LOOK, Waker
-from worker.slow_worker.watchdog import LONGEST_LOOK_S, Watchdog, WorkerSilent, state_of
+from worker.slow_worker.waker import (
+    LONGEST_LOOK_S,
+    LONGEST_PERIOD_S,
+    LOOK,
+    Waker,
+    Watchdog,
+    WorkerSilent,
+    state_of,
+)
 
 Events = list[tuple[str, dict[str, Any]]]
 

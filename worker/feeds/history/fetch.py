@@ -16,7 +16,7 @@ from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
-from worker.feeds.history.fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
+from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, shown
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.time_range import range_ns
 

@@ -23,7 +23,7 @@ from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.history import Page
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES
-from worker.feeds.history.fetch_check import shown
+from worker.feeds.history.check import shown
 
 VERSION = 1
 COLUMNS = ("time", "symbol", *Bar._fields)

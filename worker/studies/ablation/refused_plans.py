@@ -25,7 +25,7 @@ from trading_core.rules.columns import RuleColumns, SharedColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
-from worker.runs.sifted_bars import sifted_bars
+from worker.runs.backtest import sifted_bars
 from worker.studies.ablation.arms import Arm
 from worker.studies.ablation.runner import Ablation
 

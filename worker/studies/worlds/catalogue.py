@@ -1,6 +1,6 @@
 """Kinds of worlds by name, what can be set about each, and one world's cells with their true means."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from schemas.errors import ConfigError, nearest
-from services.high_level.trade_table import TradeTable
 from services.statistics.blocks import Floats
 from services.statistics.calendar_units import Integers
 from worker.studies.worlds.calendar import (
@@ -146,7 +145,6 @@ Maker = Callable[[np.random.Generator, Floats, Parameters], list[CellTrades]]
 REGIMES = ("sideways/low", "sideways/mid", "up/low", "up/mid")
 QUANTILES = 200_001
 NONE: Mapping[str, Any] = MappingProxyType({})
-HOUR_S = 3_600
 
 
 @dataclass(frozen=True)
@@ -349,22 +347,3 @@ RANGES: dict[str, tuple[float, float]] = {
     "crash_trades": (1, 10_000),
     "calm": (-1.0, 5.0),
 }
-
-
-def table_of(world: World, drawn: Sequence[CellTrades], reference: float) -> TradeTable:
-    """The trades of every cell, cell after cell; every playbook is held against `reference`."""
-    sizes = [len(cell.r) for cell in drawn]
-    books, regimes = np.divmod(np.repeat(np.arange(world.cells), sizes), world.regimes)
-    return TradeTable(
-        entry_ns=np.concatenate([cell.entry_ns for cell in drawn]),
-        exit_ns=np.concatenate([cell.exit_ns for cell in drawn]),
-        r=np.concatenate([cell.r for cell in drawn]),
-        playbook=books,
-        regime=regimes,
-        timeframe=np.zeros(len(books), dtype=np.int64),
-        playbooks=tuple(f"playbook_{index:02d}" for index in range(world.playbooks)),
-        regimes=REGIMES[: world.regimes],
-        timeframes=("1h",),
-        bar_s=(HOUR_S,),
-        references=(reference,) * world.playbooks,
-    )

@@ -11,7 +11,7 @@ from services.statistics.paired import PairedResult
 from tests.worker.studies.ablation.planted import SEEDS, books, planted, run, settings
 from trading_core.bars import COLUMNS
 from worker.feeds.sample_data.worlds import make_world
-from worker.runs.sifted_bars import sifted_bars
+from worker.runs.backtest import sifted_bars
 from worker.studies.ablation.arms import Arm, settings_of
 from worker.studies.ablation.worth import CHANCE, answer_of, worth_document
 

@@ -1,14 +1,17 @@
 """The worlds ask the gate about all looks at once; the gate itself is asked one by one, and both agree."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from schemas.settings import GateSettings
 from services.high_level.table_gate import grade_table
+from services.high_level.trade_table import TradeTable
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.calendar_units import unit_starts
-from worker.studies.worlds.calendar import week_ends
-from worker.studies.worlds.catalogue import table_of, world_of
+from worker.studies.worlds.calendar import CellTrades, week_ends
+from worker.studies.worlds.catalogue import REGIMES, World, world_of
 from worker.studies.worlds.measures import drawn
 
 GATE = GateSettings()
@@ -17,6 +20,25 @@ WORLDS = {
     "winning": world_of("symbols", {"target": 3.0, "per_week": 3.0, "symbols": 3}, edge=0.8),
     "slow": world_of("weekends", {"rho": 0.3}, edge=-0.5),
 }
+
+
+def table_of(world: World, drawn: Sequence[CellTrades], reference: float) -> TradeTable:
+    """The trades of every cell, cell after cell; every playbook is held against `reference`."""
+    sizes = [len(cell.r) for cell in drawn]
+    books, regimes = np.divmod(np.repeat(np.arange(world.cells), sizes), world.regimes)
+    return TradeTable(
+        entry_ns=np.concatenate([cell.entry_ns for cell in drawn]),
+        exit_ns=np.concatenate([cell.exit_ns for cell in drawn]),
+        r=np.concatenate([cell.r for cell in drawn]),
+        playbook=books,
+        regime=regimes,
+        timeframe=np.zeros(len(books), dtype=np.int64),
+        playbooks=tuple(f"playbook_{index:02d}" for index in range(world.playbooks)),
+        regimes=REGIMES[: world.regimes],
+        timeframes=("1h",),
+        bar_s=(3_600,),
+        references=(reference,) * world.playbooks,
+    )
 
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
