@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from schemas.episode import Episode
+from services.evidence.catalogue import lost, won
 from services.evidence.facts import Subject
 
 NAMED_FIELDS = {
@@ -78,7 +79,7 @@ def _tests(subject: Subject) -> Iterator[Test]:
         if asked is not None:
             yield _named(field, asked)
     if subject.outcome is not None:
-        yield _won if subject.outcome == "won" else _lost
+        yield won if subject.outcome == "won" else lost
     if subject.period is not None:
         yield _within(subject.period, "exit_label" if subject.basis == "exit" else "entry_label")
     if subject.episode is not None:
@@ -94,11 +95,3 @@ def _named(field: str, asked: str) -> Test:
 
 def _within(period: tuple[int, int], field: str) -> Test:
     return lambda episode: period[0] <= getattr(episode, field) < period[1]
-
-
-def _won(episode: Episode) -> bool:
-    return episode.r > 0
-
-
-def _lost(episode: Episode) -> bool:
-    return episode.r < 0

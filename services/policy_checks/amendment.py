@@ -6,10 +6,11 @@ exits: keeping them is always allowed, as is a stand-down, which lowers exposure
 odd. No model is asked: an amendment opens and loosens nothing, and the time budget belongs to proposals.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest
 from schemas.vocabulary import AmendmentKind, CheckName, Severity
+from services.policy_checks.findings import run_critics
 from services.policy_checks.invariants import check_invariants, snapshot_is_stale
 
 AmendmentCritic = Callable[[PolicyAmendmentRequest], Finding | None]
@@ -21,14 +22,14 @@ ABOUT_POSITIONS = frozenset({"kill_switch", "trading_halted", "playbook_disabled
 def check_amendment(request: PolicyAmendmentRequest) -> tuple[tuple[Finding, ...], tuple[CheckName, ...]]:
     """Findings on an amendment, and the checks that ran: nothing beyond the invariants once one is broken."""
     kind, held = request.amendment.kind, request.snapshot.position is not None
-    broken = _run(INVARIANTS[kind], request)
+    broken = run_critics(INVARIANTS[kind], request)
     if kind is AmendmentKind.KEEP:
         broken += _guardrails(request)
     if kind is AmendmentKind.STAND_DOWN or (kind is AmendmentKind.KEEP and held):
         broken = tuple(found.model_copy(update={"severity": Severity.MINOR}) for found in broken)
     if any(found.severity is Severity.BLOCKER for found in broken):
         return broken, (CheckName.INVARIANT,)
-    return broken + _run(COHERENCE[kind], request), AMENDMENT_CHECKS
+    return broken + run_critics(COHERENCE[kind], request), AMENDMENT_CHECKS
 
 
 def policy_is_another_one(request: PolicyAmendmentRequest) -> Finding | None:
@@ -164,10 +165,6 @@ def _guardrails(request: PolicyAmendmentRequest) -> tuple[Finding, ...]:
     )
     held = request.snapshot.position is not None
     return tuple(finding for finding in found if not held or finding.code in ABOUT_POSITIONS)
-
-
-def _run(critics: Sequence[AmendmentCritic], request: PolicyAmendmentRequest) -> tuple[Finding, ...]:
-    return tuple(found for critic in critics if (found := critic(request)) is not None)
 
 
 def _room(request: PolicyAmendmentRequest) -> float | None:

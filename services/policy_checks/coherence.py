@@ -19,7 +19,7 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
-from services.policy_checks.findings import own_rule, own_term
+from services.policy_checks.findings import major, own_rule, own_term
 from services.policy_checks.geometry import (
     LevelCritic,
     entry_is_on_wrong_side,
@@ -57,7 +57,7 @@ def check_coherence(
 def rule_is_invalid(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
     """Rules that do not parse, or yield the wrong kind of value."""
     return tuple(
-        _major("rule_invalid", reason, role, remedy=own_rule(request, role))
+        major("rule_invalid", reason, role, remedy=own_rule(request, role))
         for role, reason in levels.broken.items()
     )
 
@@ -70,7 +70,7 @@ def rule_is_constant(request: PolicyLevelReflectionRequest, levels: PlanLevels) 
         if kind == "boolean" and text is not None and role not in levels.broken and (code := _constant(text)):
             always = "can never be true" if code == "unreachable" else "is true whatever the market does"
             message = f"{role}: {text!r} {always}"
-            found.append(_major(code, message, role, remedy=own_rule(request, role)))
+            found.append(major(code, message, role, remedy=own_rule(request, role)))
     return tuple(found)
 
 
@@ -79,7 +79,7 @@ def rules_differ_from_playbook(
 ) -> tuple[Finding, ...]:
     """Rules that the playbook does not have, whatever value its parameters take on their grids."""
     return tuple(
-        _major(
+        major(
             "rules_differ_from_playbook",
             found.message,
             found.role,
@@ -101,7 +101,7 @@ def orders_differ_from_playbook(
             continue
         message = f"{name} is {said!r}, the playbook says {wanted!r}"
         remedy = own_term(request, name)
-        found.append(_major("orders_differ_from_playbook", message, name, remedy=remedy))
+        found.append(major("orders_differ_from_playbook", message, name, remedy=remedy))
     return tuple(found)
 
 
@@ -113,7 +113,7 @@ def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLe
         if asked > bound:
             remedy = Remedy(field=field, op="at_most", value=bound)
             code = f"{field.removesuffix('_bars')}_exceeds_playbook"
-            found.append(_major(code, f"{field} is {asked}, the playbook's is {bound}", remedy=remedy))
+            found.append(major(code, f"{field} is {asked}, the playbook's is {bound}", remedy=remedy))
     return tuple(found)
 
 
@@ -128,10 +128,10 @@ def text_contradicts_direction(
         if said := words_against(getattr(proposal, field), direction):
             quoted = ", ".join(repr(words) for words in said)
             message = f"the {field} of a {direction} plan says outright: {quoted}"
-            found.append(_major("text_contradicts_direction", message, field))
+            found.append(major("text_contradicts_direction", message, field))
     if argues_for not in (None, direction):
         message = f"its author says that the text argues for {argues_for!r}; the plan is {direction!r}"
-        found.append(_major("text_contradicts_direction", message, "argues_for"))
+        found.append(major("text_contradicts_direction", message, "argues_for"))
     return tuple(found)
 
 
@@ -144,7 +144,7 @@ def rationale_misses_playbook(
     if not terms or terms_stated(proposal.thesis, terms) or terms_stated(proposal.rationale, terms):
         return ()
     message = f"neither thesis nor rationale says any of {list(terms)} for playbook {request.playbook.id!r}"
-    return (_major("rationale_misses_playbook", message),)
+    return (major("rationale_misses_playbook", message),)
 
 
 def playbook_is_not_eligible(
@@ -154,16 +154,16 @@ def playbook_is_not_eligible(
     playbook, snapshot = request.playbook, request.snapshot
     if playbook.timeframes and snapshot.timeframe not in playbook.timeframes:
         message = f"playbook {playbook.id!r} is for {list(playbook.timeframes)}, not {snapshot.timeframe!r}"
-        return (_major("timeframe_not_eligible", message),)
+        return (major("timeframe_not_eligible", message),)
     if snapshot.regime is None:
-        return (_major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown"),)
+        return (major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown"),)
     labels = snapshot.regime.labels
     if not playbook.eligibility[request.proposal.direction].allows(labels):
         message = (
             f"playbook {playbook.id!r} {request.proposal.direction} is not eligible in "
             f"{labels.trend}/{labels.volatility}/{labels.structure}"
         )
-        return (_major("playbook_not_eligible", message),)
+        return (major("playbook_not_eligible", message),)
     return ()
 
 
@@ -210,17 +210,6 @@ def _constant(text: str) -> str | None:
     if not can_be.true:
         return "unreachable"
     return None if can_be.false else "tautology"
-
-
-def _major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:
-    return Finding(
-        check=CheckName.COHERENCE,
-        code=code,
-        severity=Severity.MAJOR,
-        message=message,
-        evidence=evidence,
-        remedy=remedy,
-    )
 
 
 @dataclass(frozen=True)

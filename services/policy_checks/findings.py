@@ -6,7 +6,7 @@ A plan that already says what its playbook says gets no remedy, because the same
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from schemas.errors import RuleError, ThinktwiceError
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
@@ -14,13 +14,26 @@ from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.playbooks.rendering import render_rules
 from trading_core.rules.grammar import parse
 
+R = TypeVar("R")
 Critic = Callable[[PolicyLevelReflectionRequest], Finding | None]
 OwnCritic = Callable[[PolicyLevelReflectionRequest], Finding | Iterable[Finding] | None]  # a caller's
 
 OP_WORDS = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
 
-def run_critics(critics: Sequence[Critic], request: PolicyLevelReflectionRequest) -> tuple[Finding, ...]:
+def major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:
+    """A finding on the coherence of a plan that asks for a revision."""
+    return Finding(
+        check=CheckName.COHERENCE,
+        code=code,
+        severity=Severity.MAJOR,
+        message=message,
+        evidence=evidence,
+        remedy=remedy,
+    )
+
+
+def run_critics(critics: Sequence[Callable[[R], Finding | None]], request: R) -> tuple[Finding, ...]:
     """Findings of the critics that had something to say, in the order of the critics."""
     return tuple(found for critic in critics if (found := critic(request)) is not None)
 

@@ -6,8 +6,7 @@ Levels are read once (`plan_levels`) and shared.
 from collections.abc import Callable
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
-from schemas.vocabulary import CheckName, Severity
-from services.policy_checks.findings import own_entry, own_rule_that, own_term
+from services.policy_checks.findings import major, own_entry, own_rule_that, own_term
 from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
 
 BASIS_POINTS = 10_000
@@ -31,7 +30,7 @@ def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLe
     Where the entry is a market order, it lies at the close.
     """
     return tuple(
-        _major(code, message, role, remedy=_side_remedy(request, code, role))
+        major(code, message, role, remedy=_side_remedy(request, code, role))
         for code, role, message in _misplaced_levels(request, levels)
     )
 
@@ -43,7 +42,7 @@ def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLe
         return ()
     if entry <= 0:
         message = f"the entry {entry!r} is no price"
-        return (_major("level_not_a_price", message, "entry", remedy=own_entry(request)),)
+        return (major("level_not_a_price", message, "entry", remedy=own_entry(request)),)
     beyond = (entry - close) * (1.0 if proposal.direction == "long" else -1.0)
     if beyond > 0 if proposal.entry_kind == "stop" else beyond <= 0:
         return ()
@@ -53,7 +52,7 @@ def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLe
         f"the {proposal.entry_kind} entry {entry!r} of a {proposal.direction} plan must lie {where} "
         f"the close {close!r}"
     )
-    return (_major("entry_on_wrong_side", message, "entry", remedy=own_entry(request)),)
+    return (major("entry_on_wrong_side", message, "entry", remedy=own_entry(request)),)
 
 
 def management_is_out_of_reach(
@@ -68,7 +67,7 @@ def management_is_out_of_reach(
         advance = getattr(request.proposal, name)
         if advance is not None and advance >= reach:
             message = f"{name} is {advance!r}, but the target is {reach:.3f}R away"
-            found.append(_major(code, message, name, remedy=own_term(request, name)))
+            found.append(major(code, message, name, remedy=own_term(request, name)))
     return tuple(found)
 
 
@@ -86,7 +85,7 @@ def invalidation_is_misplaced(
         return _misplaced_invalidation(other, read_levels(other)) is None
 
     remedy = own_rule_that(request, ("invalidation", "stop"), is_settled)
-    return (_major(code, message, *evidence, remedy=remedy),)
+    return (major(code, message, *evidence, remedy=remedy),)
 
 
 def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
@@ -108,7 +107,7 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
         return ()
     message = f"reward to risk after costs is {ratio:.3f}, the minimum is {minimum!r}"
     remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
-    return (_major("reward_to_risk_too_low", message, remedy=remedy),)
+    return (major("reward_to_risk_too_low", message, remedy=remedy),)
 
 
 def _earned(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
@@ -187,15 +186,4 @@ def _unknown(request: PolicyLevelReflectionRequest, role: str) -> Finding:
         return getattr(read_levels(other), role) is not None
 
     message = f"the {role} {getattr(request.proposal, role)!r} is unknown on this snapshot"
-    return _major("level_unknown", message, role, remedy=own_rule_that(request, (role,), is_settled))
-
-
-def _major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:
-    return Finding(
-        check=CheckName.COHERENCE,
-        code=code,
-        severity=Severity.MAJOR,
-        message=message,
-        evidence=evidence,
-        remedy=remedy,
-    )
+    return major("level_unknown", message, role, remedy=own_rule_that(request, (role,), is_settled))

@@ -220,7 +220,7 @@ def codes_in_sources() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                 first = node.args[0]
-                if node.func.id in ("_blocker", "_major", "_finding", "_info") and isinstance(
+                if node.func.id in ("_blocker", "major", "_major", "_finding", "_info") and isinstance(
                     first, ast.Constant
                 ):
                     found.add(str(first.value))
