@@ -110,6 +110,40 @@ def test_patience_ends_at_once_where_trying_again_mends_nothing() -> None:
     assert asked == [1]
 
 
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        ("load_markets", {}),
+        ("fetch_time", "now"),
+        ("fetch_ohlcv", {"rows": []}),
+        ("fetch_ohlcv", [[60_000, 1.0, 1.0]]),
+        ("fetch_ohlcv", [["60000", 1.0, 1.0, 1.0, 1.0, 1.0]]),
+    ],
+)
+def test_public_exchange_answer_of_another_shape_is_malformed(method: str, answer: object) -> None:
+    exchange = PublicExchange("binance", ExchangeSettings())
+
+    async def answered(*_: object) -> object:
+        return answer
+
+    setattr(exchange._driver, method, answered)
+    asked = {
+        "load_markets": exchange.load,
+        "fetch_time": exchange.clock_ns,
+        "fetch_ohlcv": lambda: exchange.bars("BTC/USDT", "1m", 0, 1),
+    }
+
+    async def run() -> None:
+        try:
+            with pytest.raises(FeedError, match="of another shape") as caught:
+                await asked[method]()
+            assert (caught.value.context["failure"], caught.value.retryable) == ("malformed", True)
+        finally:
+            await exchange.close()
+
+    asyncio.run(run())
+
+
 def test_feed_time_waits_for_the_event_or_the_end() -> None:
     async def run() -> None:
         event, time = asyncio.Event(), FeedTime()
