@@ -75,6 +75,7 @@ LATER = {
         "improvement_tokens",
         "deadline_ms",
     ),
+    "deliberation.chunked": ("at_once",),
     "deliberation": (
         "pass",
         "quality",

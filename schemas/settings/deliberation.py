@@ -145,6 +145,11 @@ class ChunkedSettings(Contract):
     strategy: Literal["per_chunk", "final_only", "both"] = Field(
         default="final_only", description="what is reviewed where review is on, too: each section, the whole"
     )
+    at_once: bool = Field(
+        default=True,
+        description="sections are asked for at once, each from the outline alone, unless each is reviewed; "
+        "false: one after the other, each told what stands before it",
+    )
     retry: bool = Field(default=True, description="write a long text in sections where its review failed")
 
 

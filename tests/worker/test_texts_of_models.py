@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -12,7 +13,7 @@ import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, QUALITY, REVIEW
+from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, OUTLINE, QUALITY, REVIEW, SECTION
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
 from services.model_calls.language_model import ModelReply
@@ -103,6 +104,51 @@ def test_run_whose_texts_were_refined_is_replayed_row_by_row():
     run = narrated()[0]
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
     again = run_on(embedded_bars(*YEARS), FULL, cassette=Cassette("all", calls))
+    assert again.rows[-1].hash == run.rows[-1].hash
+
+
+@dataclass
+class LastFirst(Replies):
+    """Answers each three questions in the opposite order."""
+
+    answered: dict[int, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        place = len(self.prompts)
+        self.prompts.append(prompt)
+        if place % 3 < 2:
+            await self.answered[place + 1].wait()
+        self.answered[place].set()
+        return ModelReply(json.dumps(self.replies[place % 3]), "m", 1, 1, 0.0)
+
+
+def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed_row_by_row():
+    chunked = FULL.deliberation.chunked.model_copy(update={"enabled": True})
+    texts = FULL.deliberation.model_copy(update={"chunked": chunked, "narrative_tokens": 3_000})
+    made = FULL.model_copy(update={"deliberation": texts})
+    told = [f"The {word} part was quiet." for word in ("first", "second", "last")]
+    writer = LastFirst([{"reasoning": "r", "text": text} for text in told])
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(
+            Any,
+            {
+                OUTLINE: Replies([{"chunks": ["one", "two", "three"]}]),
+                SECTION: writer,
+                QUALITY: Replies([scored(90)]),
+                IMPROVEMENT: Replies([]),
+            },
+        ),
+    )
+    run = run_on(embedded_bars(*YEARS), made, models=models)
+    calls = [recorded_call(payload, None) for payload in run.of("model_call")]
+    sections = [json.loads(call.text)["text"] for call in calls if call.prompt == SECTION]
+    reports = run.of("high_level_report")
+    assert sections == told * len(reports)
+    assert [report["report"]["narrative"] for report in reports] == ["\n\n".join(told)] * len(reports)
+    assert [row["chunk_index"] for row in run.of("chunk_write")] == [0, 1, 2] * len(reports)
+    again = run_on(embedded_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
 
 
@@ -353,7 +399,13 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     between = stored_settings(cast(Any, record))
     assert (between.config_hash, between.deliberation.name_rows) == (FULL.config_hash, False)
     assert between.deliberation.quality.enabled
+    del config["deliberation"]["chunked"]["at_once"]
+    config["deliberation"]["name_rows"] = True
+    serial = stored_settings(cast(Any, record))
+    assert (serial.config_hash, serial.deliberation.chunked.at_once) == (FULL.config_hash, False)
+    assert serial.deliberation.name_rows
     record.config = FULL.payload()
+    assert stored_settings(cast(Any, record)).deliberation.chunked.at_once
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
 
 
