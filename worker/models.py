@@ -37,7 +37,9 @@ from services.deliberation.forms import (
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
+    QUALITY_REWRITE,
     REVIEW,
+    REVIEW_REWRITE,
     SECTION,
     TEXT_FORMS,
 )
@@ -187,8 +189,12 @@ def text_models_of(settings: Settings) -> dict[str, str]:
     if settings.reflection.mode == "full" and told.quality.fact_check == "claims":
         writer = settings.llm.slow_model
         critic = told.critique_model or writer
+        rewrites = told.rewrites_by(writer)
         found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
+        scored = told.quality.enabled and told.quality.critics == 1
+        found |= {QUALITY_REWRITE: writer} if scored and rewrites else {}
         found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
+        found |= {REVIEW_REWRITE: writer} if told.review.enabled and rewrites else {}
         found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
     if settings.planner.judge == "model":
         found[PLANNER] = settings.llm.slow_model
@@ -416,7 +422,8 @@ def temperature_of(settings: Settings, prompt: str) -> float | None:
     if prompt not in TEXT_FORMS:
         return None
     told = settings.deliberation
-    return told.critique_temperature if prompt in (CRITIQUE, QUALITY, REVIEW) else told.writing_temperature
+    scores = (CRITIQUE, QUALITY, QUALITY_REWRITE, REVIEW, REVIEW_REWRITE)
+    return told.critique_temperature if prompt in scores else told.writing_temperature
 
 
 def takes_temperature(settings: Settings) -> bool:

@@ -84,6 +84,7 @@ LATER = {
         "narrative_tokens",
         "check_reasons",
         "name_rows",
+        "one_reply",
         "critique_temperature",
         "writing_temperature",
         "critique_model",

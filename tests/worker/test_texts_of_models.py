@@ -13,7 +13,16 @@ import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, OUTLINE, QUALITY, REVIEW, SECTION
+from services.deliberation.forms import (
+    CORRECTION,
+    CRITIQUE,
+    IMPROVEMENT,
+    OUTLINE,
+    QUALITY,
+    QUALITY_REWRITE,
+    REVIEW,
+    SECTION,
+)
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
 from services.model_calls.language_model import ModelReply
@@ -23,7 +32,7 @@ from tests.services.high_level.narrators import Narrator
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_judge_with_a_model import definitions, settings, world
-from worker.models import Models
+from worker.models import Models, text_models_of
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import ReplayReport, stored_settings
 from worker.runs.store_run import record_run
@@ -32,6 +41,7 @@ FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(prov
 PROPOSING = Settings(
     policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings(provider="anthropic")
 )
+APART = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"one_reply": False})})
 YEARS = ("2000-03-01", "2003-12-31")
 PLAIN = "The window was quiet, as before."
 BETTER = "The window was quiet, all things considered. A quiet window, nothing else."
@@ -63,6 +73,10 @@ def scored(percent: float) -> dict[str, Any]:
     return dict.fromkeys(names, percent) | LACKING
 
 
+def rewritten(percent: float, text: str = "") -> dict[str, Any]:
+    return scored(percent) | {"reasoning": "r", "text": text}
+
+
 @cache
 def narrated() -> tuple[Run, Replies, Replies]:
     critic, improver = Replies([scored(60), scored(90)] * 50), Replies([{"reasoning": "r", "text": BETTER}])
@@ -71,7 +85,30 @@ def narrated() -> tuple[Run, Replies, Replies]:
         slow=cast(Any, Narrator([PLAIN])),
         texts=cast(Any, {QUALITY: critic, IMPROVEMENT: improver}),
     )
-    return run_on(embedded_bars(*YEARS), FULL, models=models), critic, improver
+    return run_on(embedded_bars(*YEARS), APART, models=models), critic, improver
+
+
+@cache
+def narrated_in_one_reply() -> tuple[Run, Replies]:
+    critic = Replies([rewritten(60, BETTER), rewritten(90)] * 50)
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(Any, {QUALITY: Replies([]), IMPROVEMENT: Replies([]), QUALITY_REWRITE: critic}),
+    )
+    return run_on(embedded_bars(*YEARS), FULL, models=models), critic
+
+
+def test_narrative_below_the_threshold_is_written_again_in_the_reply_that_scores_it():
+    run, critic = narrated_in_one_reply()
+    before = narrated()[0]
+    reports, rows = run.of("high_level_report"), run.of("deliberation")
+    assert len(critic.prompts) == 2 * len(reports) > 0
+    assert {report["report"]["narrative"] for report in reports} == {BETTER}
+    assert {row["usage"]["calls"] for row in rows} == {3}
+    assert [row["critiques"] for row in rows] == [row["critiques"] for row in before.of("deliberation")]
+    calls = {row["call"]["prompt"]: row["call"] for row in run.of("model_call")}
+    assert (calls[QUALITY_REWRITE]["temperature"], calls[QUALITY_REWRITE]["max_tokens"]) == (0.2, 2_524)
 
 
 def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
@@ -100,10 +137,13 @@ def test_summary_counts_what_became_of_texts():
     assert told["avg_final_score"] == pytest.approx(0.9)
 
 
-def test_run_whose_texts_were_refined_is_replayed_row_by_row():
-    run = narrated()[0]
+@pytest.mark.parametrize(
+    ("told", "made"), [(narrated, APART), (narrated_in_one_reply, FULL)], ids=["apart", "one reply"]
+)
+def test_run_whose_texts_were_refined_is_replayed_row_by_row(told, made):
+    run = told()[0]
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
-    again = run_on(embedded_bars(*YEARS), FULL, cassette=Cassette("all", calls))
+    again = run_on(embedded_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
 
 
@@ -123,9 +163,9 @@ class LastFirst(Replies):
 
 
 def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed_row_by_row():
-    chunked = FULL.deliberation.chunked.model_copy(update={"enabled": True})
-    texts = FULL.deliberation.model_copy(update={"chunked": chunked, "narrative_tokens": 3_000})
-    made = FULL.model_copy(update={"deliberation": texts})
+    chunked = APART.deliberation.chunked.model_copy(update={"enabled": True})
+    texts = APART.deliberation.model_copy(update={"chunked": chunked, "narrative_tokens": 3_000})
+    made = APART.model_copy(update={"deliberation": texts})
     told = [f"The {word} part was quiet." for word in ("first", "second", "last")]
     writer = LastFirst([{"reasoning": "r", "text": text} for text in told])
     models = Models(
@@ -399,13 +439,16 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     between = stored_settings(cast(Any, record))
     assert (between.config_hash, between.deliberation.name_rows) == (FULL.config_hash, False)
     assert between.deliberation.quality.enabled
-    del config["deliberation"]["chunked"]["at_once"]
+    del config["deliberation"]["chunked"]["at_once"], config["deliberation"]["one_reply"]
     config["deliberation"]["name_rows"] = True
     serial = stored_settings(cast(Any, record))
-    assert (serial.config_hash, serial.deliberation.chunked.at_once) == (FULL.config_hash, False)
+    assert serial.config_hash == FULL.config_hash
+    assert (serial.deliberation.chunked.at_once, serial.deliberation.one_reply) == (False, False)
+    assert QUALITY_REWRITE not in text_models_of(serial)
     assert serial.deliberation.name_rows
     record.config = FULL.payload()
     assert stored_settings(cast(Any, record)).deliberation.chunked.at_once
+    assert QUALITY_REWRITE in text_models_of(stored_settings(cast(Any, record)))
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
 
 
@@ -424,11 +467,18 @@ class Hanging(Replies):
 
 
 @pytest.mark.parametrize(
-    "critic", [Replies([scored(60), scored(90)] * 9), Hanging([])], ids=["scores", "hangs"]
+    ("critic", "of"),
+    [
+        (Replies([scored(60), scored(90)] * 9), APART),
+        (Hanging([]), APART),
+        (Replies([rewritten(60, BETTER), rewritten(90)] * 9), FULL),
+        (Hanging([]), FULL),
+    ],
+    ids=["scores", "hangs", "writes again", "hangs in one reply"],
 )
-def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, tmp_path):
-    quality = FULL.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
-    made = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"quality": quality})})
+def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, of, tmp_path):
+    quality = of.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
+    made = of.model_copy(update={"deliberation": of.deliberation.model_copy(update={"quality": quality})})
     bars = embedded_bars("2000-03-01", "2001-12-31")
     new = NewRun(
         "x", 0, "backtest", made.config_hash, made.payload(), {"sha256": bars.sha256, "path": None}, {}
@@ -436,7 +486,14 @@ def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(criti
     models = Models(
         fast=cast(Any, Narrator(["no verdict"])),
         slow=cast(Any, Narrator([PLAIN])),
-        texts=cast(Any, {QUALITY: critic, IMPROVEMENT: Replies([{"reasoning": "r", "text": BETTER}])}),
+        texts=cast(
+            Any,
+            {
+                QUALITY: critic,
+                QUALITY_REWRITE: critic,
+                IMPROVEMENT: Replies([{"reasoning": "r", "text": BETTER}]),
+            },
+        ),
     )
 
     async def verified() -> tuple[int, ReplayReport]:

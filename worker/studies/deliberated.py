@@ -15,7 +15,9 @@ from services.deliberation.forms import (
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
+    QUALITY_REWRITE,
     REVIEW,
+    REVIEW_REWRITE,
     SECTION,
 )
 from services.deliberation.model_revisers import FirstDraft
@@ -27,9 +29,9 @@ from services.evidence.run_facts import RunFacts
 Preset = Literal["pass", "quality", "review", "chunked"]
 PROMPTS: dict[str, tuple[str, ...]] = {
     "pass": (CRITIQUE, CORRECTION),
-    "quality": (QUALITY, IMPROVEMENT),
-    "review": (REVIEW, IMPROVEMENT, OUTLINE, SECTION),
-    "chunked": (OUTLINE, SECTION, REVIEW, IMPROVEMENT),
+    "quality": (QUALITY, IMPROVEMENT, QUALITY_REWRITE),
+    "review": (REVIEW, IMPROVEMENT, REVIEW_REWRITE, OUTLINE, SECTION),
+    "chunked": (OUTLINE, SECTION, REVIEW, IMPROVEMENT, REVIEW_REWRITE),
 }
 MODES: dict[str, tuple[str, ...]] = {
     "pass": (),
@@ -37,7 +39,7 @@ MODES: dict[str, tuple[str, ...]] = {
     "review": ("always", "never", "on_error", "on_incomplete", "on_complex"),
     "chunked": ("final_only", "per_chunk", "both"),
 }
-CRITICS = frozenset({CRITIQUE, QUALITY, REVIEW})
+CRITICS, REWRITING = frozenset({CRITIQUE, QUALITY, REVIEW}), frozenset({QUALITY_REWRITE, REVIEW_REWRITE})
 MOST_QUESTION = 8_000
 DEADLINE_MS = 45_000.0
 
@@ -144,7 +146,8 @@ def models_asked(settings: Settings, preset: Preset) -> dict[str, str]:
     """Which model is asked with each prompt of a preset."""
     writer = settings.llm.slow_model
     critic = settings.deliberation.critique_model or writer
-    return {name: critic if name in CRITICS else writer for name in PROMPTS[preset]}
+    unasked = frozenset[str]() if settings.deliberation.rewrites_by(writer) else REWRITING
+    return {name: critic if name in CRITICS else writer for name in PROMPTS[preset] if name not in unasked}
 
 
 def critic_of(request: TextRequest) -> FactCritic | None:

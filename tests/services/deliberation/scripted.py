@@ -122,6 +122,11 @@ def reviewed(score: float, said: str = "said", *improvements: str) -> dict[str, 
     return {"score": score, "critique": said, "improvements": list(improvements)}
 
 
+def rewritten(scores: Mapping[str, Any], text: str = "", reasoning: str = "thought") -> dict[str, Any]:
+    """The closed reply of a critic that also writes the text again; without a text it is good enough."""
+    return {**scores, "reasoning": reasoning if text else "", "text": text}
+
+
 def found(
     code: str = "fault", severity: Severity = Severity.MAJOR, said: str = "", dimension: str = "accuracy"
 ) -> TextFinding:
