@@ -21,6 +21,7 @@ from services.deliberation.forms import (
     QUALITY,
     QUALITY_REWRITE,
     REVIEW,
+    REVIEW_REWRITE,
     SECTION,
 )
 from services.journal.index import Event, JournalIndex
@@ -36,6 +37,7 @@ from worker.models import Models, text_models_of
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import ReplayReport, stored_settings
 from worker.runs.store_run import record_run
+from worker.studies.deliberated import models_asked
 
 FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
 PROPOSING = Settings(
@@ -445,11 +447,31 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     assert serial.config_hash == FULL.config_hash
     assert (serial.deliberation.chunked.at_once, serial.deliberation.one_reply) == (False, False)
     assert QUALITY_REWRITE not in text_models_of(serial)
+    chunked = FULL.deliberation.chunked.model_copy(update={"enabled": True})
+    texts = FULL.deliberation.model_copy(update={"chunked": chunked})
+    hashed = FULL.model_copy(update={"deliberation": texts}).hashed()["deliberation"]
+    assert "one_reply" not in hashed
+    assert "at_once" not in hashed["chunked"]
     assert serial.deliberation.name_rows
     record.config = FULL.payload()
     assert stored_settings(cast(Any, record)).deliberation.chunked.at_once
     assert QUALITY_REWRITE in text_models_of(stored_settings(cast(Any, record)))
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
+
+
+def test_another_critic_or_a_reply_of_its_own_is_never_asked_to_write():
+    review = FULL.deliberation.review.model_copy(update={"enabled": True})
+    for update, rewrites in (
+        ({}, True),
+        ({"critique_model": FULL.llm.slow_model}, True),
+        ({"critique_model": FULL.llm.fast_model}, False),
+        ({"one_reply": False}, False),
+    ):
+        texts = FULL.deliberation.model_copy(update={"review": review, **update})
+        made = FULL.model_copy(update={"deliberation": texts})
+        for asked in (text_models_of(made), models_asked(made, "quality") | models_asked(made, "review")):
+            writers = {asked.get(name) for name in (QUALITY_REWRITE, REVIEW_REWRITE)}
+            assert writers == ({FULL.llm.slow_model} if rewrites else {None})
 
 
 def test_temperature_of_a_question_is_recorded_as_not_sent_where_the_format_has_none():
