@@ -147,7 +147,7 @@ class SplicedSource:
 
 
 @dataclass(frozen=True)
-class AdmittedCall:
+class AccountedCall:
     """A question that may be asked, its price kept back."""
 
     question: Question
@@ -202,7 +202,7 @@ class AccountedModel:
         admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
         return await admitted.reply(deadline_ms)
 
-    def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> AdmittedCall:
+    def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> AccountedCall:
         """A question that may be asked, before it is.
 
         Raises:
@@ -211,4 +211,4 @@ class AccountedModel:
         """
         self._guard.forbid("llm_calls")
         question = self._account.admit(self._caller, system, prompt, max_tokens, tools)
-        return AdmittedCall(question, self._source, self._account)
+        return AccountedCall(question, self._source, self._account)

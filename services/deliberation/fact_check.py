@@ -75,7 +75,7 @@ def check_facts(text: str, facts: RunFacts, only: frozenset[str] | None = None) 
     return FactReader(facts, only).check(text)
 
 
-class ReadSentence(NamedTuple):
+class CheckedSentence(NamedTuple):
     """What came of a sentence: its claims at places of its own, and whom a pronoun of the next one means."""
 
     claims: tuple[CheckedClaim, ...]
@@ -90,7 +90,7 @@ class FactReader:
         self.facts, self._only = facts, only
         self._lexicon = Lexicon(facts)
         self._then: dict[int, RunFacts] = {}
-        self._known: dict[tuple[object, ...], ReadSentence] = {}
+        self._known: dict[tuple[object, ...], CheckedSentence] = {}
 
     def check(self, text: str) -> FactCheck:
         """As `check_facts`."""
@@ -106,9 +106,9 @@ class FactReader:
             read = self._read(struck, named)
         return FactCheck(known_at=self.facts.known_at, claims=claims, struck_text=struck)
 
-    def _read(self, text: str, named: Mapping[str, tuple[Mention, ...]]) -> list[tuple[int, ReadSentence]]:
+    def _read(self, text: str, named: Mapping[str, tuple[Mention, ...]]) -> list[tuple[int, CheckedSentence]]:
         """Where each sentence of a text begins, and what comes of it."""
-        quoted, read, carried = _quoted(text, self.facts), list[tuple[int, ReadSentence]](), Subject()
+        quoted, read, carried = _quoted(text, self.facts), list[tuple[int, CheckedSentence]](), Subject()
         for sentence in sentences(text):
             lines = {
                 (start - sentence.start, end - sentence.start): held
@@ -124,7 +124,7 @@ class FactReader:
 
     def _sentence(
         self, text: str, named: tuple[Mention, ...], carried: Subject, lines: Mapping[tuple[int, int], Held]
-    ) -> ReadSentence:
+    ) -> CheckedSentence:
         """A sentence with the verdicts of its claims; `carried` is whom the one before was about."""
         light = text, named, tuple((place, held.found, held.rows) for place, held in lines.items())
         known = self._known.get((*light, None)) or self._known.get((*light, carried))
@@ -132,7 +132,7 @@ class FactReader:
             read = read_sentence(Span(0, len(text), text), named, carried, list(lines))
             checked = tuple(self._checked(text, read.claims, lines, self._known_then(text, named)))
             fails = any(claim.verdict != "verified" for claim in checked)
-            known = ReadSentence(checked, read.last, fails)
+            known = CheckedSentence(checked, read.last, fails)
             self._known[*light, carried if read.rests else None] = known
         return known
 

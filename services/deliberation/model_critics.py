@@ -22,7 +22,8 @@ from services.deliberation.forms import (
     read_text_reply,
 )
 from services.deliberation.policies import Round
-from services.deliberation.refine import Draft, Task
+from services.deliberation.refine import Task
+from services.deliberation.rewrites import Rewrites, place_of
 from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
@@ -111,40 +112,6 @@ class ArguingCritics:
 
 def _score(critique: Critique) -> float:
     return -1.0 if critique.overall is None else critique.overall
-
-
-@dataclass
-class Rewrites:
-    """Texts that came in the reply which scored the one before it; each is taken once.
-
-    Attributes:
-        most: texts without a fault that may be written again.
-        threshold: the score that is enough, 0 to 1.
-    """
-
-    most: int = 0
-    threshold: float = 0.0
-    kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
-
-    def wanted(self, rounds: Sequence[Round]) -> bool:
-        """Whether the newest text may still be written again."""
-        return sum(not seen.failures for seen in rounds) < self.most
-
-    def keep(
-        self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
-    ) -> None:
-        """Keep the text of a reply, if it has one."""
-        if said.text:
-            self.kept[place_of(task, candidate)] = Draft(said.text.strip(), reasoning=said.reasoning)
-
-    def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
-        """What is to stand in the place of a candidate; None where nothing came, or it was taken."""
-        return self.kept.pop(place_of(task, candidate), None)
-
-
-def place_of(task: Task, candidate: TextCandidate) -> tuple[str, str]:
-    """One text to one question."""
-    return candidate.hash, f"{task.question}\0{task.material}"
 
 
 @dataclass(frozen=True)

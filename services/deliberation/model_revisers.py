@@ -12,9 +12,9 @@ from services.deliberation.forms import (
     read_corrected,
     read_text_reply,
 )
-from services.deliberation.model_critics import Rewrites
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
+from services.deliberation.rewrites import Rewrites
 from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json

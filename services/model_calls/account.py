@@ -54,7 +54,7 @@ def price_for(settings: LlmSettings, model: str) -> ModelPrice:
 
 
 @dataclass
-class _UnderWay:
+class _PendingCall:
     """A call that was admitted: what is kept back for it, and its record once it is answered."""
 
     question: Question
@@ -87,7 +87,7 @@ class ModelAccount(Stateful):
         "tokens": Counter[str],
         "latencies_ms": list[float],
     }
-    REBUILT = frozenset({"_settings", "_journal", "_clock", "_under_way", "keep"})
+    REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
     def __init__(self, settings: LlmSettings, journal: EventJournal, clock: Clock) -> None:
@@ -97,7 +97,7 @@ class ModelAccount(Stateful):
         self._breakers: dict[tuple[str, str], Breaker] = {}
         self._asked: Counter[str] = Counter()
         self._symbol: str | None = None
-        self._under_way: list[_UnderWay] = []
+        self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings)
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
@@ -135,31 +135,31 @@ class ModelAccount(Stateful):
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
         price = price_for(self._settings, caller.model)
-        kept_back = [asked.kept_back for asked in self._under_way]
+        kept_back = [asked.kept_back for asked in self._pending]
         refusal = self.ledger.refusal(question, price, self._clock.now, kept_back)
         if refusal is not None:
             self._refuse(caller, refusal)
         self._asked[key] += 1
-        self._under_way.append(_UnderWay(question, expected(question, price)))
+        self._pending.append(_PendingCall(question, expected(question, price)))
         return question
 
     def settle(self, call: RecordedCall, question: Question) -> None:
         """Record a call and charge it, once every call that was admitted before it is."""
-        for asked in self._under_way:
+        for asked in self._pending:
             if asked.question is question:
                 asked.call = call
         self._settle_in_order()
 
     def release(self, question: Question) -> None:
         """Hold nothing back any more for a call that was never settled."""
-        self._under_way = [
-            asked for asked in self._under_way if asked.question is not question or asked.call is not None
+        self._pending = [
+            asked for asked in self._pending if asked.question is not question or asked.call is not None
         ]
         self._settle_in_order()
 
     def _settle_in_order(self) -> None:
-        while self._under_way and (call := self._under_way[0].call) is not None:
-            self._settled(call, self._under_way.pop(0).question)
+        while self._pending and (call := self._pending[0].call) is not None:
+            self._settled(call, self._pending.pop(0).question)
 
     def _settled(self, call: RecordedCall, question: Question) -> None:
         self.keep(call)

@@ -43,7 +43,7 @@ def with_tools(model: LanguageModel, tools: Tools) -> LanguageModel:
     return ModelWithTools(cast("ToolCallingModel", model), tuple(tools)) if tools else model
 
 
-class AdmittedCall(Protocol):
+class PendingCall(Protocol):
     """A question that may be asked, its price kept back until it is answered or given up."""
 
     @property
@@ -61,10 +61,10 @@ class AdmittedCall(Protocol):
 
 
 @runtime_checkable
-class AdmittingModel(Protocol):
-    """A model that says before it is asked whether it may be."""
+class CallAdmission(Protocol):
+    """A model that says whether a call may be made before it is."""
 
-    def admit(self, *, system: str, prompt: str, max_tokens: int) -> AdmittedCall:
+    def admit(self, *, system: str, prompt: str, max_tokens: int) -> PendingCall:
         """A question that may be asked; raises `ModelError` where it may not."""
         ...
 
@@ -88,7 +88,7 @@ async def ask_at_once(
     Each is admitted before any is answered, so what may be asked does not hang on how fast a reply is. What
     is played back is not waited for: nothing is suspended, and no deadline can end it.
     """
-    if not isinstance(model, AdmittingModel):
+    if not isinstance(model, CallAdmission):
         plain = [
             ask(model, system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms)
             for prompt in prompts
@@ -109,7 +109,7 @@ async def ask_at_once(
     return [call if isinstance(call, NoReply) else next(answers) for call in admitted]
 
 
-def _admitted(model: AdmittingModel, system: str, prompt: str, max_tokens: int) -> AdmittedCall | NoReply:
+def _admitted(model: CallAdmission, system: str, prompt: str, max_tokens: int) -> PendingCall | NoReply:
     try:
         return model.admit(system=system, prompt=prompt, max_tokens=max_tokens)
     except ModelError as error:

@@ -16,7 +16,6 @@ from services.deliberation.ladder import CRITIQUE_ONLY, FEWER, LADDER, NO_FACTS,
 from services.deliberation.model_critics import (
     ArguingCritics,
     CachedCritic,
-    Rewrites,
     quality_critic,
     rewriting_quality_critic,
 )
@@ -30,6 +29,7 @@ from services.deliberation.policies import (
     brings_nothing_new,
 )
 from services.deliberation.refine import Critic, Draft, Generator, Policies, Reviser, Task, Trace, refine
+from services.deliberation.rewrites import Rewrites
 from services.deliberation.rule_critics import ClaimCritic, rule_critics
 from services.deliberation.rule_reviser import RuleReviser, ended
 from services.deliberation.text_models import TextModels

@@ -14,13 +14,13 @@ from services.deliberation.budget import Budget
 from services.deliberation.forms import IMPROVEMENT, REVIEW, REVIEW_REWRITE
 from services.deliberation.model_critics import (
     CachedCritic,
-    Rewrites,
     review_critic,
     rewriting_review_critic,
 )
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
+from services.deliberation.rewrites import Rewrites
 from services.deliberation.rule_critics import ClaimCritic, cut_off, rule_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels

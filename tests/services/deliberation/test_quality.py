@@ -12,10 +12,11 @@ from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import QualityRewriteReply, read_text_reply
-from services.deliberation.model_critics import ArguingCritics, CachedCritic, Rewrites, quality_critic
+from services.deliberation.model_critics import ArguingCritics, CachedCritic, quality_critic
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets.quality import calls_of, result_fields, run_quality, threshold_of
 from services.deliberation.refine import Task
+from services.deliberation.rewrites import Rewrites
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.deliberation.scripted import (
     HANGS,
