@@ -33,13 +33,13 @@ from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
 from schemas.state import PART, Stateful
 from services.deliberation.forms import (
     CORRECTION,
+    CRITICS,
     CRITIQUE,
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
-    QUALITY_REWRITE,
     REVIEW,
-    REVIEW_REWRITE,
+    REWRITES,
     SECTION,
     TEXT_FORMS,
 )
@@ -189,16 +189,11 @@ def text_models_of(settings: Settings) -> dict[str, str]:
     if settings.reflection.mode == "full" and told.quality.fact_check == "claims":
         writer = settings.llm.slow_model
         critic = told.critique_model or writer
-        rewrites = told.rewrites_by(writer)
         found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
-        scored = told.quality.enabled and told.quality.critics == 1
-        found |= {QUALITY_REWRITE: writer} if scored and rewrites else {}
         found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
-        found |= {REVIEW_REWRITE: writer} if told.review.enabled and rewrites else {}
+        found |= {REWRITES[name]: writer for name in REWRITES if name in found and told.rewrites_by(writer)}
         found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
-    if settings.planner.judge == "model":
-        found[PLANNER] = settings.llm.slow_model
-    return found
+    return found | ({PLANNER: settings.llm.slow_model} if settings.planner.judge == "model" else {})
 
 
 def models_in_use(settings: Settings) -> tuple[str, ...]:
@@ -419,11 +414,9 @@ def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: st
 
 def temperature_of(settings: Settings, prompt: str) -> float | None:
     """The temperature that a prompt about texts asks for; None for every other prompt."""
-    if prompt not in TEXT_FORMS:
-        return None
     told = settings.deliberation
-    scores = (CRITIQUE, QUALITY, QUALITY_REWRITE, REVIEW, REVIEW_REWRITE)
-    return told.critique_temperature if prompt in scores else told.writing_temperature
+    asked = told.critique_temperature if prompt in CRITICS else told.writing_temperature
+    return asked if prompt in TEXT_FORMS else None
 
 
 def takes_temperature(settings: Settings) -> bool:

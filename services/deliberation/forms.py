@@ -32,6 +32,8 @@ CRITIQUE, CORRECTION, QUALITY, IMPROVEMENT = (
 )
 REVIEW, OUTLINE, SECTION = "text_review", "text_outline", "text_section"
 QUALITY_REWRITE, REVIEW_REWRITE = "text_quality_rewrite", "text_review_rewrite"
+REWRITES = {QUALITY: QUALITY_REWRITE, REVIEW: REVIEW_REWRITE}
+CRITICS = frozenset({CRITIQUE, *REWRITES, *REWRITES.values()})
 Reply = TypeVar("Reply", bound=BaseModel)
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=600)]

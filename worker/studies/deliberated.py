@@ -11,13 +11,13 @@ from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
+    CRITICS,
     CRITIQUE,
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
-    QUALITY_REWRITE,
     REVIEW,
-    REVIEW_REWRITE,
+    REWRITES,
     SECTION,
 )
 from services.deliberation.model_revisers import FirstDraft
@@ -29,9 +29,9 @@ from services.evidence.run_facts import RunFacts
 Preset = Literal["pass", "quality", "review", "chunked"]
 PROMPTS: dict[str, tuple[str, ...]] = {
     "pass": (CRITIQUE, CORRECTION),
-    "quality": (QUALITY, IMPROVEMENT, QUALITY_REWRITE),
-    "review": (REVIEW, IMPROVEMENT, REVIEW_REWRITE, OUTLINE, SECTION),
-    "chunked": (OUTLINE, SECTION, REVIEW, IMPROVEMENT, REVIEW_REWRITE),
+    "quality": (QUALITY, IMPROVEMENT),
+    "review": (REVIEW, IMPROVEMENT, OUTLINE, SECTION),
+    "chunked": (OUTLINE, SECTION, REVIEW, IMPROVEMENT),
 }
 MODES: dict[str, tuple[str, ...]] = {
     "pass": (),
@@ -39,7 +39,6 @@ MODES: dict[str, tuple[str, ...]] = {
     "review": ("always", "never", "on_error", "on_incomplete", "on_complex"),
     "chunked": ("final_only", "per_chunk", "both"),
 }
-CRITICS, REWRITING = frozenset({CRITIQUE, QUALITY, REVIEW}), frozenset({QUALITY_REWRITE, REVIEW_REWRITE})
 MOST_QUESTION = 8_000
 DEADLINE_MS = 45_000.0
 
@@ -146,8 +145,9 @@ def models_asked(settings: Settings, preset: Preset) -> dict[str, str]:
     """Which model is asked with each prompt of a preset."""
     writer = settings.llm.slow_model
     critic = settings.deliberation.critique_model or writer
-    unasked = frozenset[str]() if settings.deliberation.rewrites_by(writer) else REWRITING
-    return {name: critic if name in CRITICS else writer for name in PROMPTS[preset] if name not in unasked}
+    found = {name: critic if name in CRITICS else writer for name in PROMPTS[preset]}
+    rewrites = settings.deliberation.rewrites_by(writer)
+    return found | {REWRITES[name]: writer for name in REWRITES if name in found and rewrites}
 
 
 def critic_of(request: TextRequest) -> FactCritic | None:
