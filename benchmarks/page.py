@@ -162,8 +162,10 @@ def text_section(costs: Sequence[Cost]) -> str:
 
 Each preset on a narrative of the embedded bars, held against its run, with a model that takes 100 ms for
 every reply and whose scores rise from too low to high enough: one correction, one improvement, one
-regeneration, three sections. Ratios are to one call that writes the text: calls follow one another, so
-none is below its number of calls. The peak is what one text takes beside the facts of its run, traced apart.
+regeneration, three sections. Ratios are to one call that writes the text, of time between the medians: one
+question waits for the reply to another, and the sections are asked for at once, so none is below twice. The
+first text of a process also compiles what texts are read with, about 0.7 s once: the p95 of the first preset.
+The peak is what one text takes beside the facts of its run, traced apart.
 `uv run python -m benchmarks.text_presets` prints the table.
 
 {cost_table(costs)}"""

@@ -1,7 +1,8 @@
 """What each preset of texts costs against a model that takes 100 ms: calls, tokens, time, cache hits.
 
 The texts are narratives of a run over embedded bars, held against that run; tokens are bytes by four. The
-single pass beside them is one call that writes the text. `uv run python -m benchmarks.text_presets` prints
+single pass beside them is one call that writes the text; times are compared by their median, for the first
+text of a process also compiles what texts are read with. `uv run python -m benchmarks.text_presets` prints
 the table.
 """
 
@@ -24,14 +25,15 @@ from services.deliberation.forms import (
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
+    QUALITY_REWRITE,
     REVIEW,
+    REVIEW_REWRITE,
     SECTION,
     TEXT_FORMS,
 )
-from services.deliberation.model_critics import CachedCritic, quality_critic
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets.combined import run_chunked, run_reviewed
-from services.deliberation.presets.quality import run_quality
+from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Task
 from services.deliberation.text_models import TextModels
@@ -89,6 +91,11 @@ class Pausing:
     def _reply(self) -> dict[str, Any]:
         high = self.asked > 1
         lists: dict[str, Any] = dict.fromkeys(("issues", "suggestions", "missing_elements"), [])
+        scores = ("completeness", "accuracy", "actionability", "confidence")
+        quality = dict.fromkeys(scores, 90 if high else 70) | lists
+        review = {"score": 0.9 if high else 0.6, "critique": "thin", "improvements": []}
+        improvement = {"reasoning": "thought", "text": f"{self.text}\nNothing else was shown."}
+        rewrite = {"reasoning": "", "text": ""} if high else improvement
         replies: dict[str, dict[str, Any]] = {
             CRITIQUE: {
                 "assessment": "NEEDS CORRECTION",
@@ -96,12 +103,11 @@ class Pausing:
                 "explanation": "the end is missing",
             },
             CORRECTION: {"text": self.text},
-            QUALITY: dict.fromkeys(
-                ("completeness", "accuracy", "actionability", "confidence"), 90 if high else 70
-            )
-            | lists,
-            IMPROVEMENT: {"reasoning": "thought", "text": f"{self.text}\nNothing else was shown."},
-            REVIEW: {"score": 0.9 if high else 0.6, "critique": "thin", "improvements": []},
+            QUALITY: quality,
+            QUALITY_REWRITE: quality | rewrite,
+            IMPROVEMENT: improvement,
+            REVIEW: review,
+            REVIEW_REWRITE: review | rewrite,
             OUTLINE: {"chunks": ["what happened", "what departed", "what follows"]},
             SECTION: {"reasoning": "thought", "text": self.text[: len(self.text) // 3]},
         }
@@ -144,12 +150,10 @@ async def passed(asked: Asked, text: str) -> Deliberation:
 
 async def improved(asked: Asked, text: str) -> Deliberation:
     """The quality loop on a given text."""
-    critic = CachedCritic(quality_critic(asked.models, asked.settings.quality))
-    done = await run_quality(
-        asked.task, text, asked.settings.quality, asked.budget, models=asked.models, facts=asked.facts,
-        critic=critic,
-    )  # fmt: skip
-    return done.model_copy(update={"details": {**done.details, "hits": critic.hits}})
+    loop = QualityLoop(asked.task, text, asked.settings.quality, asked.budget, asked.models, asked.facts)
+    done = struck(await loop.run(), asked.facts)
+    hits = 0 if loop.critic is None else loop.critic.hits
+    return done.model_copy(update={"details": {**done.details, "hits": hits}})
 
 
 async def reviewed(asked: Asked, text: str) -> Deliberation:
@@ -207,7 +211,7 @@ def cost_of(
         sum(int(each.details.get("hits", 0)) for each in done),
         quantiles(ms),
         tokens / sum(each.usage.tokens for each in base),
-        sum(ms) / sum(each.elapsed_ms for each in base),
+        (quantiles(ms)["p50"] or 0.0) / (quantiles([each.elapsed_ms for each in base])["p50"] or 1.0),
         _peak_kb(PRESETS[name], *given[0]),
     ), done
 

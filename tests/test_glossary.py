@@ -22,10 +22,10 @@ NO_NOUNS = frozenset({
     "pending", "per", "plain", "playable", "possible", "prepared", "propose", "proposed", "public",
     "quiet", "random", "raw", "reads", "rebuilt", "recent", "recommended", "recorded", "recovering",
     "redacted", "redacting", "reflecting", "refused", "resolved", "restored", "resume", "retrying",
-    "safe", "sampled", "sectioned", "seen", "shared", "sifted", "silent", "simulated", "slow", "so",
-    "spent", "spliced", "stateful", "stopped", "stored", "system", "t", "taken", "thinktwice", "tighten",
-    "traded", "tried", "two", "understood", "unkept", "unlocking", "unreadable", "untraded", "unusable",
-    "vital", "waiting", "with",
+    "rewriting", "safe", "sampled", "sectioned", "seen", "shared", "sifted", "silent", "simulated", "slow",
+    "so", "spent", "spliced", "stateful", "stopped", "stored", "system", "t", "taken", "thinktwice",
+    "tighten", "traded", "tried", "two", "understood", "unkept", "unlocking", "unreadable", "untraded",
+    "unusable", "vital", "waiting", "with",
 })  # fmt: skip
 
 

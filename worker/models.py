@@ -33,11 +33,13 @@ from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
 from schemas.state import PART, Stateful
 from services.deliberation.forms import (
     CORRECTION,
+    CRITICS,
     CRITIQUE,
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
     REVIEW,
+    REWRITES,
     SECTION,
     TEXT_FORMS,
 )
@@ -189,10 +191,9 @@ def text_models_of(settings: Settings) -> dict[str, str]:
         critic = told.critique_model or writer
         found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
         found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
+        found |= {REWRITES[name]: writer for name in REWRITES if name in found and told.rewrites_by(writer)}
         found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
-    if settings.planner.judge == "model":
-        found[PLANNER] = settings.llm.slow_model
-    return found
+    return found | ({PLANNER: settings.llm.slow_model} if settings.planner.judge == "model" else {})
 
 
 def models_in_use(settings: Settings) -> tuple[str, ...]:
@@ -413,10 +414,9 @@ def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: st
 
 def temperature_of(settings: Settings, prompt: str) -> float | None:
     """The temperature that a prompt about texts asks for; None for every other prompt."""
-    if prompt not in TEXT_FORMS:
-        return None
     told = settings.deliberation
-    return told.critique_temperature if prompt in (CRITIQUE, QUALITY, REVIEW) else told.writing_temperature
+    asked = told.critique_temperature if prompt in CRITICS else told.writing_temperature
+    return asked if prompt in TEXT_FORMS else None
 
 
 def takes_temperature(settings: Settings) -> bool:

@@ -7,6 +7,7 @@ replies come from is the source's business; retries, deadlines and the wire lie 
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from agents.language_models.cassette import Cassette
@@ -32,6 +33,11 @@ WRONG_SETTINGS = (400, 401, 403, 404)
 class ReplySource(Protocol):
     """Where the outcome of a question comes from."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether it has to be waited for."""
+        ...
+
     async def ask(
         self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
     ) -> RecordedCall:
@@ -41,6 +47,8 @@ class ReplySource(Protocol):
 
 class LiveSource:
     """Asks the model."""
+
+    waits = True
 
     def __init__(self, model: LanguageModel, timer: Callable[[], int] = time.perf_counter_ns) -> None:
         self._model = model
@@ -91,6 +99,8 @@ class LiveSource:
 class RecordedSource:
     """Plays a cassette back: no key, no network, no waiting, whatever the deadline is."""
 
+    waits = False
+
     def __init__(self, cassette: Cassette) -> None:
         self._cassette = cassette
 
@@ -120,12 +130,54 @@ class SplicedSource:
         self._recorded = recorded
         self._live = live
 
+    @property
+    def waits(self) -> bool:
+        """As the source that is due."""
+        return self._due.waits
+
+    @property
+    def _due(self) -> ReplySource:
+        return self._recorded if self._past() else self._live
+
     async def ask(
         self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
     ) -> RecordedCall:
         """The outcome from whichever source is due."""
-        source = self._recorded if self._past() else self._live
-        return await source.ask(question, deadline_ms, settle)
+        return await self._due.ask(question, deadline_ms, settle)
+
+
+@dataclass(frozen=True)
+class AccountedCall:
+    """A question that may be asked, its price kept back."""
+
+    question: Question
+    source: ReplySource
+    account: ModelAccount
+
+    @property
+    def waits(self) -> bool:
+        """Whether its reply has to be waited for."""
+        return self.source.waits
+
+    async def reply(self, deadline_ms: float) -> ModelReply:
+        """The reply, recorded and paid for.
+
+        Raises:
+            ModelError: it failed.
+            CassetteMiss: it is played back and was not recorded.
+        """
+        try:
+            call = await self.source.ask(self.question, deadline_ms, self._settle)
+        finally:
+            self.release()
+        return call.result()
+
+    def release(self) -> None:
+        """Keep nothing back any more; a call that was asked is paid for all the same."""
+        self.account.release(self.question)
+
+    def _settle(self, call: RecordedCall) -> None:
+        self.account.settle(call, self.question)
 
 
 class AccountedModel:
@@ -147,11 +199,16 @@ class AccountedModel:
             CassetteMiss: it is played back and was not recorded.
             InvariantViolation: called from inside the tick path.
         """
+        admitted = self.admit(system=system, prompt=prompt, max_tokens=max_tokens, tools=tools)
+        return await admitted.reply(deadline_ms)
+
+    def admit(self, *, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> AccountedCall:
+        """A question that may be asked, before it is.
+
+        Raises:
+            ModelError: budget or breaker did not admit it.
+            InvariantViolation: called from inside the tick path.
+        """
         self._guard.forbid("llm_calls")
         question = self._account.admit(self._caller, system, prompt, max_tokens, tools)
-
-        def settle(call: RecordedCall) -> None:
-            self._account.settle(call, question)
-
-        call = await self._source.ask(question, deadline_ms, settle)
-        return call.result()
+        return AccountedCall(question, self._source, self._account)

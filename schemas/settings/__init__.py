@@ -75,6 +75,7 @@ LATER = {
         "improvement_tokens",
         "deadline_ms",
     ),
+    "deliberation.chunked": ("at_once",),
     "deliberation": (
         "pass",
         "quality",
@@ -83,6 +84,7 @@ LATER = {
         "narrative_tokens",
         "check_reasons",
         "name_rows",
+        "one_reply",
         "critique_temperature",
         "writing_temperature",
         "critique_model",

@@ -145,6 +145,11 @@ class ChunkedSettings(Contract):
     strategy: Literal["per_chunk", "final_only", "both"] = Field(
         default="final_only", description="what is reviewed where review is on, too: each section, the whole"
     )
+    at_once: bool = Field(
+        default=True,
+        description="sections are asked for at once, each from the outline alone, unless each is reviewed; "
+        "false: one after the other, each told what stands before it",
+    )
     retry: bool = Field(default=True, description="write a long text in sections where its review failed")
 
 
@@ -168,12 +173,17 @@ class DeliberationSettings(Contract):
         default=True,
         description="say in the journal of each claim of a checked text what it was held against",
     )
+    one_reply: bool = Field(
+        default=True,
+        description="write a text that scores too low again in the reply that scores it, where one model "
+        "criticises and writes and no two critics argue; false: in a reply of its own",
+    )
     critique_temperature: float = Field(
         default=0.2,
         ge=0,
         le=2,
-        description="of critiques and reviews, sent to a server of one's own that speaks the OpenAI format; "
-        "elsewhere it is recorded as not sent",
+        description="of critiques and reviews, also of those that bring the better text, sent to a server of "
+        "one's own that speaks the OpenAI format; elsewhere it is recorded as not sent",
     )
     writing_temperature: float = Field(
         default=0.4, ge=0, le=2, description="of corrections, improvements, outlines and sections; likewise"
@@ -183,3 +193,7 @@ class DeliberationSettings(Contract):
         max_length=200,
         description="model that criticises texts; empty: the one that wrote them",
     )
+
+    def rewrites_by(self, writer: str) -> bool:
+        """Whether a model that writes texts also scores them, in the same reply."""
+        return self.one_reply and self.critique_model in ("", writer)

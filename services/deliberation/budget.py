@@ -47,6 +47,14 @@ class Budget:
         return left and (self.parent is None or self.parent.allows_call)
 
     @property
+    def calls_at_once(self) -> int:
+        """Calls that may be made before any is answered: one where tokens are bounded, none where none is."""
+        if not self.allows_call:
+            return 0
+        own = self.calls - self.used.calls if self.tokens is None else 1
+        return own if self.parent is None else min(own, self.parent.calls_at_once)
+
+    @property
     def elapsed_ms(self) -> float:
         """Since the start."""
         return (self.timer() - self.started) / NS_PER_MS

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from schemas.canonical import content_hash
 from schemas.deliberation import Critique, CritiqueSource, TextCandidate, TextFinding
@@ -49,7 +49,6 @@ from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task
 from services.deliberation.rule_critics import critique_of
-from services.deliberation.unread import Places
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply
@@ -73,65 +72,85 @@ def check_facts(text: str, facts: RunFacts, only: frozenset[str] | None = None) 
     What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds. `only`
     reads figures of these questions alone, where the facts have an answer; the rest claims nothing then.
     """
-    reader = _FactReader(facts, only)
-    claims, left = reader.read(text)
-    shorter, struck = left, text
-    while len(shorter) < len(struck):
-        struck = shorter
-        _, shorter = reader.read(struck)
-    return FactCheck(known_at=facts.known_at, claims=claims, struck_text=shorter)
+    return FactReader(facts, only).check(text)
 
 
-class _FactReader:
-    """The check of one text, which is read again as it gets shorter: no sentence twice in the same light."""
+class CheckedSentence(NamedTuple):
+    """What came of a sentence: its claims at places of its own, and whom a pronoun of the next one means."""
+
+    claims: tuple[CheckedClaim, ...]
+    last: Subject
+    fails: bool
+
+
+class FactReader:
+    """The check of texts against one run as of one moment: no sentence is read twice in the same light."""
 
     def __init__(self, facts: RunFacts, only: frozenset[str] | None) -> None:
-        self._facts, self._only = facts, only
+        self.facts, self._only = facts, only
         self._lexicon = Lexicon(facts)
-        self._named: dict[str, list[Mention]] = {}
         self._then: dict[int, RunFacts] = {}
-        self._known: dict[tuple[str, Subject | None, Places], tuple[bool, Subject]] = {}
+        self._known: dict[tuple[object, ...], CheckedSentence] = {}
 
-    def read(self, text: str) -> tuple[tuple[CheckedClaim, ...], str]:
-        """Claims that were not read before with their verdicts, and the text without the failed sentences."""
-        quoted, spans = _quoted(text, self._facts), list(sentences(text))
-        known, checked, failed, carried = dict(self._known), list[CheckedClaim](), set[int](), Subject()
-        if not known:
-            self._named = _named(spans, self._lexicon.mentions(text))
-        for sentence in spans:
-            places = tuple(
-                (start - sentence.start, end - sentence.start)
-                for start, end in quoted
+    def check(self, text: str) -> FactCheck:
+        """As `check_facts`."""
+        named = _named(list(sentences(text)), self._lexicon.mentions(text))
+        read = self._read(text, named)
+        claims = tuple(_moved(claim, start) for start, known in read for claim in known.claims)
+        struck = text
+        while failed := {start for start, known in read if known.fails}:
+            shorter = strike(struck, failed)
+            if len(shorter) == len(struck):
+                break
+            struck = shorter
+            read = self._read(struck, named)
+        return FactCheck(known_at=self.facts.known_at, claims=claims, struck_text=struck)
+
+    def _read(self, text: str, named: Mapping[str, tuple[Mention, ...]]) -> list[tuple[int, CheckedSentence]]:
+        """Where each sentence of a text begins, and what comes of it."""
+        quoted, read, carried = _quoted(text, self.facts), list[tuple[int, CheckedSentence]](), Subject()
+        for sentence in sentences(text):
+            lines = {
+                (start - sentence.start, end - sentence.start): held
+                for (start, end), held in quoted.items()
                 if start < sentence.end and sentence.start < end
-            )
-            seen = known.get((sentence.text, None, places)) or known.get((sentence.text, carried, places))
-            if seen is None:
-                named = self._named.get(sentence.text)
-                named = self._lexicon.mentions(sentence.text) if named is None else named
-                read = read_sentence(sentence, named, carried, list(quoted))
-                of_sentence = self._checked(text, read.claims, quoted, self._known_then(sentence.text, named))
-                seen = any(claim.verdict != "verified" for claim in of_sentence), read.last
-                self._known[sentence.text, carried if read.rests else None, places] = seen
-                checked += of_sentence
-            fails, carried = seen
-            failed |= {sentence.start} if fails else set()
-        return tuple(checked), strike(text, failed)
+            }
+            mentions = named.get(sentence.text)
+            mentions = tuple(self._lexicon.mentions(sentence.text)) if mentions is None else mentions
+            known = self._sentence(sentence.text, mentions, carried, lines)
+            read.append((sentence.start, known))
+            carried = known.last
+        return read
+
+    def _sentence(
+        self, text: str, named: tuple[Mention, ...], carried: Subject, lines: Mapping[tuple[int, int], Held]
+    ) -> CheckedSentence:
+        """A sentence with the verdicts of its claims; `carried` is whom the one before was about."""
+        light = text, named, tuple((place, held.found, held.rows) for place, held in lines.items())
+        known = self._known.get((*light, None)) or self._known.get((*light, carried))
+        if known is None:
+            read = read_sentence(Span(0, len(text), text), named, carried, list(lines))
+            checked = tuple(self._checked(text, read.claims, lines, self._known_then(text, named)))
+            fails = any(claim.verdict != "verified" for claim in checked)
+            known = CheckedSentence(checked, read.last, fails)
+            self._known[*light, carried if read.rests else None] = known
+        return known
 
     def _known_then(self, text: str, named: Sequence[Mention]) -> RunFacts:
         """The facts as of the day that a sentence names, "as of 2001-09-20", or as of the report."""
         days = [m for m in named if m.kind == "date" and THEN.search(text[: m.start])]
-        newest = self._facts.report
+        newest = self.facts.report
         if newest is None:
-            return self._facts
+            return self.facts
         if not days and AS_OF_THE_REPORT.search(text):
             moment = newest.known_at
         elif len(days) == 1 and days[0].value[1] <= newest.known_at:
             moment = days[0].value[1] - 1
         else:
-            return self._facts
+            return self.facts
         if moment not in self._then:
-            self._then[moment] = self._facts.as_of(moment)
-        return self._then[moment] if self._then[moment].report is not None else self._facts
+            self._then[moment] = self.facts.as_of(moment)
+        return self._then[moment] if self._then[moment].report is not None else self.facts
 
     def _checked(
         self, text: str, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held], facts: RunFacts
@@ -151,12 +170,17 @@ class _FactReader:
         return checked
 
 
-def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, list[Mention]]:
+def _moved(claim: CheckedClaim, by: int) -> CheckedClaim:
+    """The same claim in a text that begins elsewhere."""
+    return claim.model_copy(update={"start": claim.start + by, "end": claim.end + by})
+
+
+def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, tuple[Mention, ...]]:
     """What each sentence of a text names, at places of its own."""
     starts, found = [mention.start for mention in mentions], {}
     for span in spans:
         inside = mentions[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
-        found[span.text] = [mention.moved(-span.start) for mention in inside]
+        found[span.text] = tuple(mention.moved(-span.start) for mention in inside)
     return found
 
 
@@ -272,7 +296,7 @@ CHECKS: dict[str, Check] = {
 
 @dataclass
 class FactCritic:
-    """Holds every claim of a text against the facts of a run; keeps each check by the text's hash.
+    """Holds every claim of a text against the facts of a run; keeps each check, and each sentence read.
 
     `facts` may be a function: then they are read when the first text that may claim something needs them.
     `only` holds figures of these questions alone against them; None: everything.
@@ -282,15 +306,18 @@ class FactCritic:
     name: str = "facts"
     checks: dict[str, FactCheck] = field(default_factory=dict)
     only: frozenset[str] | None = None
+    _reader: FactReader | None = field(default=None, init=False, repr=False)
     source: ClassVar[CritiqueSource] = "data"
 
     def check(self, text: str) -> FactCheck | None:
         """The check of a text, made once; None where no facts were read."""
         if not isinstance(self.facts, RunFacts):
             return None
+        if self._reader is None or self._reader.facts is not self.facts:
+            self._reader, self.checks = FactReader(self.facts, self.only), {}
         key = content_hash(text)
         if key not in self.checks:
-            self.checks[key] = check_facts(text, self.facts, self.only)
+            self.checks[key] = self._reader.check(text)
         return self.checks[key]
 
     @property

@@ -31,6 +31,9 @@ CRITIQUE, CORRECTION, QUALITY, IMPROVEMENT = (
     "text_improvement",
 )
 REVIEW, OUTLINE, SECTION = "text_review", "text_outline", "text_section"
+QUALITY_REWRITE, REVIEW_REWRITE = "text_quality_rewrite", "text_review_rewrite"
+REWRITES = {QUALITY: QUALITY_REWRITE, REVIEW: REVIEW_REWRITE}
+CRITICS = frozenset({CRITIQUE, *REWRITES, *REWRITES.values()})
 Reply = TypeVar("Reply", bound=BaseModel)
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=600)]
@@ -53,6 +56,11 @@ def _readable(text: str) -> str:
 
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_readable)]
+TextOrNone = Annotated[
+    str,
+    StringConstraints(max_length=MOST_CHARACTERS),
+    AfterValidator(lambda text: _readable(text) if text.strip() else ""),
+]
 
 
 def _within(value: Any, most: float) -> Any:
@@ -118,6 +126,21 @@ class ReviewReply(_Closed):
     improvements: tuple[Line, ...] = Field(max_length=20)
 
 
+class _Rewrite(_Closed):
+    """The text written again, and what was thought before; empty where it scores enough."""
+
+    reasoning: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+    text: TextOrNone
+
+
+class QualityRewriteReply(_Rewrite, QualityReply):
+    """Four scores in percent, and the text written again where they are too low."""
+
+
+class ReviewRewriteReply(_Rewrite, ReviewReply):
+    """One score, and the text written again where it is too low."""
+
+
 class OutlineReply(_Closed):
     """Labels of the sections, in order."""
 
@@ -136,7 +159,9 @@ CONTRACTS: Mapping[str, type[BaseModel]] = {
     CORRECTION: CorrectionReply,
     QUALITY: QualityReply,
     IMPROVEMENT: ImprovementReply,
+    QUALITY_REWRITE: QualityRewriteReply,
     REVIEW: ReviewReply,
+    REVIEW_REWRITE: ReviewRewriteReply,
     OUTLINE: OutlineReply,
     SECTION: SectionReply,
 }

@@ -1,4 +1,4 @@
-"""Critics that ask a model, two that argue, and one that remembers what was said of a text."""
+"""Critics that ask a model: alone, arguing, rewriting what they score too low, and with a memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +11,19 @@ from services.deliberation.budget import Budget
 from services.deliberation.forms import (
     CRITIQUE,
     QUALITY,
+    QUALITY_REWRITE,
     REVIEW,
+    REVIEW_REWRITE,
     QualityReply,
+    QualityRewriteReply,
     ReviewReply,
+    ReviewRewriteReply,
     read_assessment,
     read_text_reply,
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Task
+from services.deliberation.rewrites import Rewrites, place_of
 from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
@@ -30,7 +35,7 @@ VERDICT_OF: Mapping[Verdict, CritiqueVerdict] = {
     "NEEDS CORRECTION": "revise",
     "UNKNOWN": "unknown",
 }
-Reader = Callable[[str, TextCandidate], Critique]
+Reader = Callable[[str, Task, TextCandidate], Critique]
 Values = Callable[[Sequence[Round], Critique | None], dict[str, str]]
 
 
@@ -76,7 +81,7 @@ class ModelCritic:
         if isinstance(reply, NoReply):
             return reply
         try:
-            return self.read(reply.text, candidate)
+            return self.read(reply.text, task, candidate)
         except MalformedReply as error:
             return NoReply(MALFORMED, str(error))
 
@@ -109,11 +114,33 @@ def _score(critique: Critique) -> float:
     return -1.0 if critique.overall is None else critique.overall
 
 
+@dataclass(frozen=True)
+class RewritingCritic:
+    """A critic whose reply also holds the better text, as long as one is wanted; else it scores alone."""
+
+    plain: ModelCritic
+    rewriting: ModelCritic
+    rewrites: Rewrites
+    source: ClassVar[CritiqueSource] = "model"
+
+    @property
+    def name(self) -> str:
+        """Of the critic that scores alone."""
+        return self.plain.name
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """The critique, or why there is none; the text is kept apart."""
+        critic = self.rewriting if self.rewrites.wanted(rounds) else self.plain
+        return await critic.critique(task, candidate, rounds, budget)
+
+
 @dataclass
 class CachedCritic:
     """A critic that is asked once about one text to one question; it remembers by content."""
 
-    inner: ModelCritic | ArguingCritics
+    inner: ModelCritic | ArguingCritics | RewritingCritic
     kept: dict[tuple[str, str], Critique] = field(default_factory=dict)
     hits: int = 0
     source: ClassVar[CritiqueSource] = "model"
@@ -127,7 +154,7 @@ class CachedCritic:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """As it was said before, or asked now."""
-        key = (candidate.hash, f"{task.question}\0{task.material}")
+        key = place_of(task, candidate)
         if key in self.kept:
             self.hits += 1
             return self.kept[key].model_copy(update={"candidate": candidate.number})
@@ -140,7 +167,7 @@ class CachedCritic:
 def pass_critic(models: TextModels, settings: PassSettings) -> ModelCritic:
     """PASS or NEEDS CORRECTION against a checklist."""
 
-    def read(text: str, candidate: TextCandidate) -> Critique:
+    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
         said = read_assessment(text)
         return Critique(
             critic=CRITIQUE,
@@ -158,25 +185,8 @@ def pass_critic(models: TextModels, settings: PassSettings) -> ModelCritic:
 def quality_critic(models: TextModels, settings: QualitySettings) -> ModelCritic:
     """Four scores in percent, issues, suggestions and what is missing."""
 
-    def read(text: str, candidate: TextCandidate) -> Critique:
-        said = read_text_reply(text, QualityReply)
-        scores = {
-            "completeness": said.completeness / 100.0,
-            "accuracy": said.accuracy / 100.0,
-            "actionability": said.actionability / 100.0,
-            "confidence": said.confidence / 100.0,
-        }
-        return Critique(
-            critic=QUALITY,
-            source="model",
-            candidate=candidate.number,
-            verdict="accept",
-            scores=scores,
-            overall=round(sum(scores.values()) / len(scores), 9),
-            issues=said.issues,
-            suggestions=said.suggestions,
-            missing_elements=said.missing_elements,
-        )
+    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
+        return _of_quality(read_text_reply(text, QualityReply), candidate)
 
     def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
         return {
@@ -187,20 +197,80 @@ def quality_critic(models: TextModels, settings: QualitySettings) -> ModelCritic
     return ModelCritic(models, QUALITY, settings.critique_tokens, values, read)
 
 
+def rewriting_quality_critic(
+    models: TextModels, settings: QualitySettings, rewrites: Rewrites
+) -> RewritingCritic:
+    """The same scores, and in the same reply the better text where they are too low."""
+
+    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
+        said = read_text_reply(text, QualityRewriteReply)
+        rewrites.keep(task, candidate, said)
+        return _of_quality(said, candidate)
+
+    def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
+        return {"iteration": str(len(rounds)), "threshold": f"{100.0 * rewrites.threshold:g}"}
+
+    tokens = settings.critique_tokens + settings.improvement_tokens
+    rewriting = ModelCritic(models, QUALITY_REWRITE, tokens, values, read)
+    return RewritingCritic(quality_critic(models, settings), rewriting, rewrites)
+
+
+def _of_quality(said: QualityReply, candidate: TextCandidate) -> Critique:
+    scores = {
+        "completeness": said.completeness / 100.0,
+        "accuracy": said.accuracy / 100.0,
+        "actionability": said.actionability / 100.0,
+        "confidence": said.confidence / 100.0,
+    }
+    return Critique(
+        critic=QUALITY,
+        source="model",
+        candidate=candidate.number,
+        verdict="accept",
+        scores=scores,
+        overall=round(sum(scores.values()) / len(scores), 9),
+        issues=said.issues,
+        suggestions=said.suggestions,
+        missing_elements=said.missing_elements,
+    )
+
+
 def review_critic(models: TextModels, settings: ReviewSettings) -> ModelCritic:
     """One score by the review questions."""
 
-    def read(text: str, candidate: TextCandidate) -> Critique:
-        said = read_text_reply(text, ReviewReply)
-        return Critique(
-            critic=REVIEW,
-            source="model",
-            candidate=candidate.number,
-            verdict="accept",
-            overall=said.score,
-            explanation=said.critique,
-            suggestions=said.improvements,
-        )
+    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
+        return _of_review(read_text_reply(text, ReviewReply), candidate)
 
+    return ModelCritic(models, REVIEW, settings.eval_tokens, _review_values(settings), read)
+
+
+def rewriting_review_critic(
+    models: TextModels, settings: ReviewSettings, rewrites: Rewrites, improvement_tokens: int
+) -> RewritingCritic:
+    """The same score, and in the same reply the better text where it is too low."""
+
+    def read(text: str, task: Task, candidate: TextCandidate) -> Critique:
+        said = read_text_reply(text, ReviewRewriteReply)
+        rewrites.keep(task, candidate, said)
+        return _of_review(said, candidate)
+
+    tokens = settings.eval_tokens + improvement_tokens
+    rewriting = ModelCritic(models, REVIEW_REWRITE, tokens, _review_values(settings), read)
+    return RewritingCritic(review_critic(models, settings), rewriting, rewrites)
+
+
+def _review_values(settings: ReviewSettings) -> Values:
     values = {"questions": quoted_json(list(settings.questions)), "threshold": f"{settings.threshold:g}"}
-    return ModelCritic(models, REVIEW, settings.eval_tokens, lambda rounds, other: values, read)
+    return lambda rounds, other: values
+
+
+def _of_review(said: ReviewReply, candidate: TextCandidate) -> Critique:
+    return Critique(
+        critic=REVIEW,
+        source="model",
+        candidate=candidate.number,
+        verdict="accept",
+        overall=said.score,
+        explanation=said.critique,
+        suggestions=said.improvements,
+    )

@@ -1,7 +1,7 @@
 """Revisers that ask a model: a minimal correction, or the whole text again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from services.deliberation.budget import Budget
@@ -14,6 +14,7 @@ from services.deliberation.forms import (
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
+from services.deliberation.rewrites import Rewrites
 from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
@@ -60,14 +61,21 @@ class FirstDraft:
 
 @dataclass(frozen=True)
 class Improver:
-    """The text again, with every critique of the one before; what was thought is kept apart."""
+    """The text again, with every critique of the one before; what was thought is kept apart.
+
+    A text that came with its critique is taken as it is, and nobody is asked for it.
+    """
 
     models: TextModels
     max_tokens: int
+    rewrites: Rewrites = field(default_factory=Rewrites)
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The improved text, or why there is none."""
         newest = rounds[-1]
+        rewritten = self.rewrites.take(task, newest.candidate)
+        if rewritten is not None:
+            return rewritten
         critiques = [known for critique in newest.critiques if len(known := told_of(critique)) > 1]
         return await _written(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
 

@@ -1,13 +1,13 @@
 """Who is asked about texts: one prompt, one closed reply and one call of the budget each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schemas.deliberation import CallUsage, Critique
 from services.deliberation.budget import Budget
 from services.deliberation.refine import BUDGET_SPENT, Task
-from services.model_calls.asking import NoReply, ask
+from services.model_calls.asking import NoReply, ask_at_once
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import quoted_json
 
@@ -41,19 +41,27 @@ class TextModels:
 
     async def ask(self, name: str, max_tokens: int, budget: Budget, **values: str) -> ModelReply | NoReply:
         """One call, charged to the budget; none where no call is left."""
-        if not budget.allows_call:
-            return NoReply(BUDGET_SPENT, "no call is left")
-        prompt, started = self.prompts[name], budget.elapsed_ms
-        reply = await ask(
-            self.models[name],
-            system=prompt.system,
-            prompt=prompt.render(**values),
-            max_tokens=max_tokens,
-            deadline_ms=min(CALL_MS, budget.left_for_texts_ms),
-        )
-        budget.note_asked(budget.elapsed_ms - started)
-        budget.charge(CallUsage(calls=1) if isinstance(reply, NoReply) else usage_of(reply))
-        return reply
+        return (await self.ask_at_once(name, max_tokens, budget, [values]))[0]
+
+    async def ask_at_once(
+        self, name: str, max_tokens: int, budget: Budget, requests: Sequence[Mapping[str, str]]
+    ) -> list[ModelReply | NoReply]:
+        """Replies to one prompt, asked for at once, in the order of its requests; within the calls left."""
+        found: list[ModelReply | NoReply] = []
+        while len(found) < len(requests) and (most := budget.calls_at_once):
+            prompt, started = self.prompts[name], budget.elapsed_ms
+            replies = await ask_at_once(
+                self.models[name],
+                system=prompt.system,
+                prompts=[prompt.render(**values) for values in requests[len(found) : len(found) + most]],
+                max_tokens=max_tokens,
+                deadline_ms=min(CALL_MS, budget.left_for_texts_ms),
+            )
+            budget.note_asked(budget.elapsed_ms - started)
+            for reply in replies:
+                budget.charge(CallUsage(calls=1) if isinstance(reply, NoReply) else usage_of(reply))
+            found += replies
+        return [*found, *[NoReply(BUDGET_SPENT, "no call is left")] * (len(requests) - len(found))]
 
 
 def usage_of(reply: ModelReply) -> CallUsage:

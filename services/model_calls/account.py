@@ -1,19 +1,29 @@
 """The account of one run with its models: who may ask, what was recorded, what it cost.
 
 It joins ledger, breakers and journal; the calls themselves are made elsewhere. Every refusal is a
-`ModelError`, so whoever asked falls back to the deterministic tier, and an event, so the run says so.
+`ModelError`, so whoever asked falls back to the deterministic tier, and an event, so the run says so. Calls
+at once are settled in the order in which they were admitted, whichever is answered first.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Stateful, demand_fields, read_as
 from schemas.tool import Tools
-from services.model_calls.budget import UNUSABLE, Breaker, BreakerChange, Ledger, Refusal, used_by
+from services.model_calls.budget import (
+    UNUSABLE,
+    Breaker,
+    BreakerChange,
+    Ledger,
+    Refusal,
+    Spent,
+    expected,
+    used_by,
+)
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
@@ -43,6 +53,15 @@ def price_for(settings: LlmSettings, model: str) -> ModelPrice:
     return price
 
 
+@dataclass
+class _PendingCall:
+    """A call that was admitted: what is kept back for it, and its record once it is answered."""
+
+    question: Question
+    kept_back: Spent
+    call: RecordedCall | None = None
+
+
 class ModelAccount(Stateful):
     """One account for all models of a run.
 
@@ -68,7 +87,7 @@ class ModelAccount(Stateful):
         "tokens": Counter[str],
         "latencies_ms": list[float],
     }
-    REBUILT = frozenset({"_settings", "_journal", "_clock", "keep"})
+    REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
     def __init__(self, settings: LlmSettings, journal: EventJournal, clock: Clock) -> None:
@@ -78,6 +97,7 @@ class ModelAccount(Stateful):
         self._breakers: dict[tuple[str, str], Breaker] = {}
         self._asked: Counter[str] = Counter()
         self._symbol: str | None = None
+        self._pending: list[_PendingCall] = []
         self.ledger = Ledger(settings)
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
@@ -115,14 +135,33 @@ class ModelAccount(Stateful):
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
         price = price_for(self._settings, caller.model)
-        refusal = self.ledger.refusal(question, price, self._clock.now)
+        kept_back = [asked.kept_back for asked in self._pending]
+        refusal = self.ledger.refusal(question, price, self._clock.now, kept_back)
         if refusal is not None:
             self._refuse(caller, refusal)
         self._asked[key] += 1
+        self._pending.append(_PendingCall(question, expected(question, price)))
         return question
 
     def settle(self, call: RecordedCall, question: Question) -> None:
-        """Record a call and charge it; nobody has read its reply yet."""
+        """Record a call and charge it, once every call that was admitted before it is."""
+        for asked in self._pending:
+            if asked.question is question:
+                asked.call = call
+        self._settle_in_order()
+
+    def release(self, question: Question) -> None:
+        """Hold nothing back any more for a call that was never settled."""
+        self._pending = [
+            asked for asked in self._pending if asked.question is not question or asked.call is not None
+        ]
+        self._settle_in_order()
+
+    def _settle_in_order(self) -> None:
+        while self._pending and (call := self._pending[0].call) is not None:
+            self._settled(call, self._pending.pop(0).question)
+
+    def _settled(self, call: RecordedCall, question: Question) -> None:
         self.keep(call)
         spent, guessed = used_by(call, question, price_for(self._settings, call.model))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}

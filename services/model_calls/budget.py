@@ -2,7 +2,8 @@
 
 A call that might break a limit is not made. Before a call its use is estimated from above; afterwards the
 provider's count is charged, or the estimate where the provider told none, because a call that timed out may
-be billed. Pure: time is given, nothing is read or written.
+be billed. Of calls at once the estimates are kept back until each is answered. Pure: time is given, nothing
+is read or written.
 
 Circuit breaker of one model at one prompt: after failures in a row it is left alone for a number of calls.
 
@@ -10,6 +11,7 @@ Counted in calls, not in seconds, so that a replay opens and closes it at the sa
 account journals what it says.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Literal
@@ -76,6 +78,12 @@ def estimate(question: Question) -> Usage:
     return Usage(input_tokens=-(-question.size // BYTES_PER_TOKEN), output_tokens=question.max_tokens)
 
 
+def expected(question: Question, price: ModelPrice) -> Spent:
+    """What a call uses at most, as far as that is known before its answer."""
+    usage = estimate(question)
+    return Spent(1, usage.total, price_of(usage, price))
+
+
 def used_by(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[Spent, bool]:
     """What a call used, and whether its tokens are estimated.
 
@@ -108,18 +116,25 @@ class Ledger(Stateful):
         """A new policy event or slot begins."""
         self.event = Spent()
 
-    def refusal(self, question: Question, price: ModelPrice, now: int) -> Refusal | None:
-        """The first limit that this call might break, narrowest scope first; None: it may be made."""
+    def refusal(
+        self, question: Question, price: ModelPrice, now: int, kept_back: Sequence[Spent] = ()
+    ) -> Refusal | None:
+        """The first limit that this call might break, narrowest scope first; None: it may be made.
+
+        `kept_back` is what calls that are not answered yet may come to use.
+        """
         self._turn_page(now)
-        usage = estimate(question)
-        needed = Spent(1, usage.total, price_of(usage, price), 0.0)
+        needed = expected(question, price)
         scopes: tuple[tuple[Scope, Spent, ModelLimits], ...] = (
             ("event", self.event, self.settings.per_event),
             ("day", self.day, self.settings.per_day),
             ("run", self.run, self.settings.per_run),
         )
         for scope, spent, limits in scopes:
-            found = _broken(scope, spent, needed, limits)
+            taken = replace(spent)
+            for other in kept_back:
+                taken.add(other)
+            found = _broken(scope, taken, needed, limits)
             if found is not None:
                 return found
         return None

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -12,7 +13,17 @@ import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, QUALITY, REVIEW
+from services.deliberation.forms import (
+    CORRECTION,
+    CRITIQUE,
+    IMPROVEMENT,
+    OUTLINE,
+    QUALITY,
+    QUALITY_REWRITE,
+    REVIEW,
+    REVIEW_REWRITE,
+    SECTION,
+)
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
 from services.model_calls.language_model import ModelReply
@@ -22,15 +33,17 @@ from tests.services.high_level.narrators import Narrator
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_judge_with_a_model import definitions, settings, world
-from worker.models import Models
+from worker.models import Models, text_models_of
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import ReplayReport, stored_settings
 from worker.runs.store_run import record_run
+from worker.studies.deliberated import models_asked
 
 FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
 PROPOSING = Settings(
     policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings(provider="anthropic")
 )
+APART = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"one_reply": False})})
 YEARS = ("2000-03-01", "2003-12-31")
 PLAIN = "The window was quiet, as before."
 BETTER = "The window was quiet, all things considered. A quiet window, nothing else."
@@ -62,6 +75,10 @@ def scored(percent: float) -> dict[str, Any]:
     return dict.fromkeys(names, percent) | LACKING
 
 
+def rewritten(percent: float, text: str = "") -> dict[str, Any]:
+    return scored(percent) | {"reasoning": "r", "text": text}
+
+
 @cache
 def narrated() -> tuple[Run, Replies, Replies]:
     critic, improver = Replies([scored(60), scored(90)] * 50), Replies([{"reasoning": "r", "text": BETTER}])
@@ -70,7 +87,30 @@ def narrated() -> tuple[Run, Replies, Replies]:
         slow=cast(Any, Narrator([PLAIN])),
         texts=cast(Any, {QUALITY: critic, IMPROVEMENT: improver}),
     )
-    return run_on(embedded_bars(*YEARS), FULL, models=models), critic, improver
+    return run_on(embedded_bars(*YEARS), APART, models=models), critic, improver
+
+
+@cache
+def narrated_in_one_reply() -> tuple[Run, Replies]:
+    critic = Replies([rewritten(60, BETTER), rewritten(90)] * 50)
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(Any, {QUALITY: Replies([]), IMPROVEMENT: Replies([]), QUALITY_REWRITE: critic}),
+    )
+    return run_on(embedded_bars(*YEARS), FULL, models=models), critic
+
+
+def test_narrative_below_the_threshold_is_written_again_in_the_reply_that_scores_it():
+    run, critic = narrated_in_one_reply()
+    before = narrated()[0]
+    reports, rows = run.of("high_level_report"), run.of("deliberation")
+    assert len(critic.prompts) == 2 * len(reports) > 0
+    assert {report["report"]["narrative"] for report in reports} == {BETTER}
+    assert {row["usage"]["calls"] for row in rows} == {3}
+    assert [row["critiques"] for row in rows] == [row["critiques"] for row in before.of("deliberation")]
+    calls = {row["call"]["prompt"]: row["call"] for row in run.of("model_call")}
+    assert (calls[QUALITY_REWRITE]["temperature"], calls[QUALITY_REWRITE]["max_tokens"]) == (0.2, 2_524)
 
 
 def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
@@ -99,10 +139,58 @@ def test_summary_counts_what_became_of_texts():
     assert told["avg_final_score"] == pytest.approx(0.9)
 
 
-def test_run_whose_texts_were_refined_is_replayed_row_by_row():
-    run = narrated()[0]
+@pytest.mark.parametrize(
+    ("told", "made"), [(narrated, APART), (narrated_in_one_reply, FULL)], ids=["apart", "one reply"]
+)
+def test_run_whose_texts_were_refined_is_replayed_row_by_row(told, made):
+    run = told()[0]
     calls = [recorded_call(payload, None) for payload in run.of("model_call")]
-    again = run_on(embedded_bars(*YEARS), FULL, cassette=Cassette("all", calls))
+    again = run_on(embedded_bars(*YEARS), made, cassette=Cassette("all", calls))
+    assert again.rows[-1].hash == run.rows[-1].hash
+
+
+@dataclass
+class LastFirst(Replies):
+    """Answers each three questions in the opposite order."""
+
+    answered: dict[int, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        place = len(self.prompts)
+        self.prompts.append(prompt)
+        if place % 3 < 2:
+            await self.answered[place + 1].wait()
+        self.answered[place].set()
+        return ModelReply(json.dumps(self.replies[place % 3]), "m", 1, 1, 0.0)
+
+
+def test_sections_that_come_in_another_order_are_recorded_in_theirs_and_replayed_row_by_row():
+    chunked = APART.deliberation.chunked.model_copy(update={"enabled": True})
+    texts = APART.deliberation.model_copy(update={"chunked": chunked, "narrative_tokens": 3_000})
+    made = APART.model_copy(update={"deliberation": texts})
+    told = [f"The {word} part was quiet." for word in ("first", "second", "last")]
+    writer = LastFirst([{"reasoning": "r", "text": text} for text in told])
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(
+            Any,
+            {
+                OUTLINE: Replies([{"chunks": ["one", "two", "three"]}]),
+                SECTION: writer,
+                QUALITY: Replies([scored(90)]),
+                IMPROVEMENT: Replies([]),
+            },
+        ),
+    )
+    run = run_on(embedded_bars(*YEARS), made, models=models)
+    calls = [recorded_call(payload, None) for payload in run.of("model_call")]
+    sections = [json.loads(call.text)["text"] for call in calls if call.prompt == SECTION]
+    reports = run.of("high_level_report")
+    assert sections == told * len(reports)
+    assert [report["report"]["narrative"] for report in reports] == ["\n\n".join(told)] * len(reports)
+    assert [row["chunk_index"] for row in run.of("chunk_write")] == [0, 1, 2] * len(reports)
+    again = run_on(embedded_bars(*YEARS), made, cassette=Cassette("all", calls))
     assert again.rows[-1].hash == run.rows[-1].hash
 
 
@@ -353,8 +441,37 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     between = stored_settings(cast(Any, record))
     assert (between.config_hash, between.deliberation.name_rows) == (FULL.config_hash, False)
     assert between.deliberation.quality.enabled
+    del config["deliberation"]["chunked"]["at_once"], config["deliberation"]["one_reply"]
+    config["deliberation"]["name_rows"] = True
+    serial = stored_settings(cast(Any, record))
+    assert serial.config_hash == FULL.config_hash
+    assert (serial.deliberation.chunked.at_once, serial.deliberation.one_reply) == (False, False)
+    assert QUALITY_REWRITE not in text_models_of(serial)
+    chunked = FULL.deliberation.chunked.model_copy(update={"enabled": True})
+    texts = FULL.deliberation.model_copy(update={"chunked": chunked})
+    hashed = FULL.model_copy(update={"deliberation": texts}).hashed()["deliberation"]
+    assert "one_reply" not in hashed
+    assert "at_once" not in hashed["chunked"]
+    assert serial.deliberation.name_rows
     record.config = FULL.payload()
+    assert stored_settings(cast(Any, record)).deliberation.chunked.at_once
+    assert QUALITY_REWRITE in text_models_of(stored_settings(cast(Any, record)))
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
+
+
+def test_another_critic_or_a_reply_of_its_own_is_never_asked_to_write():
+    review = FULL.deliberation.review.model_copy(update={"enabled": True})
+    for update, rewrites in (
+        ({}, True),
+        ({"critique_model": FULL.llm.slow_model}, True),
+        ({"critique_model": FULL.llm.fast_model}, False),
+        ({"one_reply": False}, False),
+    ):
+        texts = FULL.deliberation.model_copy(update={"review": review, **update})
+        made = FULL.model_copy(update={"deliberation": texts})
+        for asked in (text_models_of(made), models_asked(made, "quality") | models_asked(made, "review")):
+            writers = {asked.get(name) for name in (QUALITY_REWRITE, REVIEW_REWRITE)}
+            assert writers == ({FULL.llm.slow_model} if rewrites else {None})
 
 
 def test_temperature_of_a_question_is_recorded_as_not_sent_where_the_format_has_none():
@@ -372,11 +489,18 @@ class Hanging(Replies):
 
 
 @pytest.mark.parametrize(
-    "critic", [Replies([scored(60), scored(90)] * 9), Hanging([])], ids=["scores", "hangs"]
+    ("critic", "of"),
+    [
+        (Replies([scored(60), scored(90)] * 9), APART),
+        (Hanging([]), APART),
+        (Replies([rewritten(60, BETTER), rewritten(90)] * 9), FULL),
+        (Hanging([]), FULL),
+    ],
+    ids=["scores", "hangs", "writes again", "hangs in one reply"],
 )
-def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, tmp_path):
-    quality = FULL.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
-    made = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"quality": quality})})
+def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, of, tmp_path):
+    quality = of.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
+    made = of.model_copy(update={"deliberation": of.deliberation.model_copy(update={"quality": quality})})
     bars = embedded_bars("2000-03-01", "2001-12-31")
     new = NewRun(
         "x", 0, "backtest", made.config_hash, made.payload(), {"sha256": bars.sha256, "path": None}, {}
@@ -384,7 +508,14 @@ def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(criti
     models = Models(
         fast=cast(Any, Narrator(["no verdict"])),
         slow=cast(Any, Narrator([PLAIN])),
-        texts=cast(Any, {QUALITY: critic, IMPROVEMENT: Replies([{"reasoning": "r", "text": BETTER}])}),
+        texts=cast(
+            Any,
+            {
+                QUALITY: critic,
+                QUALITY_REWRITE: critic,
+                IMPROVEMENT: Replies([{"reasoning": "r", "text": BETTER}]),
+            },
+        ),
     )
 
     async def verified() -> tuple[int, ReplayReport]:

@@ -79,15 +79,16 @@ def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
 
     Before plans, the judge's actions acted by themselves. Before claims were held against the run, numbers
     alone were looked up; before texts were scored and improved, each was asked for and checked, and no reason
-    was; before rows were named, none was, and no rationale was held against its snapshot. Before a judge had
-    a planner, it read nothing beside the report.
+    was; before rows were named, none was, and no rationale was held against its snapshot; before one reply
+    scored a text and wrote it again, and sections were asked for at once, each question followed the reply
+    before it. Before a judge had a planner, it read nothing beside the report.
     """
     told, update = stored.get("deliberation") or {}, dict[str, Any]()
     if "judge" not in stored.get("planner", {}):
         update["planner"] = settings.planner.model_copy(update={"judge": "off"})
     if "plans" not in stored:
         update["plans"] = settings.plans.model_copy(update={"enabled": False})
-    if "name_rows" not in told:
+    if not {"name_rows", "one_reply"} <= told.keys():
         update["deliberation"] = _texts_of_then(settings.deliberation, told)
     if not update:
         return settings
@@ -97,6 +98,11 @@ def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
 
 
 def _texts_of_then(parts: DeliberationSettings, told: Mapping[str, Any]) -> DeliberationSettings:
+    if "one_reply" not in told:
+        chunked = parts.chunked.model_copy(update={"at_once": False})
+        parts = parts.model_copy(update={"one_reply": False, "chunked": chunked})
+    if "name_rows" in told:
+        return parts
     passing = parts.reflection_pass.model_copy(update={"fact_check": False})
     then = parts.model_copy(update={"name_rows": False, "reflection_pass": passing})
     if "pass" in told:

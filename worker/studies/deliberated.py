@@ -11,11 +11,13 @@ from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import (
     CORRECTION,
+    CRITICS,
     CRITIQUE,
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
     REVIEW,
+    REWRITES,
     SECTION,
 )
 from services.deliberation.model_revisers import FirstDraft
@@ -37,7 +39,6 @@ MODES: dict[str, tuple[str, ...]] = {
     "review": ("always", "never", "on_error", "on_incomplete", "on_complex"),
     "chunked": ("final_only", "per_chunk", "both"),
 }
-CRITICS = frozenset({CRITIQUE, QUALITY, REVIEW})
 MOST_QUESTION = 8_000
 DEADLINE_MS = 45_000.0
 
@@ -144,7 +145,9 @@ def models_asked(settings: Settings, preset: Preset) -> dict[str, str]:
     """Which model is asked with each prompt of a preset."""
     writer = settings.llm.slow_model
     critic = settings.deliberation.critique_model or writer
-    return {name: critic if name in CRITICS else writer for name in PROMPTS[preset]}
+    found = {name: critic if name in CRITICS else writer for name in PROMPTS[preset]}
+    rewrites = settings.deliberation.rewrites_by(writer)
+    return found | {REWRITES[name]: writer for name in REWRITES if name in found and rewrites}
 
 
 def critic_of(request: TextRequest) -> FactCritic | None:

@@ -1,10 +1,10 @@
 """Chunked writing: an outline, then section by section what was thought and what is written, then the whole.
 
-Each section is told what stands before it. A section that does not come is left out and said so; without an
-outline the text is written in one piece.
+Sections are asked for at once, or each is told what stands before it. A section that does not come is left
+out and said so; without an outline the text is written in one piece.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from services.deliberation.forms import OUTLINE, SECTION, OutlineReply, SectionR
 from services.deliberation.refine import Draft, Task, Trace
 from services.deliberation.text_models import MALFORMED, TextModels, quoted, usage_of
 from services.model_calls.asking import NoReply
+from services.model_calls.language_model import ModelReply
 from services.model_calls.quoting import quoted_json
 from services.model_calls.reply_text import MalformedReply
 
@@ -66,8 +67,16 @@ class SectionedGenerator:
         written: list[str] = []
         thoughts: list[str] = []
         cleaned = 0
+        together, started = self.settings.at_once and self.refined is None, budget.elapsed_ms
+        drafts: list[Draft | NoReply] = []
+        if together:
+            drafts = await generate_chunks(self.models, self.settings, task, labels, budget)
         for index, label in enumerate(labels):
-            draft = await self._section(task, labels, index, assemble_chunks(written), budget)
+            if not together:
+                started = budget.elapsed_ms
+                drafts.append(await self._section(task, labels, index, assemble_chunks(written), budget))
+            draft = drafts[index]
+            self._tell(labels, index, draft, budget.elapsed_ms - started)
             if isinstance(draft, NoReply):
                 self.failed = draft
                 continue
@@ -81,24 +90,25 @@ class SectionedGenerator:
     async def _section(
         self, task: Task, labels: tuple[str, ...], index: int, written: str, budget: Budget
     ) -> Draft | NoReply:
-        started = budget.elapsed_ms
-        draft = await generate_chunk(self.models, self.settings, task, labels, index, written, budget)
+        [draft] = await generate_chunks(self.models, self.settings, task, labels, budget, [index], written)
         if isinstance(draft, Draft) and self.refined is not None:
             done = await self.refined(draft.text, budget)
             cleaned = draft.cleaned + done.cleaned
             draft = Draft(done.final, reasoning=draft.reasoning, usage=draft.usage, cleaned=cleaned)
+        return draft
+
+    def _tell(self, labels: tuple[str, ...], index: int, draft: Draft | NoReply, elapsed_ms: float) -> None:
         chunk = _chunk(index, labels[index], draft)
         self.chunks.append(chunk | {"reasoning": "" if isinstance(draft, NoReply) else draft.reasoning})
         status = draft.kind if isinstance(draft, NoReply) else "ok"
         self.trace.add(
             "chunk_write",
-            budget.elapsed_ms - started,
+            elapsed_ms,
             iter=index + 1,
             name="write_chunk",
             status=status,
             **chunk,
         )
-        return draft
 
 
 async def generate_outline(
@@ -150,27 +160,29 @@ def _labels(text: str, settings: ChunkedSettings) -> tuple[str, ...] | NoReply:
     return labels[: settings.max_chunks]
 
 
-async def generate_chunk(
+async def generate_chunks(
     models: TextModels,
     settings: ChunkedSettings,
     task: Task,
     labels: tuple[str, ...],
-    index: int,
-    written: str,
     budget: Budget,
-) -> Draft | NoReply:
-    """One section, with what was thought before it; or why there is none."""
+    wanted: Sequence[int] | None = None,
+    written: str = "",
+) -> list[Draft | NoReply]:
+    """Sections asked for at once, with what was thought before each; or why there is none.
+
+    `wanted` are their places among the labels, None for all; `written` stands before them.
+    """
     values = quoted(task, "")
     del values["text"]
-    reply = await models.ask(
-        SECTION,
-        settings.tokens_per_chunk,
-        budget,
-        **values,
-        outline=quoted_json(list(labels)),
-        written=quoted_json(written[-WRITTEN_SHOWN:]),
-        label=quoted_json(labels[index]),
-    )
+    values |= {"outline": quoted_json(list(labels)), "written": quoted_json(written[-WRITTEN_SHOWN:])}
+    places = range(len(labels)) if wanted is None else wanted
+    requests = [values | {"label": quoted_json(labels[place])} for place in places]
+    replies = await models.ask_at_once(SECTION, settings.tokens_per_chunk, budget, requests)
+    return [_section_of(reply) for reply in replies]
+
+
+def _section_of(reply: ModelReply | NoReply) -> Draft | NoReply:
     if isinstance(reply, NoReply):
         return reply
     try:

@@ -11,9 +11,14 @@ from typing import Any
 from schemas.deliberation import Critique, Deliberation
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
-from services.deliberation.forms import IMPROVEMENT, QUALITY
+from services.deliberation.forms import IMPROVEMENT, QUALITY, QUALITY_REWRITE
 from services.deliberation.ladder import CRITIQUE_ONLY, FEWER, LADDER, NO_FACTS, ORIGINAL, Rung, climb_down
-from services.deliberation.model_critics import ArguingCritics, CachedCritic, quality_critic
+from services.deliberation.model_critics import (
+    ArguingCritics,
+    CachedCritic,
+    quality_critic,
+    rewriting_quality_critic,
+)
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import (
     Acceptance,
@@ -24,6 +29,7 @@ from services.deliberation.policies import (
     brings_nothing_new,
 )
 from services.deliberation.refine import Critic, Draft, Generator, Policies, Reviser, Task, Trace, refine
+from services.deliberation.rewrites import Rewrites
 from services.deliberation.rule_critics import ClaimCritic, rule_critics
 from services.deliberation.rule_reviser import RuleReviser, ended
 from services.deliberation.text_models import TextModels
@@ -96,12 +102,20 @@ class QualityLoop:
     preset: str = NAME
     trace: Trace = field(default_factory=Trace)
     critic: CachedCritic | None = None
+    rewrites: Rewrites = field(default_factory=Rewrites)
 
     def __post_init__(self) -> None:
         models = self.models
-        if models is not None and models.has(QUALITY) and self.critic is None:
-            first = quality_critic(models, self.settings)
-            self.critic = CachedCritic(first if self.settings.critics == 1 else ArguingCritics(first, first))
+        if models is None or not models.has(QUALITY) or self.critic is not None:
+            return
+        first = quality_critic(models, self.settings)
+        if self.settings.critics > 1:
+            self.critic = CachedCritic(ArguingCritics(first, first))
+        elif models.has(QUALITY_REWRITE, IMPROVEMENT):
+            rewriting = rewriting_quality_critic(models, self.settings, self.rewrites)
+            self.critic = CachedCritic(rewriting)
+        else:
+            self.critic = CachedCritic(first)
 
     async def run(self) -> Deliberation:
         """What stands; rung by rung where something fails."""
@@ -123,6 +137,7 @@ class QualityLoop:
         reviser = (
             None if rung.name in (CRITIQUE_ONLY, ORIGINAL) else self._reviser(corrections, iterations, facts)
         )
+        self.rewrites.most, self.rewrites.threshold = 0 if reviser is None else iterations, threshold
         done = await refine(
             self.task,
             self.draft,
@@ -142,7 +157,7 @@ class QualityLoop:
     def _reviser(self, corrections: int, iterations: int, facts: ClaimCritic | None) -> Reviser:
         improver = None
         if self.models is not None and self.models.has(IMPROVEMENT):
-            improver = Improver(self.models, self.settings.improvement_tokens)
+            improver = Improver(self.models, self.settings.improvement_tokens, self.rewrites)
         corrector = self.corrector or improver or RuleReviser(facts)
         return FactsFirst(corrector, improver, corrections, iterations)
 

@@ -11,11 +11,16 @@ from typing import Any
 from schemas.deliberation import Critique, Deliberation
 from schemas.settings.deliberation import ReviewSettings
 from services.deliberation.budget import Budget
-from services.deliberation.forms import IMPROVEMENT, REVIEW
-from services.deliberation.model_critics import CachedCritic, review_critic
+from services.deliberation.forms import IMPROVEMENT, REVIEW, REVIEW_REWRITE
+from services.deliberation.model_critics import (
+    CachedCritic,
+    review_critic,
+    rewriting_review_critic,
+)
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
+from services.deliberation.rewrites import Rewrites
 from services.deliberation.rule_critics import ClaimCritic, cut_off, rule_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
@@ -97,8 +102,15 @@ async def run_review(
     critics: list[Critic] = list(rule_critics(facts) if rules is None else rules)
     reviser: Reviser = RuleReviser(facts)
     if models is not None and models.has(REVIEW, IMPROVEMENT):
-        critics.append(CachedCritic(review_critic(models, settings)))
-        reviser = Improver(models, IMPROVED_TOKENS)
+        rewrites = Rewrites(settings.max_regenerations, settings.threshold)
+        critics.append(
+            CachedCritic(
+                rewriting_review_critic(models, settings, rewrites, IMPROVED_TOKENS)
+                if models.has(REVIEW_REWRITE)
+                else review_critic(models, settings)
+            )
+        )
+        reviser = Improver(models, IMPROVED_TOKENS, rewrites)
     parts: list[Deliberation] = []
     best = text
     for number in range(1, settings.iterations + 1):

@@ -10,6 +10,7 @@ from schemas.settings.llm import EventLimits, LlmSettings, ModelPrice
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
+from services.model_calls.asking import ask_at_once
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import LATE, Caller, RecordedCall
 from trading_core.clock import SimulatedClock
@@ -195,3 +196,85 @@ def test_accounted_call_inside_the_tick_path_error_and_nothing_is_recorded():
 def test_accounted_bug_in_a_model_error_is_not_swallowed():
     with pytest.raises(ZeroDivisionError):
         asyncio.run(Run(Scripted(ZeroDivisionError())).ask())
+
+
+PROMPTS = ("one", "two", "three")
+
+
+class LastFirst:
+    """Answers no question before the one that came after it."""
+
+    def __init__(self, most):
+        self.answered = [asyncio.Event() for _ in range(most)]
+        self.seen = []
+
+    async def complete(self, *, prompt, **request):
+        place = len(self.seen)
+        self.seen.append(prompt)
+        if place + 1 < len(self.answered):
+            await self.answered[place + 1].wait()
+        self.answered[place].set()
+        return ModelReply(f"to {prompt}", "claude-test-1", 10, 20, 1.0)
+
+
+def at_once(run, deadline_ms=1_000.0, prompts=PROMPTS):
+    return ask_at_once(run.model, system="s", prompts=prompts, max_tokens=8, deadline_ms=deadline_ms)
+
+
+def told_of_all(replies):
+    return [reply.text if isinstance(reply, ModelReply) else reply.kind for reply in replies]
+
+
+def test_accounted_calls_at_once_are_settled_in_the_order_of_the_questions():
+    run = Run(LastFirst(3))
+    kept: list[RecordedCall] = []
+    run.account.keep = kept.append
+    replies = asyncio.run(at_once(run))
+    assert told_of_all(replies) == ["to one", "to two", "to three"]
+    texts = [payload["call"]["text"] for payload, _ in run.rows("model_call")]
+    assert texts == [call.text for call in kept] == ["to one", "to two", "to three"]
+
+
+def test_accounted_calls_at_once_are_played_back_row_by_row_and_suspend_nowhere():
+    live = Run(LastFirst(2), per_event=EventLimits(calls=2))
+    expected = ["to one", "to two", "budget"]
+    assert told_of_all(asyncio.run(at_once(live))) == expected
+    replay = Run(cassette=live.cassette(), per_event=EventLimits(calls=2))
+
+    async def in_one_step():
+        with pytest.raises(StopIteration) as ended:
+            at_once(replay, deadline_ms=-5.0).send(None)
+        return ended.value.value
+
+    assert told_of_all(asyncio.run(in_one_step())) == expected
+    assert [payload for payload, _ in live.rows()] == [payload for payload, _ in replay.rows()]
+    assert live.journal.head_hash == replay.journal.head_hash
+
+
+def test_accounted_calls_at_once_keep_their_price_back_until_they_are_answered():
+    # An estimate is 2 tokens of input and 8 of output; what is told is 1 and 1.
+    replies = [ModelReply("fine", "claude-test-1", 1, 1, 1.0) for _ in range(6)]
+    run = Run(Scripted(*replies), per_event=EventLimits(tokens=20))
+    assert told_of_all(asyncio.run(at_once(run))) == ["fine", "fine", "budget"]
+    ((refusal, _),) = run.rows("model_budget")
+    assert (refusal["limit"], refusal["used"], refusal["allowed"]) == ("tokens", 20, 20)
+    assert [run.account.ledger.event.calls, run.account.ledger.event.tokens] == [2, 4]
+    assert told_of_all([asyncio.run(run.ask("one"))]) == ["fine"]  # what was kept back is free again
+
+
+def test_accounted_question_that_was_never_answered_holds_up_no_other():
+    live = Run(Scripted(REPLY))
+    asyncio.run(live.ask("three"))
+    replay = Run(cassette=live.cassette())
+    with pytest.raises(CassetteMiss):
+        asyncio.run(at_once(replay, prompts=("one", "two")))
+    asyncio.run(replay.ask("three"))
+    assert [payload["call"]["text"] for payload, _ in replay.rows("model_call")] == ["fine"]
+
+
+def test_accounted_calls_at_once_raise_what_is_no_reply_once_all_are_over():
+    error = InvariantViolation("broken")
+    run = Run(Scripted(REPLY, error, REPLY))
+    with pytest.raises(InvariantViolation, match="broken"):
+        asyncio.run(at_once(run))
+    assert [payload["call"]["text"] for payload, _ in run.rows("model_call")] == ["fine", "fine"]

@@ -68,6 +68,25 @@ class ScriptedModel:
         return [prompt for known, prompt in self.asked if known == name]
 
 
+@dataclass
+class AllAtOnce:
+    """Lets a model answer only once so many questions stand before it."""
+
+    model: ScriptedModel
+    most: int
+    waiting: int = 0
+    there: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.waiting += 1
+        if self.waiting == self.most:
+            self.there.set()
+        await self.there.wait()
+        return await self.model.complete(
+            system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms
+        )
+
+
 def texts(**replies: Any) -> tuple[TextModels, ScriptedModel]:
     """Models for the prompts named without their `text_`, all of them one fake."""
     listed = {f"text_{name}": told if isinstance(told, list) else [told] for name, told in replies.items()}
@@ -101,6 +120,11 @@ def improved(text: str, reasoning: str = "thought") -> dict[str, Any]:
 def reviewed(score: float, said: str = "said", *improvements: str) -> dict[str, Any]:
     """The closed reply of a review."""
     return {"score": score, "critique": said, "improvements": list(improvements)}
+
+
+def rewritten(scores: Mapping[str, Any], text: str = "", reasoning: str = "thought") -> dict[str, Any]:
+    """The closed reply of a critic that also writes the text again; without a text it is good enough."""
+    return {**scores, "reasoning": reasoning if text else "", "text": text}
 
 
 def found(

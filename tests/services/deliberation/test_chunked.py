@@ -18,8 +18,9 @@ from services.deliberation.presets.chunked import (
 )
 from services.deliberation.presets.combined import calls_of, run_chunked, run_reviewed
 from services.deliberation.refine import Task
+from services.deliberation.text_models import TextModels
 from tests.services.deliberation.recorded import recorded, recorded_report
-from tests.services.deliberation.scripted import HANGS, failing, improved, reviewed, texts
+from tests.services.deliberation.scripted import HANGS, AllAtOnce, failing, improved, reviewed, texts
 
 LABELS = ["What happened", "What drifted", "What follows"]
 OUTLINE = {"chunks": LABELS}
@@ -72,7 +73,7 @@ def test_outline_is_asked_for_a_number_of_sections(most, auto, count):
 
 
 def test_sections_are_written_one_after_the_other_with_what_stands_before_them():
-    done, model = ran()
+    done, model = ran(settings(at_once=False))
     assert (done.status, done.final) == ("accepted", WHOLE)
     assert [name for name, _ in model.asked] == ["text_outline", *["text_section"] * 3]
     first, second, third = model.requests("text_section")
@@ -81,6 +82,51 @@ def test_sections_are_written_one_after_the_other_with_what_stands_before_them()
     assert json.dumps(WHOLE.rpartition("\n\n")[0]) in third
     for request, label in zip((first, second, third), LABELS, strict=True):
         assert request.endswith(f'Write this section (JSON):\n"{label}"')
+
+
+def of_label(request):
+    return json.dumps(
+        next(s for label, s in zip(LABELS, SECTIONS, strict=True) if request.endswith(f'"{label}"'))
+    )
+
+
+@pytest.mark.parametrize(("at_once", "final", "calls"), [(True, WHOLE, 4), (False, GIVEN, 2)])
+def test_sections_are_asked_for_at_once_each_from_the_outline_alone(at_once, final, calls):
+    models, model = texts(outline=OUTLINE, section=of_label)
+    together = AllAtOnce(model, len(LABELS))
+    models = TextModels({"text_outline": model, "text_section": together}, models.prompts)
+    budget = Budget(0, 9, deadline_ms=100.0)
+    done = asyncio.run(run_chunked(TASK, GIVEN, settings(at_once=at_once), budget, models=models))
+    assert (done.final, done.usage.calls) == (final, calls)
+    requests = model.requests("text_section")
+    assert all('Written so far (JSON):\n""' in request for request in requests)
+    labels = [request.rpartition("Write this section (JSON):\n")[2] for request in requests]
+    assert sorted(labels) == (sorted(map(json.dumps, LABELS)) if at_once else [])
+
+
+def test_sections_that_are_reviewed_follow_one_another():
+    _, model = ran(settings(review=True, strategy="per_chunk"), review=reviewed(0.9), improvement="")
+    assert [name for name, _ in model.asked[1:]] == ["text_section", "text_review"] * 3
+    assert json.dumps(SECTIONS[0]["text"]) in model.requests("text_section")[1]
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2, 3, 4])
+def test_sections_at_once_stay_within_the_calls_that_are_left(calls):
+    done, model = ran(given=GIVEN, budget=Budget(0, calls))
+    assert len(model.asked) == done.usage.calls == calls
+    statuses = [event.fields["status"] for event in done.events if event.kind == "chunk_write"]
+    assert statuses == (["ok"] * (calls - 1) + ["budget"] * (4 - calls) if calls else [])
+
+
+def test_sections_are_asked_for_one_by_one_where_tokens_are_bounded():
+    _, model = ran()
+    of_one = sum(
+        len(request) + len(json.dumps(SECTIONS[0])) for request in model.requests("text_section")[:1]
+    )
+    of_outline = len(model.requests("text_outline")[0]) + len(json.dumps(OUTLINE))
+    done, model = ran(budget=Budget(0, 9, tokens=of_outline + of_one))
+    assert model.count("text_section") == 1
+    assert done.degraded_from == "chunked: budget"
 
 
 def test_thoughts_are_kept_apart_from_the_text():
@@ -93,7 +139,7 @@ def test_thoughts_are_kept_apart_from_the_text():
 
 def test_only_the_end_of_a_long_text_is_carried_on():
     long = "word " * 2_000
-    _, model = ran(section=[improved(f"begins {long}ends."), *SECTIONS[1:]])
+    _, model = ran(settings(at_once=False), section=[improved(f"begins {long}ends."), *SECTIONS[1:]])
     carried = model.requests("text_section")[1]
     assert "begins" not in carried
     assert "ends." in carried

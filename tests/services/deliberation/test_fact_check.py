@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.fact_check import FactRow
-from services.deliberation.fact_check import check_facts
+from services.deliberation import fact_check
+from services.deliberation.claims import read_sentence
+from services.deliberation.fact_check import FactCritic, FactReader, check_facts
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.recorded import recorded, recorded_report
 
@@ -217,3 +219,56 @@ def test_report_that_says_that_nothing_has_enough_trades_holds():
 )
 def test_bounds_loose_figures_and_sums_are_held_to_what_they_say(text, holds):
     assert check_facts(text, recorded()).holds is holds
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The sentences that are read."""
+    seen = []
+
+    def reading(sentence, *rest):
+        seen.append(sentence.text)
+        return read_sentence(sentence, *rest)
+
+    monkeypatch.setattr(fact_check, "read_sentence", reading)
+    return seen
+
+
+def test_sentence_that_was_read_is_not_read_again_in_another_text(read):
+    critic, text = FactCritic(recorded()), recorded_report().narrative
+    first = critic.check(text)
+    count = len(read)
+    assert count > 10
+    later = critic.check(f"Nothing else was shown.\n{text}")
+    assert first is not None
+    assert later is not None
+    assert read[count:] == ["Nothing else was shown."]
+    assert later == check_facts(f"Nothing else was shown.\n{text}", recorded())
+    shift = len("Nothing else was shown.\n")
+    assert [claim.start for claim in later.claims] == [claim.start + shift for claim in first.claims]
+
+
+def test_kept_sentence_says_nothing_of_another_run_or_of_an_earlier_moment():
+    text = "channel_breakout won 42 % of its trades."
+    critic = FactCritic(recorded())
+    for facts in (recorded(), EMPTY, recorded().as_of(recorded().known_at - 10**17), recorded()):
+        critic.facts = facts
+        checked = critic.check(text)
+        assert checked is not None
+        assert checked == check_facts(text, facts)
+        assert checked.holds is (facts is recorded())
+
+
+def test_sentence_is_read_again_where_another_one_or_another_line_stands_before_it():
+    reader = FactReader(recorded(), None)
+    row = next(line for line in recorded_report().narrative.splitlines() if line.startswith("- channel"))
+    texts = (
+        "channel_breakout won 42 % of its trades. It won 42 % of its trades.",
+        "squeeze_breakout won 42 % of its trades. It won 42 % of its trades.",
+        "It won 42 % of its trades.",
+        row,
+        f"Of it all, {row[2:]}",
+    )
+    told = [reader.check(text) for text in texts]
+    assert told == [check_facts(text, recorded()) for text in texts]
+    assert [check.claims[-1].verdict for check in told[:3]] == ["verified", "contradicted", "contradicted"]

@@ -7,15 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.deliberation import TextCandidate
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
+from services.deliberation.forms import QualityRewriteReply, read_text_reply
 from services.deliberation.model_critics import ArguingCritics, CachedCritic, quality_critic
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets.quality import calls_of, result_fields, run_quality, threshold_of
 from services.deliberation.refine import Task
+from services.deliberation.rewrites import Rewrites
 from tests.services.deliberation.recorded import recorded, recorded_report
-from tests.services.deliberation.scripted import ScriptedModel, failing, improved, scored, texts
+from tests.services.deliberation.scripted import (
+    HANGS,
+    ScriptedModel,
+    failing,
+    improved,
+    rewritten,
+    scored,
+    texts,
+)
 
 TEXT = "The account earned a little in 12 trades."
 SECOND = "The account earned a little in 12 trades, and so nothing has to change."
@@ -51,6 +62,111 @@ def test_loop_stops_as_soon_as_the_threshold_is_reached():
     assert [name for name, _ in model.asked] == ["text_quality", "text_improvement", "text_quality"]
     assert "no action" in model.requests("text_improvement")[0]
     assert "How often the text was improved: 1" in model.requests("text_quality")[1]
+
+
+def in_one_reply(*replies, quality=None, **how):
+    return ran(quality_rewrite=list(replies), quality=quality or scored(0), **how)
+
+
+REWRITE, PLAIN, IMPROVE = "text_quality_rewrite", "text_quality", "text_improvement"
+
+
+def test_text_that_scores_too_low_is_written_again_in_the_reply_that_scores_it():
+    first = rewritten(scored(62, issues=["no action"]), f" {SECOND}\n", "why so")
+    done, model = in_one_reply(first, rewritten(scored(89)))
+    assert [name for name, _ in model.asked] == [REWRITE, REWRITE]
+    assert (done.status, done.final, done.self_reported_gain, done.verified_gain) == (
+        "accepted", SECOND, 0.27, 0,
+    )  # fmt: skip
+    assert [critique.issues for critique in done.critiques if critique.source == "model"] == [
+        ("no action",), (),
+    ]  # fmt: skip
+    assert result_fields(done)["chain_of_thought"] == ["why so"]
+    request = model.requests(REWRITE)[1]
+    assert "How often the text was improved: 1" in request
+    assert "A text scores enough from this mean on: 80" in request
+    assert json.dumps(SECOND) in request
+
+
+def test_text_in_the_reply_of_a_score_that_is_enough_is_left():
+    done, model = in_one_reply(rewritten(scored(80), SECOND))
+    assert (done.status, done.final, len(done.candidates), len(model.asked)) == ("accepted", TEXT, 1, 1)
+
+
+def test_score_that_is_too_low_without_a_text_has_it_improved_by_its_own_question():
+    done, model = in_one_reply(rewritten(scored(62, issues=["no action"])), rewritten(scored(89)))
+    assert [name for name, _ in model.asked] == [REWRITE, IMPROVE, REWRITE]
+    assert "no action" in model.requests(IMPROVE)[0]
+    assert (done.status, done.final) == ("accepted", SECOND)
+
+
+@pytest.mark.parametrize("iterations", [0, 1, 2, 3])
+def test_last_text_that_may_stand_is_scored_alone(iterations):
+    words = ("first", "again", "at last", "and on")
+    told = [rewritten(scored(10 * place), f"{TEXT} It is so, {word}.") for place, word in enumerate(words)]
+    done, model = in_one_reply(*told, quality=scored(70), of=QualitySettings(iterations=iterations))
+    assert [name for name, _ in model.asked] == [REWRITE] * iterations + [PLAIN]
+    assert len(done.candidates) == iterations + 1
+
+
+def test_two_critics_that_argue_write_nothing():
+    _, model = in_one_reply(
+        rewritten(scored(10), SECOND), quality=[scored(90), scored(85)], of=QualitySettings(critics=2)
+    )
+    assert [name for name, _ in model.asked] == [PLAIN, PLAIN]
+
+
+@pytest.mark.parametrize("bad", ["prose", "{}", scored(62), rewritten(scored(62), "x \x1b[2J"), HANGS])
+def test_reply_with_score_and_text_that_cannot_be_used_leaves_the_text(bad):
+    budget = Budget(0, calls_of(DEFAULTS), deadline_ms=20.0)
+    done, model = in_one_reply(bad, quality=scored(62), budget=budget)
+    assert done.final == TEXT
+    assert str(done.degraded_from).startswith("full: ")
+    if bad != HANGS:
+        assert done.degraded_from == "full: reply_malformed"
+        assert [name for name, _ in model.asked] == [REWRITE, PLAIN]  # the critique alone
+
+
+def test_false_text_is_rewritten_by_who_knows_its_faults_and_scored_by_nobody():
+    lie = "channel_breakout won 55 % of its trades."
+    true = "channel_breakout won 42 % of its trades."
+    done, model = in_one_reply(
+        rewritten(scored(90)), text=lie, facts=FactCritic(recorded()), improvement=improved(true)
+    )
+    assert [name for name, _ in model.asked] == [IMPROVE, REWRITE]
+    assert (done.final, done.verified_gain) == (true, 1)
+
+
+def test_text_in_a_reply_that_fails_is_corrected_or_struck():
+    true, lie = "channel_breakout won 42 % of its trades.", "All 141 trades of channel_breakout won."
+    done, model = in_one_reply(
+        rewritten(scored(10), f"{true} {lie}"), rewritten(scored(100)),
+        text=true, facts=FactCritic(recorded()), improvement=improved(lie),
+    )  # fmt: skip
+    assert done.final == true
+    assert done.status == "unchanged"
+
+
+def test_text_that_came_with_a_critique_is_taken_once_and_by_its_own_task():
+    rewrites, kept = Rewrites(1), TextCandidate(number=0, text=TEXT, hash="h", author="given")
+    reply = json.dumps(rewritten(scored(10), SECOND))
+    rewrites.keep(Task("q"), kept, read_text_reply(reply, QualityRewriteReply))
+    assert rewrites.take(Task("other"), kept) is None
+    assert rewrites.take(Task("q", "material"), kept) is None
+    taken = rewrites.take(Task("q"), kept)
+    assert taken is not None
+    assert (taken.text, taken.author) == (SECOND, "model")
+    assert rewrites.take(Task("q"), kept) is None
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2, 3])
+def test_calls_stay_within_a_small_budget_in_one_reply(calls):
+    done, model = in_one_reply(
+        *(rewritten(scored(score), text) for score, text in ((40, SECOND), (50, THIRD))),
+        quality=scored(60), budget=Budget(0, calls),
+    )  # fmt: skip
+    assert len(model.asked) == done.usage.calls == calls
+    assert done.final in (TEXT, SECOND, THIRD)
 
 
 def test_best_text_stands_and_not_the_last():
@@ -91,6 +207,8 @@ def test_improvement_with_news_does_not_stand_whatever_its_score(lie):
     done, _ = ran(quality=[scored(10), scored(100)], improvement=improved(lie))
     assert (done.final, done.status) == (TEXT, "unchanged")
     assert done.verified_gain == 0
+    done, _ = in_one_reply(rewritten(scored(10), lie), rewritten(scored(100)), improvement=improved(lie))
+    assert (done.final, done.status) == (TEXT, "unchanged")
 
 
 def test_false_text_that_a_model_always_passes_is_repaired_or_struck():

@@ -18,7 +18,7 @@ from services.deliberation.presets.review import (
 )
 from services.deliberation.refine import Task
 from tests.services.deliberation.recorded import recorded
-from tests.services.deliberation.scripted import HANGS, failing, improved, reviewed, texts
+from tests.services.deliberation.scripted import HANGS, failing, improved, reviewed, rewritten, texts
 
 TEXT = "The account earned a little in 12 trades."
 ON = ReviewSettings(enabled=True)
@@ -87,6 +87,32 @@ def test_text_is_written_again_with_the_critique():
     assert "scored 0.4" in model.requests("text_improvement")[0]
     assert "add more" in model.requests("text_improvement")[0]
     assert done.self_reported_gain == pytest.approx(0.45)
+
+
+def in_one_reply(scores, of=ON, *, last=0.0, **how):
+    told = [rewritten(reviewed(score), version(number)) for number, score in enumerate(scores, 1)]
+    return ran([last], of, replies={"review_rewrite": told}, **how)
+
+
+def test_text_is_written_again_in_the_reply_that_reviews_it():
+    done, model = in_one_reply([0.4, 0.85])
+    assert [name for name, _ in model.asked] == ["text_review_rewrite"] * 2
+    assert (done.status, done.final) == ("accepted", version(1))
+    assert done.self_reported_gain == pytest.approx(0.45)
+    request = model.requests("text_review_rewrite")[0]
+    assert "from this score on: 0.7" in request
+    assert all(question in request for question in QUESTIONS)
+
+
+def test_pass_has_its_last_text_reviewed_alone_and_no_text_of_a_reply_twice():
+    of = ReviewSettings(iterations=2, max_regenerations=1)
+    done, model = in_one_reply([0.3], of, last=0.6)
+    asked = ["text_review_rewrite", "text_review", "text_improvement"]
+    # The second pass begins with what was reviewed alone: its text is asked for by itself.
+    assert [name for name, _ in model.asked] == asked
+    assert [c.text for c in done.candidates] == [TEXT, version(1), version(1)]
+    _, model = in_one_reply([0.3], ReviewSettings(max_regenerations=0), last=0.3)
+    assert [name for name, _ in model.asked] == ["text_review"]
 
 
 def test_best_text_is_kept_even_below_the_threshold_and_every_candidate_is_scored():

@@ -20,13 +20,15 @@ from services.deliberation.forms import (
     read_text_reply,
 )
 from services.model_calls.reply_text import MalformedReply
-from tests.services.deliberation.scripted import critique, improved, reviewed, scored
+from tests.services.deliberation.scripted import critique, improved, reviewed, rewritten, scored
 
 GOOD: dict[str, dict[str, Any]] = {
     "text_critique": critique("PASS"),
     "text_correction": {"text": "Corrected."},
     "text_quality": scored(80, issues=["one"]),
     "text_improvement": improved("Improved."),
+    "text_quality_rewrite": rewritten(scored(60), "Improved."),
+    "text_review_rewrite": rewritten(reviewed(0.9)),
     "text_review": reviewed(0.7, "said", "more"),
     "text_outline": {"chunks": ["one", "two", "three"]},
     "text_section": improved("A section."),

@@ -220,6 +220,8 @@ DECISIONS: dict[str, Entry] = {
     ),
     "deliberation.chunked.outline_tokens": Entry(100, told, CHUNKED),
     "deliberation.chunked.strategy": Entry("per_chunk", told, CHUNKED | REVIEWED),
+    "deliberation.chunked.at_once": Entry(False, told, CHUNKED),
+    "deliberation.one_reply": Entry(False, told, ASKING),
     "deliberation.chunked.retry": Entry(False, told, CHUNKED | REVIEWED),
     **PLANS,
     "gate.mode": Entry("significance_only", report),

@@ -17,7 +17,9 @@ from services.deliberation.forms import (
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
+    QUALITY_REWRITE,
     REVIEW,
+    REVIEW_REWRITE,
     SECTION,
 )
 from services.deliberation.presets.reflection_pass import calls_of, run_pass
@@ -36,11 +38,14 @@ RATIONALE = f"{TRUE} It goes on for as long as the range holds, and the stop sta
 LACKING = {"issues": ["one"], "suggestions": [], "missing_elements": []}
 SCORES = dict.fromkeys(("completeness", "accuracy", "actionability", "confidence"), 78) | LACKING
 NEEDS = {"assessment": "NEEDS CORRECTION", "confidence": 0.65, "explanation": "the first sentence repeats"}
+IMPROVED = {"reasoning": "thought", "text": f"{TRUE} Nothing else was shown."}
 REPLIES: dict[str, Any] = {
     CRITIQUE: NEEDS,
     CORRECTION: {"text": TRUE},
     QUALITY: SCORES,
-    IMPROVEMENT: {"reasoning": "thought", "text": f"{TRUE} Nothing else was shown."},
+    IMPROVEMENT: IMPROVED,
+    QUALITY_REWRITE: SCORES | IMPROVED,
+    REVIEW_REWRITE: {"score": 0.65, "critique": "thin", "improvements": ["more"]} | IMPROVED,
     REVIEW: {"score": 0.65, "critique": "thin", "improvements": ["more"]},
     OUTLINE: {"chunks": ["what happened", "what departed", "what follows", "what is left"]},
     SECTION: {"reasoning": "thought", "text": TRUE},
@@ -75,9 +80,9 @@ class Voice:
         self.scribe.asked.append((self.name, max_tokens, prompt))
         times = sum(name == self.name for name, _, _ in self.scribe.asked)
         reply = dict(REPLIES[self.name])
-        if self.name == REVIEW:
+        if self.name in (REVIEW, REVIEW_REWRITE):
             reply["score"] = min(0.69, 0.5 + 0.03 * times)  # each text is a little better than the last
-        elif self.name == IMPROVEMENT:
+        if self.name in (IMPROVEMENT, QUALITY_REWRITE, REVIEW_REWRITE):
             reply["text"] += " It may change." * times
         return ModelReply(json.dumps(reply), "m", 10, 10, 0.0)
 
