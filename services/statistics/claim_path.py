@@ -27,7 +27,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from trading_core import compiled_cache  # noqa: F401 - it names the folder of compiled code before anything is compiled
+from trading_core.kernel import (
+    compiled,  # noqa: F401 - numba loads no BLAS, and the folder of compiled code is named
+)
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 START_BLOCKS = 156
