@@ -236,7 +236,7 @@ def _keep(model: Model, place: Path) -> None:
     }
     with tempfile.TemporaryDirectory(dir=place.parent) as beside:
         made = Path(beside) / place.name
-        np.savez(made, rarity=model.rarity, weights=model.weights, **texts)
+        np.savez(made, rarity=model.rarity, weights=model.weights, names=texts["names"], words=texts["words"])
         os.replace(made, place)
 
 

@@ -43,7 +43,7 @@ def twice(value: float) -> float:
 
 @KERNELS.kernel
 def doubled(values: np.ndarray) -> float:
-    return twice(values[0])
+    return twice(float(values[0]))
 
 
 def run(*words: str) -> list[str]:

@@ -199,13 +199,13 @@ def test_order_beside_a_question_is_told_in_the_first_line_and_its_command_makes
     first, _, rest = told["answer"].partition("\n")
     assert first.startswith("Not taken up: 'Ban squeeze_breakout in up/low.'. ")
     assert rest.splitlines()[1:] == asked_alone.splitlines()[1:]
-    command = shlex.split(re.search(r"`thinktwice (.*)`", first)[1])
-    assert asked(desk, command[1], code=4)["plan_id"]
+    (command,) = re.findall(r"`thinktwice (.*)`", first)
+    assert asked(desk, shlex.split(command)[1], code=4)["plan_id"]
 
 
 def test_filter_that_no_tool_takes_is_asked_back_with_a_question_that_is_answered(desk):
     told = asked(desk, "trades of IBM above 100", code=3)
-    instead = re.search(r"Without it: `(.*)`", told["clarification"])[1]
+    (instead,) = re.findall(r"Without it: `(.*)`", told["clarification"])
     assert asked(desk, instead)["answer"].startswith("IBM won ")
 
 
