@@ -43,7 +43,8 @@ def twice(value: float) -> float:
 
 @KERNELS.kernel
 def doubled(values: np.ndarray) -> float:
-    return twice(float(values[0]))
+    found: float = twice(float(values[0]))
+    return found
 
 
 def run(*words: str) -> list[str]:
