@@ -16,15 +16,15 @@ NO_NOUNS = frozenset({
     "ccxt", "checked", "chunked", "closed", "comparing", "damaged", "decided", "deferred", "died",
     "dropped", "early", "empty", "executed", "failed", "far", "fat", "finished", "first", "found",
     "frozen", "gathered", "given", "graded", "growing", "held", "high", "in", "interrupted", "invalid",
-    "judged", "keep", "kept", "late", "live", "lognormal", "looking", "lost", "made", "malformed", "many",
-    "missing", "named", "new", "not", "noticed", "null", "observed", "off", "offered", "on", "once",
+    "judged", "keep", "kept", "late", "lazy", "live", "lognormal", "looking", "lost", "made", "malformed",
+    "many", "missing", "named", "new", "not", "noticed", "null", "observed", "off", "offered", "on", "once",
     "one", "open", "operated", "outgoing", "paced", "paired", "parked", "parking", "partial", "past",
     "pending", "per", "plain", "playable", "possible", "prepared", "propose", "proposed", "public",
     "quiet", "random", "raw", "reads", "rebuilt", "recent", "recommended", "recorded", "recovering",
     "redacted", "redacting", "reflecting", "refused", "resolved", "restored", "resume", "retrying",
     "rewriting", "safe", "sampled", "sectioned", "seen", "shared", "sifted", "silent", "simulated", "slow",
     "so", "spent", "spliced", "stateful", "stopped", "stored", "system", "t", "taken", "thinktwice",
-    "tighten", "traded", "tried", "two", "understood", "unkept", "unlocking", "unreadable", "untraded",
+    "tighten", "traded", "tried", "two", "understood", "unkept", "unmet", "unlocking", "unreadable", "untraded",
     "unusable", "vital", "waiting", "with",
 })  # fmt: skip
 

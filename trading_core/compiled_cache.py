@@ -26,10 +26,14 @@ def source_hash(room: Path = ROOM) -> str:
     return digest.hexdigest()[:16]
 
 
+def cache_parent() -> Path:
+    """Where folders of what can be made again lie, whether or not it is there."""
+    return Path(os.environ.get("THINKTWICE_CACHE_DIR") or platformdirs.user_cache_dir("thinktwice"))
+
+
 def cache_folder(room: Path = ROOM) -> Path:
     """The folder for the present sources, below the temporary directory as a last resort."""
-    parent = os.environ.get("THINKTWICE_CACHE_DIR") or platformdirs.user_cache_dir("thinktwice")
-    folder = Path(parent) / "numba" / source_hash(room)
+    folder = cache_parent() / "numba" / source_hash(room)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)

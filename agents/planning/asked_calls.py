@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from agents.planning.order_answers import SUPPOSED_ANSWER, order_answer
+from agents.planning.order_answers import SUPPOSED_ANSWER, order_answer, orders_within
 from agents.planning.question_kinds import Kind
 from agents.planning.question_reading import (
     LEAST_MARGIN,
@@ -19,11 +19,14 @@ from agents.planning.question_reading import (
     OF_SYMBOLS,
     Reading,
     clock_of,
+    parts_of,
 )
+from agents.planning.unmet_filters import unmet
 from schemas.errors import nearest
 from schemas.evidence_plan import Intent
 from services.evidence.tool_arguments import MOST_ITEMS
 from services.model_calls.quoting import visible
+from services.ports import EvidenceQuestion
 
 CAN_ASK = (
     "I can look up the market of a symbol, trades and why a fill happened, what a playbook is and has "
@@ -99,12 +102,15 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
         NotUnderstood: saying what would work.
     """
     known = [*context.get("symbols", ()), *context.get("playbooks", ())]
-    if part.is_order:
+    if part.is_order or part.kind != "rule" and orders_within(part.text):
         raise NotUnderstood(order_answer(part.text))
     if part.is_supposed and part.kind != "rule" and not part.terms and part.kind != "check":
         raise NotUnderstood(SUPPOSED_ANSWER)
     if part.time.wrong:
         raise NotUnderstood(part.time.wrong)
+    if not part.has_far_limit and (found := unmet(part.text, part.kind)):
+        instead = f" Without it: `{found.rest}`." if _is_understood(found.rest, context) else ""
+        raise NotUnderstood(f"No tool takes “{found.words}”. {found.told}.{instead}")
     if part.names.unsure:
         raise NotUnderstood(f"Which playbook is meant: {', '.join(part.names.unsure)}?")
     if part.time.is_unclear:
@@ -124,6 +130,16 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
     known_words = part.cues + part.rows.known + len(part.symbols) + len(part.playbooks) + len(part.ids)
     if len(part.names.strange) > known_words:
         raise NotUnderstood(CAN_ASK)
+
+
+def _is_understood(text: str, context: Mapping[str, Any]) -> bool:
+    """Whether a question would be answered."""
+    try:
+        for part in parts_of(EvidenceQuestion(text, context)) if text else ():
+            asked_calls(part, context)
+    except NotUnderstood:
+        return False
+    return bool(text)
 
 
 def _demand_sure(part: Reading) -> None:

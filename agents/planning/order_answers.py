@@ -23,6 +23,21 @@ STOPS = re.compile(
     r".*\b(?:runs?|backtest|trading|bot|system|process|machine|engine|positions?|everything|all|out|down)\b",
     re.IGNORECASE,
 )
+# An order behind a question, with what it is to change.
+WITHIN = re.compile(
+    r"(?:[,;]|\b(?:and|then|or)\b)\s+(?:(?:and|then|also|please|now|to)\s+)*(?:ban|allow|forbid|prohibit|retire"
+    r"|pause|suspend|resume|disable|enable|set|change|lower|raise|increase|decrease|reduce|double|halve|cut"
+    r"|delete|erase|remove|drop|kill|stop|cancel|buy|sell|close|place|deploy|roll back|unban|liquidate"
+    r"|flatten)"
+    r"\s+(?:it|them|its|all|everything|my|our|the(?! (?:most|least|best|worst|same|last|next)\b)"
+    r"|risk|\w+_\w+|(?-i:[A-Z]{2,5}))\b",
+    re.IGNORECASE,
+)
+
+
+def orders_within(text: str) -> bool:
+    """Whether something is to be done behind what is asked."""
+    return WITHIN.search(text) is not None
 
 
 def order_answer(text: str) -> str:

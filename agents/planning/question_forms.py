@@ -7,7 +7,8 @@ from schemas.vocabulary import Trend, VolatilityBand
 from services.text.claim_words import words as words_of
 
 ID = re.compile(
-    r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b|(?<=\bfill )(?=[a-f]*\d)[0-9a-f]{4,64}\b|"
+    r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,64}\b|\b(?=\d*[a-f])[0-9a-f]{8,64}\b|"
+    r"(?<=\bfill )(?=[a-f]*\d)[0-9a-f]{4,64}\b|"
     r"(?<=\breport )(?=[a-f]*\d)[0-9a-f]{4,64}\b|(?<=\bfill )[a-f]{6,64}\b",
     re.IGNORECASE,
 )

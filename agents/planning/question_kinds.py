@@ -3,28 +3,36 @@
 Features are words without their endings, pairs of neighbours, classes of words that mean much the same, and
 pairs of those with what is named. The weights are those of a ridge regression on the examples, so that each
 score says how much of a kind a question is, about 1 where it is one and 0 where it is not; nothing is random,
-and `reasons` tells which features speak for a kind.
+and `reasons` tells which features speak for a kind. Weights are kept beside the compiled code, under the hash
+of the examples and of this file: to fit them costs each process half a second.
 """
 
+import hashlib
 import math
+import os
 import re
+import tempfile
 import tomllib
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.planning.name_matching import vectors_of
 from agents.planning.question_words import is_plain
 from schemas.errors import InvariantViolation
 from services.text.claim_words import words as words_of
+from trading_core.compiled_cache import cache_parent
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Kind = Literal[
     "market", "trades", "decisions", "fill", "definition", "gate", "report", "overview",
@@ -62,6 +70,7 @@ WORTH = {"word": 1.0, "next": 1.0, "class": 1.0, "pair": 0.5}
 RIDGE, TOLERANCE = 0.3, 1e-8
 FUZZY_FROM, FUZZY, NEAREST, LONG = 4, 0.3, 8, 8
 DIGITS = 3
+SOURCES = (HERE, HERE.with_suffix(".txt"), HERE.with_name("question_classes.toml"))
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ def tokens(text: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def known_word(word: str) -> str | None:
     """The word that examples or classes have, also where it is written wrong; None for any other."""
-    if word in _words() or is_plain(word):
+    if word in _model().words or is_plain(word):
         return word
     if len(word) < FUZZY_FROM or not word.isalpha():
         return None
@@ -180,14 +189,8 @@ def examples() -> Iterator[tuple[str, Kind]]:
 
 
 @lru_cache(maxsize=1)
-def _words() -> frozenset[str]:
-    said = {word for text, _ in examples() for word in tokens(text)} - PLACES
-    return frozenset(said | set(CLASSES_OF))
-
-
-@lru_cache(maxsize=1)
 def _words_by_letter() -> dict[str, tuple[str, ...]]:
-    known = sorted(word for word in _words() if len(word) >= FUZZY_FROM - 1)
+    known = sorted(word for word in _model().words if len(word) >= FUZZY_FROM - 1)
     return {
         letter: tuple(word for word in known if word[0] == letter) for letter in {word[0] for word in known}
     }
@@ -195,12 +198,57 @@ def _words_by_letter() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _model() -> Model:
-    """Fitted once a process."""
-    labelled = [(features(tokens(text)), kind) for text, kind in examples()]
+    """As it is kept for these examples, or fitted and kept if the folder can be written."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:16]
+    place = cache_parent() / "question-kinds" / f"{digest}.npz"
+    with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return _kept(place)
+    model = fitted()
+    with suppress(OSError):
+        _keep(model, place)
+    return model
+
+
+def _kept(place: Path) -> Model:
+    """The model in a file, each part of which is held against its checksum.
+
+    Raises:
+        OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile: there is none, or it is damaged.
+    """
+    with place.open("rb") as file, np.load(file) as parts:
+        names, words = (parts[name].tobytes().decode().split("\n") for name in ("names", "words"))
+        rarity, weights = parts["rarity"], parts["weights"]
+    if rarity.shape != (len(names),) or weights.shape != (len(names), len(KINDS)):
+        raise ValueError(f"{place.name} has {len(names)} features and weights of {weights.shape}")
+    return Model({name: number for number, name in enumerate(names)}, rarity, weights, frozenset(words))
+
+
+def _keep(model: Model, place: Path) -> None:
+    """Write a model in one step.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    texts = {
+        name: np.frombuffer("\n".join(some).encode(), np.uint8)
+        for name, some in (("names", model.places), ("words", sorted(model.words)))
+    }
+    with tempfile.TemporaryDirectory(dir=place.parent) as beside:
+        made = Path(beside) / place.name
+        np.savez(made, rarity=model.rarity, weights=model.weights, names=texts["names"], words=texts["words"])
+        os.replace(made, place)
+
+
+def fitted() -> Model:
+    """The weights of the examples."""
+    said = [(tokens(text), kind) for text, kind in examples()]
+    words = frozenset(word for spoken, _ in said for word in spoken) - PLACES | set(CLASSES_OF)
+    labelled = [(features(spoken), kind) for spoken, kind in said]
     counts = Counter(name for found, _ in labelled for name in found)
     places = {name: place for place, name in enumerate(sorted(counts))}
     rarity = np.array([math.log(1 + len(labelled) / counts[name]) for name in places])
-    bare = Model(places, rarity, np.zeros((len(places), len(KINDS))), _words())
+    bare = Model(places, rarity, np.zeros((len(places), len(KINDS))), words)
     matrix = _matrix([found for found, _ in labelled], bare)
     wanted = np.array([[1.0 if kind == one else 0.0 for one in KINDS] for _, kind in labelled])
     return Model(places, rarity, matrix.T @ _ridge(matrix, wanted), bare.words)
@@ -219,8 +267,10 @@ def _vector(found: Mapping[str, float], model: Model) -> tuple[list[tuple[int, f
     return known, length or 1.0
 
 
-def _matrix(found: Collection[Mapping[str, float]], model: Model) -> csr_array:
+def _matrix(found: Collection[Mapping[str, float]], model: Model) -> "csr_array":
     """The features of the examples, (N, F), each row of length 1."""
+    from scipy.sparse import csr_array  # a third of a second, and only a fit needs it
+
     rows, columns, values = list[int](), list[int](), list[float]()
     for row, one in enumerate(found):
         vector, length = _vector(one, model)
@@ -230,12 +280,14 @@ def _matrix(found: Collection[Mapping[str, float]], model: Model) -> csr_array:
     return csr_array((values, (rows, columns)), shape=(len(found), len(model.places)))
 
 
-def _ridge(matrix: csr_array, wanted: np.ndarray) -> np.ndarray:
+def _ridge(matrix: "csr_array", wanted: np.ndarray) -> np.ndarray:
     """What each example adds, (N, K), by conjugate gradients for each kind.
 
     Raises:
         InvariantViolation: they do not converge.
     """
+    from scipy.sparse.linalg import LinearOperator, cg
+
     turned = LinearOperator(
         (len(wanted), len(wanted)), matvec=lambda step: matrix @ (matrix.T @ step) + RIDGE * step, dtype=float
     )

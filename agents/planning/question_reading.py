@@ -237,7 +237,9 @@ class Reading:
     def only_elaborates(self, before: "Reading") -> bool:
         """Whether it goes on with what stands before it and asks for nothing of its own."""
         names = self.symbols or self.playbooks or self.ids or self.regimes or self.names.unknown
-        if names or self.names.strange or self.is_order or before.kind == "outside" or before.is_statement:
+        if names or self.names.strange or self.is_order or before.kind == "outside":
+            return False
+        if before.is_statement or before.is_order:
             return False
         if FRAGMENT.match(self.text) or self.says_little:
             return True
@@ -266,20 +268,28 @@ class Reading:
 
 
 def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
-    """The parts of a question that ask for something; what `it` means in one is what the part before names.
+    """The parts of a question that ask for something."""
+    return read_question(question)[0]
 
-    Orders are left out where something else is asked. A part is not empty.
+
+def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tuple[Reading, ...]]:
+    """The parts of a question that ask for something, and those that are left out.
+
+    What `it` means in a part is what the part before names. Left out are orders where something else is
+    asked, what asks for nothing, and what goes on with a part before it. A part is not empty.
     """
     whole = without_denial(question.text)
     spans = sentences(INNER_POINT.sub("_", whole), parts=True)
     asked = [whole[span.start : span.end] for span in spans]
     texts = [part for text in asked for part in _parts(text)]
-    found: list[Reading] = []
+    found, left_out = list[Reading](), list[Reading]()
     for text in texts or [whole]:
         for reading in _halves(text, question.context):
             if found and found[-1].is_statement and reading.asks_if_so:
                 found[-1] = replace(found[-1], is_asked=True)
-            elif not (found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1]))):
+            elif found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1])):
+                left_out.append(reading)
+            else:
                 found.append(_named_by(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
     if any(ASKS.search(reading.text) or reading.is_asked for reading in asking):
@@ -289,7 +299,9 @@ def parts_of(question: EvidenceQuestion) -> tuple[Reading, ...]:
         for place, one in enumerate(asking)
         if not (one.says_little and _has_names(asking[place + 1 :], one))
     ]
-    return tuple(asking or [reading for reading in found if reading.is_order][:1] or found[:1])
+    asking = asking or [reading for reading in found if reading.is_order][:1] or found[:1]
+    kept = {id(one) for one in asking}
+    return tuple(asking), tuple(one for one in (*found, *left_out) if id(one) not in kept)
 
 
 def _parts(text: str) -> list[str]:

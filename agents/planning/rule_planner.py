@@ -11,7 +11,8 @@ from dataclasses import replace
 from agents.planning.asked_calls import CAN_ASK, Calls, NotUnderstood, asked_calls
 from agents.planning.call_check import MOST_CALLS
 from agents.planning.completeness import to_follow
-from agents.planning.question_reading import Reading, parts_of, read_part
+from agents.planning.left_out import told_of_left_out
+from agents.planning.question_reading import Reading, read_part, read_question
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, Intent, PlannedCall
 from schemas.settings.planner import OWN
 from schemas.tool import ToolDefinition
@@ -31,7 +32,8 @@ class RulePlanner:
         earlier: Sequence[EvidenceCall] = (),
     ) -> EvidencePlan:
         """Calls of our own tools; after `earlier` ones those that follow ids they brought."""
-        parts = [_continued(part, question) for part in parts_of(question)]
+        read, left_out = read_question(question)
+        parts = [_continued(part, question) for part in read]
         if earlier:
             return _followed(parts, earlier)
         offered = {tool.name for tool in tools.get(OWN, ())}
@@ -53,7 +55,7 @@ class RulePlanner:
         if asked:
             words, why = " ".join(dict.fromkeys(asked)), "not all of the question is understood"
             return EvidencePlan(confidence=0.0, clarification=words, reasoning=why)
-        return _plan(calls, intents, parts)
+        return _plan(calls, intents, parts, told_of_left_out(parts, left_out))
 
 
 def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
@@ -72,8 +74,8 @@ def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
     )
 
 
-def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading]) -> EvidencePlan:
-    """The plan of all parts."""
+def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading], told: str | None) -> EvidencePlan:
+    """The plan of all parts; `told` is what its answer leaves out."""
     several = len({method for method, _ in calls}) > 1 and intents[0] != "context"
     intent: Intent = "chain" if several or len(set(intents)) > 1 else intents[0]
     is_guessed = any(
@@ -81,6 +83,7 @@ def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading]) -> Evid
     )
     return EvidencePlan(
         confidence=GUESSED if is_guessed else SURE,
+        clarification=told,
         tools=tuple(PlannedCall(client=OWN, method=method, params=params) for method, params in calls),
         reasoning=f"asked as {intent}: {', '.join(method for method, _ in calls)}",
         intent=intent,

@@ -72,7 +72,12 @@ class _Reader:
 
     def _group(self) -> Found:
         looks = next((mark for mark in LOOKAROUNDS if self.pattern.startswith(mark, self.at)), None)
-        self.at += len(looks) if looks else 3 if self.pattern.startswith("(?:", self.at) else 1
+        if looks:
+            self.at += len(looks)
+        elif self.pattern.startswith("(?P<", self.at):
+            self.at = self.pattern.index(">", self.at) + 1
+        else:
+            self.at += 3 if self.pattern.startswith("(?:", self.at) else 1
         found = self.alternatives()
         self.at += 1
         return (frozenset(), True) if looks else found

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any
@@ -50,6 +51,7 @@ YEAR = rf"\b{YEAR_NUMBER}"
 ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
 FOREVER = (0, 2**63)
+JOINED_FROM = 400  # words
 BEGINNING = re.compile(r"(?<![\w-])\S")
 
 
@@ -170,8 +172,9 @@ ENTRIES: list[tuple[str, str, Any]] = [
 class Scanner:
     """Tries at each word the entries that may begin with its first character.
 
-    Trying every entry at every word takes five times as long. The entries of a character become one pattern,
-    each a group of its number, when a text has the character for the first time: compiling is dear.
+    Trying every entry at every word takes five times as long. Compiling is dear, so an entry is compiled when
+    a word first has its character, and the entries of a character become one pattern, each a group of its
+    number, once so many words began with it that this pays.
     """
 
     def __init__(self, entries: list[tuple[str, str, Any]]) -> None:
@@ -179,7 +182,9 @@ class Scanner:
         self._lowered = [pattern.lower() for _, pattern, _ in entries]
         self._starts = [first_letters(pattern) for pattern in self._lowered]
         self._known = {letter for found in self._starts for letter in found if not letter.isspace()}
-        self._patterns: dict[str, re.Pattern[str]] = {}
+        self._numbers: dict[str, tuple[int, ...]] = {}
+        self._tries: Counter[tuple[int, ...]] = Counter()
+        self._single: dict[int, re.Pattern[str]] = {}
         self._joined: dict[tuple[int, ...], re.Pattern[str]] = {}
 
     def scan(self, lower: str) -> Iterator[re.Match[str]]:
@@ -188,29 +193,43 @@ class Scanner:
         for place in BEGINNING.finditer(lower):
             start = place.start()
             if start >= end:
-                pattern = self._patterns.get(lower[start]) or self._pattern(lower[start])
-                match = pattern.match(lower, start)
+                match = self._match(lower, start)
                 if match is not None and match.end() > start:
                     end = match.end()
                     yield match
 
-    def _pattern(self, letter: str) -> re.Pattern[str]:
-        if letter not in self._known:
-            return self._further
-        numbers = tuple(n for n, start in enumerate(self._starts) if letter in start)
-        self._patterns[letter] = self._of(numbers)
-        return self._patterns[letter]
-
-    @cached_property
-    def _further(self) -> re.Pattern[str]:
-        """Of the entries that may begin with anything."""
-        return self._of(tuple(n for n, start in enumerate(self._starts) if start == ANY))
-
-    def _of(self, numbers: tuple[int, ...]) -> re.Pattern[str]:
-        if numbers not in self._joined:
+    def _match(self, lower: str, start: int) -> re.Match[str] | None:
+        """What the first entry that matches there finds."""
+        numbers = self._numbers_of(lower[start])
+        joined = self._joined.get(numbers)
+        if joined is not None:
+            return joined.match(lower, start)
+        self._tries[numbers] += 1
+        if self._tries[numbers] >= JOINED_FROM:
             groups = "|".join(f"(?P<g{number}>{self._lowered[number]})" for number in numbers)
             self._joined[numbers] = re.compile(groups or "(?!)", re.MULTILINE)
-        return self._joined[numbers]
+        found = (self._of(number).match(lower, start) for number in numbers)
+        return next((match for match in found if match is not None), None)
+
+    def _numbers_of(self, letter: str) -> tuple[int, ...]:
+        """The entries that may begin with a character, in their order."""
+        if letter not in self._known:
+            return self._further
+        found = self._numbers.get(letter)
+        if found is None:
+            found = tuple(n for n, start in enumerate(self._starts) if letter in start)
+            self._numbers[letter] = found
+        return found
+
+    @cached_property
+    def _further(self) -> tuple[int, ...]:
+        """The entries that may begin with anything."""
+        return tuple(n for n, start in enumerate(self._starts) if start == ANY)
+
+    def _of(self, number: int) -> re.Pattern[str]:
+        if number not in self._single:
+            self._single[number] = re.compile(f"(?P<g{number}>{self._lowered[number]})", re.MULTILINE)
+        return self._single[number]
 
 
 @lru_cache(maxsize=4)

@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Iterator, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Any, overload
@@ -49,6 +49,20 @@ class Event:
     def glance(self) -> dict[str, Any]:
         """The payload for one look at one row of many."""
         return self.payload
+
+    @property
+    def own_id(self) -> str | None:
+        """Its id among those of `ID_FIELDS`; None where its kind has none, or it has none."""
+        field = ID_FIELDS.get(self.row.kind)
+        if field is None:
+            return None
+        written = set(written_ids(self.row.payload, field))
+        if len(written) == 1 and f'"{field}":null' not in self.row.payload:
+            key = written.pop()
+            if key and "\\" not in key:
+                return key
+        found: str | None = self.glance()[field]
+        return found
 
 
 class RecentRows:
@@ -119,11 +133,22 @@ class StoredEvent(Event):
         return self._parsed.glance(self.row)
 
 
+def written_ids(text: str, field: str) -> Iterator[str]:
+    """What stands behind the name of a field, anywhere in a payload, as it is written."""
+    before = f'"{field}":"'
+    at = text.find(before)
+    while at >= 0:
+        start = at + len(before)
+        end = text.find('"', start)
+        yield text[start:end]
+        at = text.find(before, end)
+
+
 class RowIds:
     """Rows of one kind by their id: texts are searched for it, and parsed when it is asked for."""
 
     def __init__(self, field: str) -> None:
-        self.field, self._before = field, f'"{field}":"'
+        self.field = field
         self._rows: dict[str, Event | list[Event]] = {}
         self._sorted: list[str] = []
         self._taken = 0
@@ -141,17 +166,8 @@ class RowIds:
             self._taken, self._sorted = len(events), []
 
     def _found(self, text: str) -> set[str]:
-        """What stands behind the name of the field, anywhere in a payload; nothing that is escaped."""
-        found, before = set[str](), self._before
-        at = text.find(before)
-        while at >= 0:
-            start = at + len(before)
-            end = text.find('"', start)
-            key = text[start:end]
-            if key and "\\" not in key:
-                found.add(key)
-            at = text.find(before, end)
-        return found
+        """Ids anywhere in a payload; nothing that is escaped."""
+        return {key for key in written_ids(text, self.field) if key and "\\" not in key}
 
     def _read(self, event: Event) -> set[str]:
         """The id of a row in whose text none was found: one that is escaped, or none."""

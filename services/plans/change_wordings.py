@@ -6,7 +6,10 @@ is.
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
+from services.deliberation.first_letters import first_letters
 from services.plans.text_forms import has_form
 
 NO_NAME = (
@@ -99,6 +102,26 @@ def _rolled_back(found: re.Match[str]) -> str:
     return f"roll back {_book(found)}"
 
 
+@dataclass(frozen=True)
+class Wording:
+    """A way to word a change, compiled for the first statement that begins as it may."""
+
+    form: str
+
+    def of_all(self, statement: str) -> re.Match[str] | None:
+        """The match of a whole statement; None where it is worded otherwise."""
+        begins = statement[:1].casefold() in self._letters
+        return self._pattern.fullmatch(statement) if begins else None
+
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        return first_letters(self.form)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.form, re.IGNORECASE)
+
+
 WISH = r"(?:i|we)(?:'d| would)? (?:want|need|like)(?: to (?:see|have))?"
 TO_BE = r"(?:to be|must be|should be|has to be|needs to be|ought to be|is to be) "
 DONE = (
@@ -108,8 +131,8 @@ DONE = (
 PARAMETER = r"(?:the )?(?P<parameter>[a-z]\w*(?:[ _-]\w+){0,2}?)(?: parameter)?"
 FROM = r"(?: (?:down|up|back))?(?: from \S+)? to"
 AGAIN = r"(?: (?:to )?(?:trade|be traded|work|run))?(?: again| back| once more)?"
-WORDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(form.replace(" ", r"\s+"), re.IGNORECASE), put)
+WORDINGS: tuple[tuple[Wording, Callable[[re.Match[str]], str]], ...] = tuple(
+    (Wording(form.replace(" ", r"\s+")), put)
     for form, put in (
         (
             rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} (?:trades )?(?:of|for|in|by|with)"
@@ -201,6 +224,6 @@ def typed_form(statement: str) -> str:
     cut = BEHIND.sub("", plain)
     for said in dict.fromkeys((plain, cut)):
         for form, put in WORDINGS:
-            if found := form.fullmatch(said):
+            if found := form.of_all(said):
                 return put(found)
     return cut if cut != plain and has_form(cut) else statement

@@ -25,9 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from trading_core import compiled_cache  # noqa: F401 - it names the folder of compiled code before anything is compiled
+from services.statistics.lazy_kernels import Kernels
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 START_BLOCKS = 156
@@ -53,6 +52,8 @@ _SUMS = 10
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 FlagArray = npt.NDArray[np.int8]
+
+KERNELS = Kernels()
 
 
 class ClaimBlocks(NamedTuple):
@@ -98,7 +99,7 @@ class Widening(NamedTuple):
     groups: IntArray
 
 
-@njit(inline="always", error_model="numpy")
+@KERNELS.inlined
 def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
     """Spread s of a block's sum and the largest adverse sum a, from the blocks so far; s is 0 without one."""
     blocks = sums[_BLOCKS]
@@ -121,7 +122,7 @@ def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
     return spread, adverse
 
 
-@njit(inline="always", error_model="numpy")
+@KERNELS.inlined
 def _add(sums: FloatArray, y: float, n: float, q: float) -> None:
     """One block more: its sum, its rows, and the sum of their squares."""
     sums[_N] += n
@@ -136,7 +137,7 @@ def _add(sums: FloatArray, y: float, n: float, q: float) -> None:
     sums[_BLOCKS] += 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def second_largest(rows: FloatArray, out: FloatArray) -> None:
     """The second largest row up to each block, written to `out` (b,).
 
@@ -153,7 +154,7 @@ def second_largest(rows: FloatArray, out: FloatArray) -> None:
         out[t] = second
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def walk(blocks: ClaimBlocks, claim: Terms, reference: float, out: FloatArray) -> None:
     """What each block did to the wealth of one claim against `reference`.
 
@@ -186,7 +187,7 @@ def walk(blocks: ClaimBlocks, claim: Terms, reference: float, out: FloatArray) -
         _add(sums, y, n, blocks.squares[t] - 2.0 * reference * total + n * reference * reference)
 
 
-@njit(inline="always", error_model="numpy")
+@KERNELS.inlined
 def _step(
     sums: FloatArray, wealth: FloatArray, blocks: ClaimBlocks, t: int, claim: Terms, mean: float
 ) -> float:
@@ -206,7 +207,7 @@ def _step(
     return held / wealth.size
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def _resembles(blocks: ClaimBlocks, count: int, scratch: FloatArray) -> bool:
     """Whether the first `count` blocks resemble their neighbours; scratch (3, b)."""
     values, sums, gains = scratch[0], scratch[1], scratch[2]
@@ -239,7 +240,7 @@ def _resembles(blocks: ClaimBlocks, count: int, scratch: FloatArray) -> bool:
     return around > 0.0 and lagged * np.sqrt(count) > around
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening, t: int) -> bool:
     """Whether the blocks up to `t` resemble their neighbours for either claim; noted in `known`.
 
@@ -254,14 +255,14 @@ def resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening, t: in
     return bool(known.flagged[t] == YES)
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def all_resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening) -> None:
     """Fill in what `resembling` says of every block."""
     for t in range(known.flagged.size):
         resembling(losing, gaining, known, t)
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def _refuted(
     seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
     grouped: ClaimBlocks,
@@ -295,7 +296,7 @@ def _refuted(
     return NO
 
 
-@njit(cache=True, error_model="numpy")
+@KERNELS.kernel
 def edge(
     seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
     grouped: ClaimBlocks,

@@ -1,9 +1,11 @@
 """The database's own clock: what decides whether a lease has run out, whatever the hosts' clocks say."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import BigInteger, ColumnElement, Insert, Table, literal_column
-from sqlalchemy.dialects import postgresql, sqlite
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 Dialect = Literal["sqlite", "postgresql"]
 NOW_MS: dict[Dialect, str] = {
@@ -17,8 +19,17 @@ def now_ms(dialect: Dialect) -> ColumnElement[int]:
     return literal_column(NOW_MS[dialect], BigInteger)
 
 
+def insert_into(dialect: Dialect, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    """An insert that may say what becomes of a row that is there already; no other dialect is loaded."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
+
+
 def insert_once(dialect: Dialect, table: Table) -> Insert:
     """An insert that leaves a row that is there already alone; of one row `rowcount` says which it was."""
-    if dialect == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
+    return insert_into(dialect, table).on_conflict_do_nothing()

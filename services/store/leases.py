@@ -6,9 +6,8 @@ through its own replacement cannot write any more. Expiry is judged by the datab
 """
 
 from sqlalchemy import ColumnElement, case, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
-from services.store.database_time import now_ms
+from services.store.database_time import insert_into, now_ms
 from services.store.repository import Lease, Repository
 from services.store.tables import leases
 
@@ -22,8 +21,9 @@ class LeaseRepository(Repository):
         The present owner renews: its epoch stays. `owner` must be unique among processes, restarts included.
         """
         now = now_ms(self._url.dialect)
-        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
-        first = insert(leases).values(name=name, owner=owner, epoch=1, until_ms=now + ttl_ms)
+        first = insert_into(self._url.dialect, leases).values(
+            name=name, owner=owner, epoch=1, until_ms=now + ttl_ms
+        )
         own = leases.c.owner == owner
         statement = first.on_conflict_do_update(
             index_elements=[leases.c.name],

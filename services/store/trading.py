@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, Table, delete, null, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
 from services.store.bar_rows import store_bars
-from services.store.database_time import insert_once, now_ms
+from services.store.database_time import insert_into, insert_once, now_ms
 from services.store.failures import MEND, StoreDamaged
 from services.store.journal_repository import append_rows
 from services.store.losses import demand_readable, losses_of
@@ -213,8 +212,7 @@ class TradingRepository(Repository):
             {"account": account, "order_id": sent.order_id, "instruction": sent.instruction, "sends": 1}
             for sent in orders
         ]
-        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
-        statement = insert(venue_orders).on_conflict_do_update(
+        statement = insert_into(self._url.dialect, venue_orders).on_conflict_do_update(
             index_elements=[venue_orders.c.account, venue_orders.c.order_id],
             set_={"sends": venue_orders.c.sends + 1},
         )
@@ -235,9 +233,8 @@ class TradingRepository(Repository):
         Raises:
             LeaseLost: another process trades this run.
         """
-        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
         said = {"owner": lease.owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
-        statement = insert(trading_processes).values(run_id=run_id, **said)
+        statement = insert_into(self._url.dialect, trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
         with losses_of(run_id):
             async with self._write(lease) as connection:

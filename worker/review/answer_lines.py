@@ -37,7 +37,13 @@ def _call(call: Document) -> str:
 
 def _next(document: Document) -> Iterator[str]:
     kinds = dict.fromkeys(one["kind"] for one in document["citations"] if one["seq"] is not None)
-    if document["status"] == "answered" and kinds:
+    calls = document["tool_calls"]
+    if calls and all(call["status"] == "error" for call in calls):
+        asked = "reports" if calls[0]["tool"] == "reports" else "trades"
+        yield f"next: thinktwice ask {asked} --run {document['run_id']}"
+    elif document["status"] in ("clarify", "abstained") and "`" not in document["clarification"]:
+        yield f"next: thinktwice ask trades --run {document['run_id']}"
+    elif document["status"] == "answered" and kinds:
         shown = " ".join(f"--kind {kind}" for kind in kinds)
         yield f"next: thinktwice journal {document['run_id']} {shown}"
     if document["status"] == "plan":

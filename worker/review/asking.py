@@ -89,6 +89,7 @@ async def ask(
         told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
         if found.status != "gathered":
             return Answer(document_of(told, found, usage=asking.usage))
+        left_out = found.clarification if found.plans[0].intent is not None else None  # as the rules say it
         facts = facts_of(view, asked.run, ended=asked.at is None)
         said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
         statements, false = believed(said, facts)
@@ -98,6 +99,7 @@ async def ask(
         def document(done: Deliberation) -> dict[str, Any]:
             claims = [*false, *_claims(done)]
             text, citations = cited(without_marks(done.final), statements, claims)
+            text = "\n".join(line for line in (left_out, text) if line)
             return document_of(
                 told, found, answer=text, usage=asking.usage, failure=done.error,
                 citations=[one.payload() for one in citations], claims=[one.payload() for one in claims],

@@ -1,6 +1,5 @@
 """The facts of a stored run as of a moment: a fold over its rows, and the report that a text is about."""
 
-import json
 from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersio
 from services.high_level.report_facts import known_playbook
 from services.high_level.report_lines import report_lines
 from services.journal.chain import JournalRow
-from services.journal.index import ID_FIELDS
+from services.journal.index import ID_FIELDS, Event, RecentRows, StoredEvent
 from services.slow_loop.artefacts import with_moments
 from worker.review.report_finder import FoundReport, find_report
 
@@ -24,7 +23,11 @@ if TYPE_CHECKING:
 
 REPORT = "high_level_report"
 TRIALS, FINISHED = "shadow_trials", "run_finished"
-KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT, TRIALS, FINISHED, *ID_FIELDS})
+# Of other rows the id alone is a fact.
+READ = frozenset(
+    {"genesis", "episode", "playbook_version", "policy_snapshot", "policy_frozen", REPORT, TRIALS}
+)
+KINDS = frozenset({FINISHED, *READ, *ID_FIELDS})
 
 
 class FactFold:
@@ -44,12 +47,19 @@ class FactFold:
         self._trials: tuple[KnownTrial, ...] = ()
         self._finished = FactRow(seq=None, kind=FINISHED)
 
-    def add(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        """Take one row with its payload as plain data."""
+    def add(self, event: Event) -> None:
+        """Take one row."""
+        row = event.row
         named = FactRow(seq=row.seq, kind=row.kind)
         self._known_at = max(self._known_at, row.known_at)
-        if row.kind in ID_FIELDS and payload[ID_FIELDS[row.kind]] is not None:
-            self._ids.setdefault(payload[ID_FIELDS[row.kind]], named)
+        if (own_id := event.own_id) is not None:
+            self._ids.setdefault(own_id, named)
+        if row.kind in READ:
+            self._take(row, event.glance(), named)
+        elif row.kind == FINISHED:
+            self._finished = named
+
+    def _take(self, row: JournalRow, payload: Mapping[str, Any], named: FactRow) -> None:
         if row.kind == "genesis":
             self._symbols = tuple(payload["symbols"])
         elif row.kind == "episode":
@@ -73,8 +83,6 @@ class FactFold:
             self._of_policy |= {} if seen is None else {payload["policy_id"]: seen}
         elif row.kind == TRIALS:
             self._trials = tuple(KnownTrial(shown, named) for shown in payload["trials"])
-        elif row.kind == FINISHED:
-            self._finished = named
 
     def facts(self, known_at: int | None, found: FoundReport | None, run: "RunRecord") -> RunFacts:
         """What the rows say; a report that was asked for stands for the newest one."""
@@ -148,9 +156,9 @@ async def read_facts(
 
 
 async def _folded(rows: AsyncIterable[JournalRow]) -> FactFold:
-    fold = FactFold()
+    fold, parsed = FactFold(), RecentRows()
     async for row in rows:
-        fold.add(row, json.loads(row.payload))
+        fold.add(StoredEvent(row, parsed))
     return fold
 
 
@@ -159,5 +167,5 @@ def facts_of(view: "RunView", run: "RunRecord", *, ended: bool) -> RunFacts:
     fold = FactFold()
     for event in view.index.events:
         if event.row.kind in KINDS:
-            fold.add(event.row, event.payload)
+            fold.add(event)
     return fold.facts(None if ended else view.known_at, None, run)

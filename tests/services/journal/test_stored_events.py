@@ -95,3 +95,27 @@ def test_link_of_something_else_than_a_number_is_refused(field):
     fields: dict[str, Any] = {"seq": 1, "ts_event": 1, "known_at": 1, field: "1"}
     with pytest.raises(TypeError):
         link("0" * 64, kind="error", symbol=None, payload="{}", **fields)
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [
+        ({"fill_id": "aa1"}, "entry_filled"),
+        ({"fill_id": "aa1", "plan": {"fill_id": "bb2"}}, "entry_filled"),
+        ({"plan": {"fill_id": "bb2"}, "z": 1, "fill_id": 'a"1'}, "entry_filled"),
+        ({"fill_id": "\u00e9"}, "entry_filled"),
+        ({"fill_id": "", "plan": {"fill_id": "bb2"}}, "entry_filled"),
+        ({"amendment_id": None}, "policy_amended"),
+        ({"amendment_id": None, "stop": {"amendment_id": "cc3"}}, "policy_amended"),
+    ],
+)
+def test_own_id_of_a_row_is_that_of_its_payload(payload, kind):
+    (event,) = stored([canonical_json(payload)], kind=kind)
+    assert event.own_id == payload["fill_id" if kind == "entry_filled" else "amendment_id"]
+
+
+def test_own_id_that_is_written_once_is_found_without_parsing():
+    (event,) = stored(['{"fill_id":"aa1", and no JSON'])
+    assert event.own_id == "aa1"
+    (other,) = stored(['{"fill_id":"aa1"}'], kind="thesis_armed")
+    assert other.own_id is None

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -190,6 +191,35 @@ def test_question_that_is_not_understood_is_abstained_from_in_a_pipe(desk):
     said = desk.run("ask", "how did IBN do?")
     assert said.exit_code == 3
     assert "Did you mean 'IBM'?" in said.stdout
+
+
+def test_order_beside_a_question_is_told_in_the_first_line_and_its_command_makes_a_plan(desk):
+    asked_alone = asked(desk, "why did squeeze_breakout lose?")["answer"]
+    told = asked(desk, "Ban squeeze_breakout in up/low. Why did it lose?")
+    first, _, rest = told["answer"].partition("\n")
+    assert first.startswith("Not taken up: 'Ban squeeze_breakout in up/low.'. ")
+    marks = re.compile(r" \[[\d\]\[]+\]")
+    assert marks.sub("", rest).splitlines()[1:] == marks.sub("", asked_alone).splitlines()[1:]
+    (command,) = re.findall(r"`thinktwice (.*)`", first)
+    assert asked(desk, shlex.split(command)[1], code=4)["plan_id"]
+
+
+def test_filter_that_no_tool_takes_is_asked_back_with_a_question_that_is_answered(desk):
+    told = asked(desk, "trades of IBM above 100", code=3)
+    (instead,) = re.findall(r"Without it: `(.*)`", told["clarification"])
+    assert asked(desk, instead)["answer"].startswith("IBM won ")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["deadbeef", "why was fill deadbeef taken?", "what does report deadbeef say?", "tell me a joke"],
+)
+def test_id_that_the_run_does_not_have_is_answered_with_a_next_line_that_works(desk, question):
+    lines = desk.run("ask", question).stdout.splitlines()
+    assert lines[-1].startswith("next: thinktwice ask ")
+    step = desk.run(*shlex.split(lines[-1])[2:])
+    assert step.exit_code == 0
+    assert "[1]" in step.stdout
 
 
 @pytest.mark.parametrize("said", ["kill the run", "pause the run", "kill everything"])

@@ -1,0 +1,87 @@
+"""What of a question is not taken up, as the first line of its answer says it, with what to type instead."""
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+
+from agents.planning.order_answers import order_answer
+from agents.planning.question_forms import ASKS
+from agents.planning.question_kinds import PLACES, edits
+from agents.planning.question_reading import HALF_SURE, Reading
+from services.model_calls.reply_text import shown
+from services.plans.change_wordings import typed_form
+from services.plans.text_forms import has_form
+
+LONGEST_SHOWN = 120
+POLITE = re.compile(
+    r"^\W*(?:(?:please|now|then|and|just|also)\b\s*)+|[\s,]*\b(?:please|now)\b\W*$", re.IGNORECASE
+)
+ASKING = ("which", "what", "why", "who", "when", "where", "would", "should", "could", "does", "have", "didnt")
+PRONOUN = re.compile(r"\b(?:it|that|this)\b", re.IGNORECASE)
+AMOUNT = re.compile(r"\d[\d.,]*[a-z%]?", re.IGNORECASE)  # what a claim is held against
+# Figures that no tool tells on their own.
+UNTOLD = re.compile(r"(?<!after )(?<!before )(?<!net of )\b(?:fees?|commissions?|slippage)\b", re.IGNORECASE)
+
+
+def told_of_left_out(read: Sequence[Reading], dropped: Sequence[Reading]) -> str | None:
+    """One line on what an answer leaves out; None where it leaves out nothing.
+
+    Args:
+        read: the parts that are answered.
+        dropped: those that are not, or that go on with one that is.
+    """
+    told = list(dict.fromkeys([*_dropped(read, dropped), *_unread(read, dropped)]))
+    return f"Not taken up: {' '.join(told)}" if told else None
+
+
+def _dropped(read: Sequence[Reading], dropped: Sequence[Reading]) -> Iterator[str]:
+    times = {part.time.at or part.time.since for part in read}
+    for part in dropped:
+        said = " ".join(part.text.split())
+        if part.is_order and not (part.is_statement and part.kind == "check"):
+            yield f"{shown(said, LONGEST_SHOWN)}. {_change_alone(said, part.playbooks)}"
+        elif not part.is_order and _asks_more(part, times):
+            yield f"{shown(said, LONGEST_SHOWN)}, but for what the answer says of it: ask it alone."
+
+
+def _asks_more(part: Reading, times: Collection[str | None]) -> bool:
+    """Whether it asks for something of its own."""
+    is_whether = part.kind == "check" or (part.asks_if_so and not PLACES & set(part.words))
+    if is_whether or part.is_statement or not ASKS.search(part.text):
+        return False
+    time = part.time.at or part.time.since
+    if time is not None or part.regimes:
+        return time not in times or bool(part.regimes)
+    return part.kind == "outside" or part.score < HALF_SURE
+
+
+def _change_alone(said: str, playbooks: Sequence[str]) -> str:
+    """The command of a change, or what may be asked for; `it` is the one playbook that is meant."""
+    plain = POLITE.sub("", said).rstrip(".!")
+    change = typed_form(PRONOUN.sub(playbooks[0], plain) if len(playbooks) == 1 else plain)
+    if has_form(change) and not PRONOUN.search(change):
+        return f"Ask for it alone: `thinktwice ask {shlex.quote(change)}` makes a change plan, which waits."
+    return order_answer(said)
+
+
+def _says_little(word: str) -> bool:
+    """Whether a word that is not known changes nothing: an amount, or a word that asks, written wrong."""
+    plain = word.casefold()
+    return (
+        "'" in plain
+        or UNTOLD.search(plain) is not None
+        or AMOUNT.fullmatch(plain) is not None
+        or any(edits(plain, asking) <= 1 for asking in ASKING)
+    )
+
+
+def _unread(read: Sequence[Reading], dropped: Sequence[Reading]) -> Iterator[str]:
+    """Words of no meaning that is known, and figures that are not told."""
+    words = (word for part in read for word in part.names.strange)
+    strange = dict.fromkeys(word for word in words if not _says_little(word))
+    if strange:
+        some = ", ".join(shown(word, LONGEST_SHOWN) for word in strange)
+        yield f"{some}, of which nothing is known: say it in other words where it matters."
+    texts = [part.text for part in (*read, *dropped) if part.kind == "trades"]
+    if found := next((found for text in texts if (found := UNTOLD.search(text))), None):
+        yield f"{shown(found[0])}, of which no figure is told: R is what is left after costs."

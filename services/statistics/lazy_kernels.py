@@ -1,0 +1,77 @@
+"""Functions over arrays, compiled when that pays: to load the compiler takes half a second, few blocks none.
+
+The same source runs in both ways, with the same figures to the last bit: IEEE arithmetic in the same order.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+FEW = 200  # blocks at once: the last axis of an array
+MANY = 100_000  # blocks in all
+
+
+class Kernels:
+    """Functions of one module, in their order, which call each other."""
+
+    def __init__(self) -> None:
+        self.walked = 0  # blocks, by all of them
+        self._functions: list[tuple[FunctionType, dict[str, Any]]] = []
+        self._compiled: dict[str, Any] = {}
+
+    def inlined(self, function: Any) -> Any:
+        """Compile a function into its callers, which are the only ones to call it."""
+        self._functions.append((function, {"inline": "always", "error_model": "numpy"}))
+        return function
+
+    def kernel(self, function: Any) -> "LazyKernel":
+        """Compile a function once it has met many blocks, or where the compiler is loaded."""
+        self._functions.append((function, {"cache": True, "error_model": "numpy"}))
+        return LazyKernel(function, self)
+
+    def compiled(self, name: str) -> Callable[..., Any]:
+        """A function as numba compiles it."""
+        if not self._compiled:
+            from numba import njit
+
+            from trading_core.kernel import compiled  # noqa: F401 - numba looks for no BLAS
+
+            known = dict(self._functions[0][0].__globals__)
+            for function, options in self._functions:
+                own = FunctionType(function.__code__, known, function.__name__)
+                own.__module__, own.__qualname__ = function.__module__, function.__qualname__
+                known[function.__name__] = self._compiled[function.__name__] = njit(**options)(own)
+        found: Callable[..., Any] = self._compiled[name]
+        return found
+
+
+class LazyKernel:
+    """One function in both ways."""
+
+    def __init__(self, function: Callable[..., Any], kernels: Kernels) -> None:
+        self.plain, self._kernels = function, kernels
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it, compiled where that pays or the compiler is loaded anyway."""
+        most = max((array.shape[-1] for array in _arrays(arguments)), default=0)
+        self._kernels.walked += most
+        if "numba" in sys.modules or most > FEW or self._kernels.walked > MANY:
+            return self.compiled(*arguments)
+        with np.errstate(all="ignore"):  # as compiled code has it
+            return self.plain(*arguments)
+
+    @property
+    def compiled(self) -> Callable[..., Any]:
+        """It as numba compiles it."""
+        return self._kernels.compiled(self.plain.__name__)
+
+
+def _arrays(arguments: Iterable[Any]) -> Iterator[np.ndarray]:
+    for one in arguments:
+        if isinstance(one, np.ndarray):
+            yield one
+        elif isinstance(one, tuple):
+            yield from _arrays(one)

@@ -1,0 +1,81 @@
+"""The weights of the kinds of questions: fitted to the examples, kept, and read back as they were."""
+
+import numpy as np
+import pytest
+
+from agents.planning import question_kinds
+
+ASKED = ["why", "did", "BOOK", "lose", "in", "DATE"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return question_kinds.fitted()
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path, fitted):
+    """Where weights are kept; no model is read yet, and fitting costs nothing."""
+    monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(question_kinds, "fitted", lambda: fitted)
+    question_kinds._model.cache_clear()
+    yield tmp_path / "cache" / "question-kinds"
+    question_kinds._model.cache_clear()
+
+
+def refuse():
+    raise AssertionError("weights that are kept are fitted again")
+
+
+def demand_same(found, fitted):
+    assert np.array_equal(found.weights, fitted.weights)
+    assert np.array_equal(found.rarity, fitted.rarity)
+    assert (list(found.places), found.words) == (list(fitted.places), fitted.words)
+
+
+def test_kept_weights_are_those_that_were_fitted(folder, fitted, monkeypatch):
+    scores = question_kinds.kind_scores(ASKED)
+    assert max(scores, key=scores.__getitem__) == "overview"
+    assert len(list(folder.iterdir())) == 1
+    question_kinds._model.cache_clear()
+    monkeypatch.setattr(question_kinds, "fitted", refuse)
+    demand_same(question_kinds._model(), fitted)
+    assert question_kinds.kind_scores(ASKED) == scores
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-900], lambda whole: b"", lambda whole: b"x" * 4096])
+def test_damaged_weights_are_fitted_and_kept_again(folder, fitted, damage):
+    question_kinds._model()
+    (kept,) = folder.iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    question_kinds._model.cache_clear()
+    demand_same(question_kinds._model(), fitted)
+    assert len(kept.read_bytes()) == len(whole)
+
+
+def test_one_changed_weight_is_noticed(folder, fitted):
+    question_kinds._model()
+    (kept,) = folder.iterdir()
+    whole = bytearray(kept.read_bytes())
+    at = whole.index(fitted.weights[7].tobytes())
+    whole[at] ^= 1
+    kept.write_bytes(whole)
+    question_kinds._model.cache_clear()
+    demand_same(question_kinds._model(), fitted)
+
+
+def test_folder_that_cannot_be_written_leaves_the_weights_in_the_process(folder, fitted):
+    folder.parent.write_text("a file")
+    demand_same(question_kinds._model(), fitted)
+    assert folder.parent.read_text() == "a file"
+
+
+def test_weights_of_other_examples_are_not_read(folder, fitted, monkeypatch, tmp_path):
+    question_kinds._model()
+    changed = tmp_path / "examples.txt"
+    changed.write_text("[trades]\nwhat won\n")
+    monkeypatch.setattr(question_kinds, "SOURCES", (*question_kinds.SOURCES[:1], changed))
+    question_kinds._model.cache_clear()
+    question_kinds._model()
+    assert len(list(folder.iterdir())) == 2
