@@ -1,5 +1,6 @@
 """The database's own clock: what decides whether a lease has run out, whatever the hosts' clocks say."""
 
+from functools import cache
 from typing import Literal
 
 from sqlalchemy import BigInteger, ColumnElement, Insert, Table, literal_column
@@ -17,6 +18,7 @@ def now_ms(dialect: Dialect) -> ColumnElement[int]:
     return literal_column(NOW_MS[dialect], BigInteger)
 
 
+@cache
 def insert_once(dialect: Dialect, table: Table) -> Insert:
     """An insert that leaves a row that is there already alone; of one row `rowcount` says which it was."""
     if dialect == "postgresql":

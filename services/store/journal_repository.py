@@ -40,8 +40,7 @@ class JournalRepository(Repository):
         if not rows:
             return
         with losses_of(run_id, rows[-1].seq):
-            async with self._write() as connection:
-                await append_rows(connection, run_id, rows)
+            await self._written(lambda connection: append_rows(connection, run_id, rows))
 
     async def rows(
         self,

@@ -102,21 +102,24 @@ class TradingRepository(Repository):
             LeaseLost: another process trades this run.
             StoreError: the store failed, or the rows do not fit what it holds.
         """
+
+        async def work(connection: AsyncConnection) -> None:
+            head = rows[-1].hash if rows else None
+            if closing is not None and await is_closed(connection, run_id, closing, head):
+                return  # the first answer was lost
+            if bars:
+                await store_bars(connection, self._url.dialect, run_id, bars, seals_them=self._seals)
+            if rows:
+                await self._store_rows(connection, run_id, rows)
+            if counts is not None:
+                await advance_trial(connection, run_id, counts)
+            if closing is not None:
+                await close_run(connection, run_id, closing, seals=self._seals)
+                if closing.status == "finished":
+                    await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
+
         with losses_of(run_id, rows[-1].seq if rows else None):
-            async with self._write(lease) as connection:
-                head = rows[-1].hash if rows else None
-                if closing is not None and await is_closed(connection, run_id, closing, head):
-                    return  # the first answer was lost
-                if bars:
-                    await store_bars(connection, self._url.dialect, run_id, bars, seals_them=self._seals)
-                if rows:
-                    await self._store_rows(connection, run_id, rows)
-                if counts is not None:
-                    await advance_trial(connection, run_id, counts)
-                if closing is not None:
-                    await close_run(connection, run_id, closing, seals=self._seals)
-                    if closing.status == "finished":
-                        await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
+            await self._written(work, lease)
             if closing is not None:
                 await demand_readable(self._url)
 
@@ -200,10 +203,13 @@ class TradingRepository(Repository):
         if not order_ids:
             return
         own = (paper_orders.c.run_id == run_id) & paper_orders.c.order_id.in_(order_ids)
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
             if self._seals:
                 await seal_acknowledged(connection, run_id, order_ids)
+
+        await self._written(work)
 
     async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
         """The paper venue takes orders; one that it knows already is counted and is no second order."""
@@ -218,10 +224,13 @@ class TradingRepository(Repository):
             index_elements=[venue_orders.c.account, venue_orders.c.order_id],
             set_={"sends": venue_orders.c.sends + 1},
         )
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement, values)
             if self._seals:
                 await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
+
+        await self._written(work)
 
     async def at_venue(self, account: str) -> dict[str, int]:
         """How often each order of an account was sent, by order id."""
@@ -240,8 +249,7 @@ class TradingRepository(Repository):
         statement = insert(trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
         with losses_of(run_id):
-            async with self._write(lease) as connection:
-                await connection.execute(statement)
+            await self._written(lambda connection: connection.execute(statement), lease)
 
     async def seen(self, run_id: str) -> ProcessSeen | None:
         """What the process of a run last said; None when none ever did."""
