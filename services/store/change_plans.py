@@ -104,7 +104,8 @@ class ChangePlanRepository(Repository):
         named = change_plans.c.plan_id.startswith(prefix[:ID_DIGITS])
         columns = (change_plans.c.plan_id, change_plans.c.run_id, runs.c.status)
         query = self._by_run(select(*columns).where(named), run_id)
-        async with self._read() as connection:
+
+        async def work(connection: AsyncConnection) -> StoredPlan:
             found = (await connection.execute(query)).all() if PREFIX.fullmatch(prefix) else []
             names = list(dict.fromkeys(row.plan_id for row in found))
             where = "in this store" if run_id is None else f"of run {run_id}"
@@ -116,6 +117,8 @@ class ChangePlanRepository(Repository):
             own = (change_plans.c.run_id == found[0].run_id) & (change_plans.c.plan_id == names[0])
             stored = as_plan((await connection.execute(select(change_plans).where(own))).one())
             return replace(stored, record=_as_of(stored.record, found[0].status, now))
+
+        return await self._seen(work)
 
     async def all(self, run_id: str | None = None, *, now: int = 0) -> list[PlanRecord]:
         """How the plans of a run stand, or of all runs: the newest run and its newest plan first.

@@ -87,8 +87,7 @@ class SavepointRepository(Repository):
             StoreError: the store failed.
         """
         query = select(savepoints).where(savepoints.c.run_id == run_id).order_by(savepoints.c.number)
-        async with self._read() as connection:
-            found = (await connection.execute(query)).all()
+        found = (await self._seen(lambda connection: connection.execute(query))).all()
         if not found:
             return None
         last = found[-1]

@@ -106,8 +106,8 @@ class OperatorRequests(Repository):
 
     async def _found(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
         query = select(operator_requests).where(wanted).order_by(operator_requests.c.number)
-        async with self._read() as connection:
-            return [_request(row) for row in (await connection.execute(query)).all()]
+        found = await self._seen(lambda connection: connection.execute(query))
+        return [_request(row) for row in found]
 
 
 async def put_request(

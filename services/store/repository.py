@@ -68,15 +68,26 @@ class Repository:
             LeaseLost: another worker took the lease over.
         """
 
-        async def fenced() -> Found:
+        async def fenced(connection: AsyncConnection) -> Found:
             if lease is not None:
                 await demand_tenure(connection, lease)
-            found = await work(connection)
-            await connection.commit()
-            return found
+            return await work(connection)
 
         async with self._write() as connection:
-            return await at_once(connection, fenced)
+            return await at_once(connection, lambda: _committed(connection, fenced))
+
+    async def _seen(self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]) -> Found:
+        """What `work` returns of a transaction that reads; see `at_once`."""
+        async with self._read() as connection:
+            return await at_once(connection, lambda: _committed(connection, work))
+
+
+async def _committed(
+    connection: AsyncConnection, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]
+) -> Found:
+    found = await work(connection)
+    await connection.commit()
+    return found
 
 
 async def at_once(connection: AsyncConnection, work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:

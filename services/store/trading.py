@@ -136,15 +136,19 @@ class TradingRepository(Repository):
             StoreDamaged: a row is not what was written, is missing, or is one that the run never took.
         """
         expected = start
-        async with self._read() as connection:
-            covered, before = False, None
-            if self._seals:
-                covered = await seal_of(connection, run_id, RUN, 0) is not None
-                before = await seal_of(connection, run_id, BARS, start - 1)
+
+        async def ends(connection: AsyncConnection) -> tuple[bool, str | None]:
+            covered = await seal_of(connection, run_id, RUN, 0) is not None
+            return covered, await seal_of(connection, run_id, BARS, start - 1)
+
+        async def read(connection: AsyncConnection) -> tuple[Sequence[Any], int, int]:
+            page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
+            bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
+            return page, bars, kept
+
+        covered, before = await self._seen(ends) if self._seals else (False, None)
         while True:
-            async with self._read() as connection:
-                page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
-                bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
+            page, bars, kept = await self._seen(read)
             for number, label, text, seal in page:
                 if number != expected:
                     raise self._damaged(run_id, f"row {expected} of its bars is missing")
@@ -162,9 +166,8 @@ class TradingRepository(Repository):
         """Number and label of the last row of bars that a run took; None before the first."""
         own = paper_bars.c.run_id == run_id
         query = select(paper_bars.c.number, paper_bars.c.label).where(own)
-        async with self._read() as connection:
-            found = await connection.execute(query.order_by(paper_bars.c.number.desc()).limit(1))
-            row = found.one_or_none()
+        query = query.order_by(paper_bars.c.number.desc()).limit(1)
+        row = (await self._seen(lambda connection: connection.execute(query))).one_or_none()
         return None if row is None else (int(row.number), int(row.label))
 
     def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
@@ -194,9 +197,7 @@ class TradingRepository(Repository):
             .where(paper_orders.c.run_id == run_id, paper_orders.c.state == "intended")
             .order_by(paper_orders.c.seq)
         )
-        async with self._read() as connection:
-            found = (await connection.execute(query)).all()
-        return [OutgoingOrder(*row) for row in found]
+        return [OutgoingOrder(*row) for row in await self._seen(lambda connection: connection.execute(query))]
 
     async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
         """Note that the venue has these orders."""
