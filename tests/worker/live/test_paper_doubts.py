@@ -59,7 +59,7 @@ def changed(bars: BarSeries, factors: dict[tuple[int, int], float]) -> BarSeries
 @cache
 def recorded() -> BarSeries:
     """Daily bars with slips of every kind: at the first bar, within, both symbols at once, and at the end."""
-    bars = embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM"))
+    bars = embedded_bars("2009-01-01", "2010-02-28").select(("AAPL", "IBM"))
     last = bars.shape[0] - 1
     slips = {(0, 0): 1e300, (5, 0): 10.0, (60, 0): 0.1, (60, 1): 1e200, (61, 1): 20.0, (last, 1): 10.0}
     split = {(row, 0): 0.1 for row in range(200, last + 1)}
