@@ -115,7 +115,8 @@ class Heard:
         async def answers(store: Store) -> list[OperatorRequest]:
             return await store.operator.all("r0001")
 
-        (found,) = [one for one in asked(self.folder, answers) if one.kind == kind]
+        every: list[OperatorRequest] = asked(self.folder, answers)
+        (found,) = [one for one in every if one.kind == kind]
         return found
 
 
