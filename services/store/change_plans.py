@@ -75,7 +75,8 @@ class ChangePlanRepository(Repository):
         Raises:
             ConfigError: the same plan, of the same bar, was decided before.
         """
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> PlanRecord:
             trades = await self._hold(connection, run_id)
             values = new_columns(run_id, plan, **told)
             await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
@@ -85,6 +86,8 @@ class ChangePlanRepository(Repository):
             if trades and who is not None:
                 await self._ask(connection, kept, "submit", who, plan)
             return kept
+
+        return await self._written(work)
 
     async def find(self, prefix: str, run_id: str | None = None, *, now: int = 0) -> StoredPlan:
         """The plan whose id starts so, in one run; without a run in the newest that has it.
@@ -101,7 +104,8 @@ class ChangePlanRepository(Repository):
         named = change_plans.c.plan_id.startswith(prefix[:ID_DIGITS])
         columns = (change_plans.c.plan_id, change_plans.c.run_id, runs.c.status)
         query = self._by_run(select(*columns).where(named), run_id)
-        async with self._read() as connection:
+
+        async def work(connection: AsyncConnection) -> StoredPlan:
             found = (await connection.execute(query)).all() if PREFIX.fullmatch(prefix) else []
             names = list(dict.fromkeys(row.plan_id for row in found))
             where = "in this store" if run_id is None else f"of run {run_id}"
@@ -113,6 +117,8 @@ class ChangePlanRepository(Repository):
             own = (change_plans.c.run_id == found[0].run_id) & (change_plans.c.plan_id == names[0])
             stored = as_plan((await connection.execute(select(change_plans).where(own))).one())
             return replace(stored, record=_as_of(stored.record, found[0].status, now))
+
+        return await self._seen(work)
 
     async def all(self, run_id: str | None = None, *, now: int = 0) -> list[PlanRecord]:
         """How the plans of a run stand, or of all runs: the newest run and its newest plan first.
@@ -152,7 +158,8 @@ class ChangePlanRepository(Repository):
         Raises:
             ConfigError: it was decided, edited or carried out meanwhile, or has expired.
         """
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> PlanRecord:
             trades = await self._hold(connection, run_id)
             stored = await self._there(connection, run_id, revised.plan_id)
             record = stored.record
@@ -167,7 +174,9 @@ class ChangePlanRepository(Repository):
                 await withdraw_plan(connection, self._url.dialect, run_id, record.plan_id, reason)
             if trades and stored.folder is None:  # what lapses unattended is what was edited
                 await self._ask(connection, moved, "submit", who, revised)
-        return moved
+            return moved
+
+        return await self._written(work)
 
     async def approve(self, run_id: str, plan_id: str, digits: str, who: Operator) -> PlanRecord:
         """Approve the revision whose hash starts with these digits.
@@ -180,7 +189,8 @@ class ChangePlanRepository(Repository):
         """
         if len(digits) < HASH_DIGITS:
             raise ConfigError(f"--hash {digits!r}: give at least {HASH_DIGITS} digits of it")
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> PlanRecord:
             running = await self._hold(connection, run_id)
             stored = await self._there(connection, run_id, plan_id)
             record, trades = stored.record, running and stored.folder is None
@@ -196,7 +206,9 @@ class ChangePlanRepository(Repository):
             approved = await self._moved(connection, record, decision, {"state": state, "reasons": "[]"})
             if trades:
                 await self._ask(connection, approved, "approve", who, stored.plan)
-        return approved
+            return approved
+
+        return await self._written(work)
 
     async def cancel(self, run_id: str, plan_id: str, who: Operator) -> PlanRecord:
         """End a plan that waits, or whose approval its process has not taken yet.
@@ -204,7 +216,8 @@ class ChangePlanRepository(Repository):
         Raises:
             ConfigError: it is decided otherwise, carried out or expired.
         """
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> PlanRecord:
             trades = await self._hold(connection, run_id)
             record = (await self._there(connection, run_id, plan_id)).record
             self._demand_open(record, who, *WAITING)
@@ -215,7 +228,9 @@ class ChangePlanRepository(Repository):
                 await withdraw_plan(connection, self._url.dialect, run_id, plan_id, reason)
             if trades and (record.journalled or await plan_was_handed_in(connection, run_id, plan_id)):
                 await self._ask(connection, cancelled, "cancel", who)
-        return cancelled
+            return cancelled
+
+        return await self._written(work)
 
     async def ask_rollback(self, run_id: str, plan_id: str, who: Operator) -> PlanRecord:
         """Ask the process of a run that trades to return what a plan changed.
@@ -223,7 +238,8 @@ class ChangePlanRepository(Repository):
         Raises:
             ConfigError: the plan was not carried out, or the run does not trade.
         """
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> PlanRecord:
             trades = await self._hold(connection, run_id)
             record = (await self._there(connection, run_id, plan_id)).record
             ended_later = record.phase > 1 and record.state in ENDED_BETWEEN  # behind a checkpoint
@@ -232,7 +248,9 @@ class ChangePlanRepository(Repository):
             if not trades:
                 raise ConfigError(_no_process(run_id))
             await self._ask(connection, record, "rollback", who)
-        return record
+            return record
+
+        return await self._written(work)
 
     async def claim(self, run_id: str, plan_id: str, plan_hash: str) -> bool:
         """Whether the process may act on the approval of this revision now; again after a crash, too.
@@ -242,8 +260,10 @@ class ChangePlanRepository(Repository):
         own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
         open_still = change_plans.c.state.in_(("approved", "executing"))
         statement = update(change_plans).where(own, change_plans.c.hash == plan_hash, open_still)
-        async with self._write() as connection:
-            return (await connection.execute(statement.values(state="executing"))).rowcount == 1
+        claimed = await self._written(
+            lambda connection: connection.execute(statement.values(state="executing"))
+        )
+        return claimed.rowcount == 1
 
     async def carry_out(
         self,

@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
 from services.store.repository import Lease, Repository
@@ -70,10 +71,13 @@ class SavepointRepository(Repository):
             "added": sealed(point.added[0]),
             "state": sealed(point.state),
         }
-        async with self._write(lease) as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             await connection.execute(gives_way)
             await connection.execute(update(savepoints).where(own).values(state=None))
             await connection.execute(savepoints.insert(), values)
+
+        await self._written(work, lease)
 
     async def newest(self, run_id: str) -> Savepoint | None:
         """The newest savepoint of a run; None when there is none.
@@ -83,8 +87,7 @@ class SavepointRepository(Repository):
             StoreError: the store failed.
         """
         query = select(savepoints).where(savepoints.c.run_id == run_id).order_by(savepoints.c.number)
-        async with self._read() as connection:
-            found = (await connection.execute(query)).all()
+        found = (await self._seen(lambda connection: connection.execute(query))).all()
         if not found:
             return None
         last = found[-1]

@@ -1,5 +1,6 @@
 """The database's own clock: what decides whether a lease has run out, whatever the hosts' clocks say."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import BigInteger, ColumnElement, Insert, Table, literal_column
@@ -30,6 +31,7 @@ def insert_into(dialect: Dialect, table: Table) -> "postgresql.Insert | sqlite.I
     return sqlite.insert(table)
 
 
+@cache
 def insert_once(dialect: Dialect, table: Table) -> Insert:
     """An insert that leaves a row that is there already alone; of one row `rowcount` says which it was."""
     return insert_into(dialect, table).on_conflict_do_nothing()

@@ -155,6 +155,7 @@ class FileWatch:
     def __init__(self, path: Path) -> None:
         self._path = Path(os.path.abspath(path))
         self._beside: Path | None = None
+        self._paths: dict[str, Path] = {}
         self._main: Identity = None
         self._companions: dict[str, Identity] = {}
         self._stamp: Stamp | None = None
@@ -183,9 +184,10 @@ class FileWatch:
                 if main is None:
                     raise self._loss(_became(main))
                 self._main, self._beside = main, Path(os.path.realpath(self._path))
+                self._paths = {end: self._beside.with_name(self._beside.name + end) for end in COMPANIONS}
             if main != self._main:
                 raise self._loss(_became(main))
-            self._check_companions(self._beside, user)
+            self._check_companions(user)
             self._check_writer(self._beside)
             if user is not None:
                 self._check_contents(self._beside, user)
@@ -240,13 +242,13 @@ class FileWatch:
             raise self._lost
         self._stamp, self._runs = stamp if idle else self._stamp, found
 
-    def _check_companions(self, beside: Path, user: sqlite3.Connection | None) -> None:
-        found = {suffix: identity_of(beside.with_name(beside.name + suffix)) for suffix in COMPANIONS}
+    def _check_companions(self, user: sqlite3.Connection | None) -> None:
+        found = {suffix: identity_of(path) for suffix, path in self._paths.items()}
         if not self._users:
             self._companions, self._seen, self._brought = {}, None, None
         for suffix, known in self._companions.items():
             if known is not None and found[suffix] != known:
-                name = str(beside.with_name(beside.name + suffix))
+                name = str(self._paths[suffix])
                 raise FileLost(self._path, f"{name!r} {_became(found[suffix])}", open_still=True)
         if user is not None:
             self._users.add(user)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, LargeBinary, Text, bindparam, cast, func, select, update
@@ -49,8 +50,7 @@ class JournalRepository(Repository):
         if not rows:
             return
         with losses_of(run_id, rows[-1].seq):
-            async with self._write() as connection:
-                await append_rows(connection, run_id, rows)
+            await self._written(lambda connection: append_rows(connection, run_id, rows))
 
     async def rows(
         self,
@@ -73,13 +73,11 @@ class JournalRepository(Repository):
         """
         every = kinds is None and until is None
         last, previous = after, None if after >= 0 else GENESIS_HASH
-        async with self._read() as connection:
-            problem = await numbering_problem(connection, run_id)
+        problem = await self._seen(lambda connection: numbering_problem(connection, run_id))
         if problem is not None:
             raise self._damaged(run_id, problem)
         while True:
-            async with self._read() as connection:
-                page = await stored_page(connection, run_id, kinds=kinds, until=until, after=last)
+            page = await self._seen(partial(stored_page, run_id=run_id, kinds=kinds, until=until, after=last))
             for row in page:
                 problem = misfit(row, last + 1, previous) if every else damage(row)
                 if problem is not None:
@@ -93,8 +91,7 @@ class JournalRepository(Repository):
         """Every row as it lies there, held against nothing: for whoever checks it."""
         last = -1
         while True:
-            async with self._read() as connection:
-                page = await stored_page(connection, run_id, after=last)
+            page = await self._seen(partial(stored_page, run_id=run_id, after=last))
             for row in page:
                 yield row
             if len(page) < PAGE_ROWS:
@@ -108,8 +105,7 @@ class JournalRepository(Repository):
             .where(journal.c.run_id == run_id, journal.c.seq.between(first, last))
             .order_by(journal.c.seq)
         )
-        async with self._read() as connection:
-            return list((await connection.execute(query)).scalars())
+        return list((await self._seen(lambda connection: connection.execute(query))).scalars())
 
     async def contents(self, run_id: str, first: int, last: int) -> list[str]:
         """Hashes of rows first..last, inclusive, ascending, of the bytes that are stored.
@@ -117,8 +113,7 @@ class JournalRepository(Repository):
         Raises:
             StoreDamaged: a row is not what was written, or is missing.
         """
-        async with self._read() as connection:
-            rows = await stored_page(connection, run_id, after=first - 1, last=last)
+        rows = await self._seen(partial(stored_page, run_id=run_id, after=first - 1, last=last))
         previous = None if first else GENESIS_HASH
         for seq, row in enumerate(rows, first):
             problem = misfit(row, seq, previous)

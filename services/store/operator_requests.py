@@ -75,9 +75,12 @@ class OperatorRequests(Repository):
         Raises:
             ConfigError: the payload is not one of this kind, there is no such run, or it is not running.
         """
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> int:
             await demand_running(connection, run_id)
             return await put_request(connection, self._url.dialect, run_id, kind, payload)
+
+        return await self._written(work)
 
     async def waiting(self, run_id: str) -> list[OperatorRequest]:
         """Requests without an answer, in the order of their numbers."""
@@ -97,14 +100,14 @@ class OperatorRequests(Repository):
             "result": canonical_json(result),
             "answered_ms": now_ms(self._url.dialect),
         }
-        async with self._write() as connection:
-            changed = await connection.execute(update(operator_requests).where(waits).values(values))
+        answer = update(operator_requests).where(waits).values(values)
+        changed = await self._written(lambda connection: connection.execute(answer))
         return changed.rowcount == 1
 
     async def _found(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
         query = select(operator_requests).where(wanted).order_by(operator_requests.c.number)
-        async with self._read() as connection:
-            return [_request(row) for row in (await connection.execute(query)).all()]
+        found = await self._seen(lambda connection: connection.execute(query))
+        return [_request(row) for row in found]
 
 
 async def put_request(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table, and_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
@@ -86,17 +87,22 @@ class ReportRepository(Repository):
             .with_for_update(skip_locked=True)
         )
         hold = {"state": "taken", "consumer": consumer, "epoch": box.epoch + 1, "until_ms": now + hold_ms}
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> Row[Any] | None:
             found = (await connection.execute(oldest)).one_or_none()
             if found is None:
                 return None
             key = SlotKey(run_id, found.job, found.slot)
             await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
-            row = (await connection.execute(_waiting(key))).one()
+            return (await connection.execute(_waiting(key))).one()
+
+        row = await self._written(work)
+        if row is None:
+            return None
         return TakenReport(
             run_id=run_id,
-            job=key.job,
-            slot=key.slot,
+            job=row.job,
+            slot=row.slot,
             report_id=row.report_id,
             request=read_request(row.request),
             report=read_report(row.report),
@@ -161,7 +167,8 @@ def _same(left: Table, right: Table) -> ColumnElement[bool]:
 
 def _waiting(key: SlotKey) -> Any:
     return (
-        select(slow_reports.c.report_id, slow_reports.c.report, slot_claims.c.request, report_inbox.c.epoch)
+        select(slow_reports.c.report_id, slow_reports.c.report, slot_claims.c.request)
+        .add_columns(report_inbox.c.job, report_inbox.c.slot, report_inbox.c.epoch)
         .join(slot_claims, _same(slow_reports, slot_claims))
         .join(report_inbox, _same(slow_reports, report_inbox))
         .where(_at(slow_reports, key))

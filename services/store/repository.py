@@ -1,8 +1,9 @@
 """Transactions of a repository: reading, and writing under the lease of one process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -13,6 +14,8 @@ from services.store.failures import store_errors
 from services.store.opening import transaction
 from services.store.tables import leases
 from services.store.urls import StoreUrl
+
+Found = TypeVar("Found")
 
 TENURE = select(leases.c.owner, leases.c.epoch).where(leases.c.name == bindparam("name")).with_for_update()
 
@@ -55,6 +58,47 @@ class Repository:
                 if lease is not None:
                     await demand_tenure(connection, lease)
                 yield connection
+
+    async def _written(
+        self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]], lease: Lease | None = None
+    ) -> Found:
+        """What `work` returns of a transaction that writes and is committed behind it; see `at_once`.
+
+        Raises:
+            LeaseLost: another worker took the lease over.
+        """
+
+        async def fenced(connection: AsyncConnection) -> Found:
+            if lease is not None:
+                await demand_tenure(connection, lease)
+            return await work(connection)
+
+        async with self._write() as connection:
+            return await at_once(connection, lambda: _committed(connection, fenced))
+
+    async def _seen(self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]) -> Found:
+        """What `work` returns of a transaction that reads; see `at_once`."""
+        async with self._read() as connection:
+            return await at_once(connection, lambda: _committed(connection, work))
+
+
+async def _committed(
+    connection: AsyncConnection, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]
+) -> Found:
+    found = await work(connection)
+    await connection.commit()
+    return found
+
+
+async def at_once(connection: AsyncConnection, work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
+    """What `work` returns, which waits for nothing but statements of a connection.
+
+    SQLite's thread does it in one piece: to be asked for each statement costs more than the statement.
+    """
+    if connection.dialect.name != "sqlite":
+        return await work()
+    driver: Any = (await connection.get_raw_connection()).driver_connection
+    return await driver.at_once(work)  # type: ignore[no-any-return]
 
 
 async def demand_tenure(connection: AsyncConnection, lease: Lease) -> None:

@@ -36,9 +36,12 @@ class RunRepository(Repository):
 
     async def create(self, run: NewRun) -> RunRecord:
         """Store a new run as `running`; its number and id are unique among concurrent processes."""
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> RunRecord:
             await self._one_numbering(connection)
             return await self._inserted(connection, run)
+
+        return await self._written(work)
 
     async def keep(
         self,
@@ -139,9 +142,8 @@ class RunRepository(Repository):
 
     async def all(self) -> list[RunRecord]:
         """Every run, oldest first; one whose row is damaged says so."""
-        async with self._read() as connection:
-            found = (await connection.execute(self._rows().order_by(runs.c.number))).all()
-        return [_record(row) for row in found]
+        query = self._rows().order_by(runs.c.number)
+        return [_record(row) for row in await self._seen(lambda connection: connection.execute(query))]
 
     async def find(self, name: str) -> RunRecord:
         """The run with this id, this unique prefix of an id, or the newest for `latest`.
@@ -150,11 +152,13 @@ class RunRepository(Repository):
             ConfigError: no such run, or several.
             StoreDamaged: its row cannot be read.
         """
-        async with self._read() as connection:
+
+        async def work(connection: AsyncConnection) -> RunRecord:
             known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
             run_id = self._chosen(name, list(known))
-            row = (await connection.execute(self._rows().where(runs.c.run_id == run_id))).one()
-        found = _record(row)
+            return _record((await connection.execute(self._rows().where(runs.c.run_id == run_id))).one())
+
+        found = await self._seen(work)
         if found.damage is not None:
             raise StoreDamaged(found.damage)
         return found

@@ -1,20 +1,25 @@
 """A SQLite connection in a thread of its own that is asked once for each statement, rows and all.
 
 `aiosqlite` asks for the cursor, the statement, its rows and its end one after the other, and each time both
-threads wait for one another: that costs more than most statements do.
+threads wait for one another: that costs more than most statements do. A transaction of many statements is
+asked for once.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from queue import SimpleQueue
-from threading import Thread
-from typing import Any
+from threading import Thread, get_ident
+from typing import Any, TypeVar
 
 import aiosqlite
 from aiosqlite.core import _STOP_RUNNING_SENTINEL, _connection_worker_thread
 
+from schemas.errors import InvariantViolation
+
 CLOSED = "Event loop is closed"
+Found = TypeVar("Found")
+
 PAGE_ROWS = 10_000  # what a statement finds beyond them stays in the database until it is asked for
 
 
@@ -52,8 +57,22 @@ class StoreConnection(aiosqlite.Connection):
         """A statement to be."""
         return Statement(self)
 
+    async def at_once(self, work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
+        """What `work` returns, done by the thread in one piece.
+
+        Raises:
+            InvariantViolation: it waits for something else than statements of this connection.
+        """
+        try:
+            return await self._execute(_finished, work)  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            await self._execute(int)  # what is asked next is asked of a thread that is through with it
+            raise
+
     async def _execute(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
         self._is_over = False
+        if get_ident() == self._thread.ident:
+            return fn(*args, **kwargs)
         return await super()._execute(fn, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     async def commit(self) -> None:
@@ -126,6 +145,18 @@ def _served(asked: SimpleQueue[Any]) -> None:
         except RuntimeError as error:  # the functions themselves raise nothing here
             if str(error) != CLOSED:
                 raise
+
+
+def _finished(work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
+    doing = work()
+    try:
+        doing.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    doing.close()
+    raise InvariantViolation(
+        "a transaction that is done at once waits for something else than its statements"
+    )
 
 
 def _ran(

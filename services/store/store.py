@@ -19,6 +19,7 @@ from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
+from services.store.repository import at_once
 from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
@@ -121,7 +122,7 @@ async def open_store(
     engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s, read_only=read_only)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            found, upgraded = await connection.run_sync(_checked, url, create)
+            found, upgraded = await at_once(connection, lambda: connection.run_sync(_checked, url, create))
     except BaseException:
         await engine.dispose()
         raise

@@ -101,21 +101,24 @@ class TradingRepository(Repository):
             LeaseLost: another process trades this run.
             StoreError: the store failed, or the rows do not fit what it holds.
         """
+
+        async def work(connection: AsyncConnection) -> None:
+            head = rows[-1].hash if rows else None
+            if closing is not None and await is_closed(connection, run_id, closing, head):
+                return  # the first answer was lost
+            if bars:
+                await store_bars(connection, self._url.dialect, run_id, bars, seals_them=self._seals)
+            if rows:
+                await self._store_rows(connection, run_id, rows)
+            if counts is not None:
+                await advance_trial(connection, run_id, counts)
+            if closing is not None:
+                await close_run(connection, run_id, closing, seals=self._seals)
+                if closing.status == "finished":
+                    await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
+
         with losses_of(run_id, rows[-1].seq if rows else None):
-            async with self._write(lease) as connection:
-                head = rows[-1].hash if rows else None
-                if closing is not None and await is_closed(connection, run_id, closing, head):
-                    return  # the first answer was lost
-                if bars:
-                    await store_bars(connection, self._url.dialect, run_id, bars, seals_them=self._seals)
-                if rows:
-                    await self._store_rows(connection, run_id, rows)
-                if counts is not None:
-                    await advance_trial(connection, run_id, counts)
-                if closing is not None:
-                    await close_run(connection, run_id, closing, seals=self._seals)
-                    if closing.status == "finished":
-                        await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
+            await self._written(work, lease)
             if closing is not None:
                 await demand_readable(self._url)
 
@@ -132,15 +135,19 @@ class TradingRepository(Repository):
             StoreDamaged: a row is not what was written, is missing, or is one that the run never took.
         """
         expected = start
-        async with self._read() as connection:
-            covered, before = False, None
-            if self._seals:
-                covered = await seal_of(connection, run_id, RUN, 0) is not None
-                before = await seal_of(connection, run_id, BARS, start - 1)
+
+        async def ends(connection: AsyncConnection) -> tuple[bool, str | None]:
+            covered = await seal_of(connection, run_id, RUN, 0) is not None
+            return covered, await seal_of(connection, run_id, BARS, start - 1)
+
+        async def read(connection: AsyncConnection) -> tuple[Sequence[Any], int, int]:
+            page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
+            bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
+            return page, bars, kept
+
+        covered, before = await self._seen(ends) if self._seals else (False, None)
         while True:
-            async with self._read() as connection:
-                page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
-                bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
+            page, bars, kept = await self._seen(read)
             for number, label, text, seal in page:
                 if number != expected:
                     raise self._damaged(run_id, f"row {expected} of its bars is missing")
@@ -158,9 +165,8 @@ class TradingRepository(Repository):
         """Number and label of the last row of bars that a run took; None before the first."""
         own = paper_bars.c.run_id == run_id
         query = select(paper_bars.c.number, paper_bars.c.label).where(own)
-        async with self._read() as connection:
-            found = await connection.execute(query.order_by(paper_bars.c.number.desc()).limit(1))
-            row = found.one_or_none()
+        query = query.order_by(paper_bars.c.number.desc()).limit(1)
+        row = (await self._seen(lambda connection: connection.execute(query))).one_or_none()
         return None if row is None else (int(row.number), int(row.label))
 
     def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
@@ -190,19 +196,20 @@ class TradingRepository(Repository):
             .where(paper_orders.c.run_id == run_id, paper_orders.c.state == "intended")
             .order_by(paper_orders.c.seq)
         )
-        async with self._read() as connection:
-            found = (await connection.execute(query)).all()
-        return [OutgoingOrder(*row) for row in found]
+        return [OutgoingOrder(*row) for row in await self._seen(lambda connection: connection.execute(query))]
 
     async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
         """Note that the venue has these orders."""
         if not order_ids:
             return
         own = (paper_orders.c.run_id == run_id) & paper_orders.c.order_id.in_(order_ids)
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
             if self._seals:
                 await seal_acknowledged(connection, run_id, order_ids)
+
+        await self._written(work)
 
     async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
         """The paper venue takes orders; one that it knows already is counted and is no second order."""
@@ -216,10 +223,13 @@ class TradingRepository(Repository):
             index_elements=[venue_orders.c.account, venue_orders.c.order_id],
             set_={"sends": venue_orders.c.sends + 1},
         )
-        async with self._write() as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement, values)
             if self._seals:
                 await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
+
+        await self._written(work)
 
     async def at_venue(self, account: str) -> dict[str, int]:
         """How often each order of an account was sent, by order id."""
@@ -237,8 +247,7 @@ class TradingRepository(Repository):
         statement = insert_into(self._url.dialect, trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
         with losses_of(run_id):
-            async with self._write(lease) as connection:
-                await connection.execute(statement)
+            await self._written(lambda connection: connection.execute(statement), lease)
 
     async def seen(self, run_id: str) -> ProcessSeen | None:
         """What the process of a run last said; None when none ever did."""

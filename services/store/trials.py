@@ -170,8 +170,7 @@ class TrialRepository(Repository):
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""
         with losses_of(run_id):
-            async with self._write() as connection:
-                await advance_trial(connection, run_id, counts)
+            await self._written(lambda connection: advance_trial(connection, run_id, counts))
 
     async def all(self) -> list[Trial]:
         """Every run in the ledger, in the order in which they began; none in a store that has no ledger.

@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import Select, column, select, table, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from schemas.errors import StoreError
+from schemas.errors import InvariantViolation, StoreError
 from services.store import open_store, sqlite_driver
 from services.store.opening import alone
+from services.store.repository import at_once
 from services.store.urls import parse_url
 
 NUMBERS = list(range(10))
@@ -164,3 +165,60 @@ def test_thread_of_a_cancelled_statement_closes_its_connection_in_silence_behind
     assert not thread.is_alive()
     assert held[0]._connection is None, "its lock on the file ends"
     assert told == []
+
+
+# --- a transaction that is done at once
+
+
+async def added(connection: AsyncConnection, *numbers: int) -> list[int]:
+    for n in numbers:
+        await connection.execute(text("INSERT INTO numbers VALUES (:n)"), {"n": n})
+    return list((await connection.execute(text("SELECT n FROM numbers ORDER BY n"))).scalars())
+
+
+def test_work_that_is_done_at_once_asks_its_thread_once(tmp_path, asked) -> None:
+    async def work(connection: AsyncConnection) -> Any:
+        asked.clear()
+        return await at_once(connection, lambda: added(connection, 10, 11))
+
+    assert within(tmp_path, work, writes=True) == [*NUMBERS, 10, 11]
+    assert len(asked) == 3
+    assert asked[1:] == ["commit", "close"]
+    assert within(tmp_path, added) == [*NUMBERS, 10, 11], "and it is stored"
+
+
+def test_work_that_fails_at_once_leaves_nothing_of_its_transaction(tmp_path) -> None:
+    with pytest.raises(StoreError, match="UNIQUE"):
+        within(tmp_path, lambda found: at_once(found, lambda: added(found, 10, 0)), writes=True)
+    assert within(tmp_path, added) == NUMBERS
+
+
+def test_work_that_waits_for_something_else_than_its_statements_is_refused(tmp_path) -> None:
+    async def sleeping(connection: AsyncConnection) -> None:
+        await added(connection, 10)
+        await asyncio.sleep(0)
+
+    with pytest.raises(InvariantViolation, match="waits for something else"):
+        within(tmp_path, lambda found: at_once(found, lambda: sleeping(found)), writes=True)
+    assert within(tmp_path, added) == NUMBERS
+
+
+def test_cancelled_work_is_waited_for_before_its_connection_is_used_again(tmp_path) -> None:
+    running, released = threading.Event(), threading.Event()
+
+    async def held(connection: AsyncConnection) -> list[int]:
+        await added(connection, 10)
+        running.set()
+        assert released.wait(10)
+        return await added(connection, 11)
+
+    async def work(connection: AsyncConnection) -> Any:
+        task = asyncio.create_task(at_once(connection, lambda: held(connection)))
+        await asyncio.to_thread(running.wait, 10)
+        task.cancel()
+        over, _ = await asyncio.wait({task}, timeout=0.1)
+        released.set()
+        await asyncio.wait({task})
+        return bool(over), task.cancelled(), await added(connection)
+
+    assert within(tmp_path, work, writes=True) == (False, True, [*NUMBERS, 10, 11])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from schemas.settings import Settings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.journal.kinds import INPUT_KINDS
 from services.store import Store, open_store
+from services.store.operator_requests import OperatorRequest
 from tests.docs.test_documented_contracts import documented_payloads
 from tests.worker.live.paper_runs import (
     RunningFeed,
@@ -27,6 +29,7 @@ from trading_core.bars import BarSeries
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.safe_mode import SafeModeReason
+from worker.runs.replay import ReplayReport
 
 ASK_AT, OFF_AT = 200, 300
 
@@ -97,35 +100,55 @@ def test_paper_kill_switch_flattens_and_blocks_until_it_is_off_again(tmp_path) -
     assert (report.ok, report.problem) == (True, None)
 
 
-def test_paper_rollback_with_nothing_to_roll_back_is_refused_and_says_why(tmp_path) -> None:
-    live = Asked({ASK_AT: ("rollback", {"playbook_id": "mean_reversion"})})
-    outcome = asyncio.run(live.trade(tmp_path))
+@dataclass(frozen=True)
+class Heard:
+    """A run that was told of anomalies and asked for a rollback and a replan, and its replay."""
 
-    async def answers(store: Store) -> list[Any]:
-        return await store.operator.all("r0001")
+    folder: Any
+    label: int
+    outcome: PaperOutcome
+    report: ReplayReport
 
-    (answer,) = asked(tmp_path, answers)
+    def answer(self, kind: str) -> OperatorRequest:
+        """The only request of a kind, answered."""
+
+        async def answers(store: Store) -> list[OperatorRequest]:
+            return await store.operator.all("r0001")
+
+        every: list[OperatorRequest] = asked(self.folder, answers)
+        (found,) = [one for one in every if one.kind == kind]
+        return found
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> Heard:
+    folder = tmp_path_factory.mktemp("heard")
+    items: list[Any] = list(rows_of(bars()))
+    label = items[120].label
+    early = FeedAnomaly(FeedAnomalyKind.RECONNECTED, None, None, {"after": 1})
+    late = FeedAnomaly(FeedAnomalyKind.DUPLICATE, "AAPL", label, {"bars": 1}, {"skew_ms": 3.5})
+    live = Asked(
+        {ASK_AT: ("rollback", {"playbook_id": "mean_reversion"}), OFF_AT: ("replan", {"report_id": None})}
+    )
+    outcome = asyncio.run(live.trade(folder, [early, *items[:150], late, *items[150:]]))
+    return Heard(folder, label, outcome, replayed(folder, Settings()))
+
+
+def test_paper_rollback_with_nothing_to_roll_back_is_refused_and_says_why(heard) -> None:
+    answer = heard.answer("rollback")
     assert answer.state == "refused"
     assert "nothing different to roll back to" in answer.result["reason"]
-    assert outcome.document is not None
-    assert replayed(tmp_path, Settings()).ok
+    assert heard.outcome.document is not None
+    assert heard.report.ok
 
 
-def test_paper_replan_request_reflects_asks_the_judge_and_replays(tmp_path) -> None:
-    live = Asked({OFF_AT: ("replan", {"report_id": None})})
-    outcome = asyncio.run(live.trade(tmp_path))
-
-    async def answers(store: Store) -> list[Any]:
-        return await store.operator.all("r0001")
-
-    (answer,) = asked(tmp_path, answers)
+def test_paper_replan_request_reflects_asks_the_judge_and_replays(heard) -> None:
+    answer = heard.answer("replan")
     assert answer.state == "done"
-    verdicts = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "replan_verdict")]
+    verdicts = [json.loads(row.payload) for row in rows_stored(heard.folder, "latest", "replan_verdict")]
     assert [one["verdict_id"] for one in verdicts] == [answer.result["verdict_id"]]
-    assert outcome.document is not None
-    assert outcome.document["high_level"]["runs"] == 1
-    report = replayed(tmp_path, Settings())
-    assert (report.ok, report.problem) == (True, None)
+    assert heard.outcome.document["high_level"]["runs"] == 1
+    assert (heard.report.ok, heard.report.problem) == (True, None)
 
 
 def test_paper_stop_request_ends_the_process_and_the_run_goes_on_later(tmp_path) -> None:
@@ -154,18 +177,13 @@ def test_paper_process_after_too_many_crashes_enters_nothing_before_the_operator
     assert replayed(tmp_path, Settings()).ok
 
 
-def test_paper_anomalies_are_journalled_where_they_came_and_replayed_there(tmp_path) -> None:
-    items: list[Any] = list(rows_of(bars()))
-    label = items[120].label
-    early = FeedAnomaly(FeedAnomalyKind.RECONNECTED, None, None, {"after": 1})
-    late = FeedAnomaly(FeedAnomalyKind.DUPLICATE, "AAPL", label, {"bars": 1}, {"skew_ms": 3.5})
-    asyncio.run(Asked({}).trade(tmp_path, [early, *items[:150], late, *items[150:]]))
-    rows = rows_stored(tmp_path, "latest", "feed_anomaly")
+def test_paper_anomalies_are_journalled_where_they_came_and_replayed_there(heard) -> None:
+    rows = rows_stored(heard.folder, "latest", "feed_anomaly")
     assert [json.loads(row.payload)["anomaly"] for row in rows] == ["reconnected", "duplicate"]
     assert json.loads(rows[1].telemetry) == {"skew_ms": 3.5}
+    assert json.loads(rows[1].payload)["bar_label"] == heard.label
     assert rows[1].known_at == int(bars().close_times[149])
-    report = replayed(tmp_path, Settings())
-    assert (report.ok, report.problem) == (True, None)
+    assert (heard.report.ok, heard.report.problem) == (True, None)
 
 
 @pytest.mark.parametrize("kind", sorted(INPUT_KINDS - {"report_arrived"}))

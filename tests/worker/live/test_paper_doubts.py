@@ -4,6 +4,7 @@ the same again after a restart, in a replay and in a backtest over the same bars
 import asyncio
 import json
 from collections import Counter
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -14,9 +15,11 @@ from schemas.errors import DataError
 from schemas.settings import DataSettings, Settings
 from services.feeds.plausibility import LONGEST_DOUBT, SETTLED_BARS
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
+from services.journal.chain import JournalRow
 from services.store import open_store
 from tests.worker.live import bad_markets
 from tests.worker.live.bad_markets import BAR_S, Run, clean_run, market, places
+from tests.worker.live.memory_store import MemoryStore
 from tests.worker.live.paper_runs import (
     Item,
     KillAt,
@@ -25,17 +28,18 @@ from tests.worker.live.paper_runs import (
     address,
     replayed,
     rows_of,
-    rows_stored,
     traded,
     waiting_feed,
 )
 from tests.worker.live.virtual_time import run_virtually
+from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.process_inputs import Pace
+from worker.runs.replay import ReplayReport
 
 ALWAYS = Settings(data=DataSettings(plausibility="always"))
 ROWS = 640
@@ -55,7 +59,7 @@ def changed(bars: BarSeries, factors: dict[tuple[int, int], float]) -> BarSeries
 @cache
 def recorded() -> BarSeries:
     """Daily bars with slips of every kind: at the first bar, within, both symbols at once, and at the end."""
-    bars = embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM"))
+    bars = embedded_bars("2009-01-01", "2010-02-28").select(("AAPL", "IBM"))
     last = bars.shape[0] - 1
     slips = {(0, 0): 1e300, (5, 0): 10.0, (60, 0): 0.1, (60, 1): 1e200, (61, 1): 20.0, (last, 1): 10.0}
     split = {(row, 0): 0.1 for row in range(200, last + 1)}
@@ -297,12 +301,14 @@ def test_swings_that_never_settle_give_one_head_in_backtest_paper_and_replay(tmp
     assert replayed(tmp_path, ALWAYS).ok
 
 
-@pytest.mark.parametrize("stop", [300, 301, 302, 453, 455, 457])
+@pytest.mark.parametrize(
+    ("stop", "store"), [(stop, "memory") for stop in (300, 301, 302, 453, 455, 457)] + [(454, "file")]
+)
 @pytest.mark.parametrize(
     "pace", [Pace(), Pace(events=10**9, rows=20, share=0.0)], ids=["played", "savepoints"]
 )
 def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bars(
-    tmp_path, stop, pace
+    tmp_path, stop, store, pace
 ) -> None:
     """The feed hands over again what is not stored: also rows that held nothing but doubts."""
     one = embedded_bars("2009-01-01", "2010-12-31").select(("AAPL",))
@@ -310,6 +316,7 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
     bars = crashing(changed(one, split | {(250, 0): 10.0, (400, 0): 1e250}), 450, 0)
 
     process: Any = None
+    stored = MemoryStore()
 
     class Stops(RunningFeed):
         async def items(self, after: int | None):
@@ -322,30 +329,29 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
                     process.stop("SIGTERM")
                     await asyncio.Event().wait()
 
-    async def run() -> None:
+    async def opened() -> Any:
+        if store == "memory":
+            return nullcontext(stored.opened())
+        return await open_store(address(tmp_path), create=True)
+
+    async def run() -> tuple[list[JournalRow], ReplayReport]:
         nonlocal process
         for owner in ("host:1:a", "host:1:b"):
-            async with await open_store(address(tmp_path), create=True) as store:
-                process = PaperProcess(
-                    Settings(),
-                    Stops(bars),
-                    store,
-                    owner,
-                    NullMonitor(lambda kind, detail: None),
-                    pace=pace,
-                    look_s=0.05,
-                )
-                await process.run("test")
+            async with await opened() as found:
+                bare = NullMonitor(lambda kind, detail: None)
+                process = PaperProcess(Settings(), Stops(bars), found, owner, bare, pace=pace, look_s=0.05)
+                outcome = await process.run("test")
+        async with await opened() as found:
+            rows = [row async for row in found.journal.rows(outcome.record.run_id)]
+            return rows, await paper_replay(Settings(), found, outcome.record).compare()
 
-    run_virtually(run())
+    rows, report = run_virtually(run())
     labels = bars.times.tolist()
     doubted = (250, 300, 301, 400, *range(450, 455))
-    assert told(rows_stored(tmp_path)) == [("AAPL", labels[row]) for row in doubted]
-    kinds = [
-        json.loads(row.payload)["anomaly"] for row in rows_stored(tmp_path) if row.kind == "feed_anomaly"
-    ]
+    assert told(rows) == [("AAPL", labels[row]) for row in doubted]
+    kinds = [json.loads(row.payload)["anomaly"] for row in rows if row.kind == "feed_anomaly"]
     assert (kinds.count("unsettled"), kinds.count("withheld")) == (1, 9), "each once"
-    assert replayed(tmp_path, Settings()).ok
+    assert report.ok
 
 
 # --- conflicting data

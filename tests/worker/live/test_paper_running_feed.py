@@ -33,7 +33,7 @@ TURNS = 4  # of the event loop between two rows: enough for answers that wait fo
 
 @cache
 def bars() -> BarSeries:
-    return embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM"))
+    return embedded_bars("2009-01-01", "2010-03-31").select(("AAPL", "IBM"))
 
 
 class Live:
