@@ -7,7 +7,7 @@ import numpy as np
 from trading_core.bars import BarSeries
 
 BARS_A_DAY, DAYS_A_WEEK = 2, 5
-MONDAY_MORNING = np.datetime64("2015-01-05T08", "ns").astype(np.int64)
+MONDAY_MORNING = np.datetime64("2020-01-06T08", "ns").astype(np.int64)
 DAY_NS = 86_400 * 10**9
 
 
