@@ -27,7 +27,7 @@ from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.studies.scenarios import PLANTED
 
-RUN, NAME, BARS, CAREFUL, EDITED, LOOKS, LOOK_S = "r0001", "buys_strength", 1_600, 0.002, 0.003, 500, 0.02
+RUN, NAME, BARS, CAREFUL, EDITED, LOOKS, LOOK_S = "r0001", "buys_strength", 720, 0.002, 0.003, 500, 0.02
 
 
 class Promoted:
@@ -70,7 +70,7 @@ class Promoted:
 
     async def trade(self) -> None:
         """Trade the planted bars to their end."""
-        feed = RunningFeed(momentum_world(strength=0.5, bars=BARS), self.between)
+        feed = RunningFeed(momentum_world(strength=1.0, bars=BARS, symbols=12), self.between)
         feed.lock_step = True
         async with await open_store(address(self.folder), create=True) as self.store:
             self.process = PaperProcess(

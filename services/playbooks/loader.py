@@ -12,6 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,9 @@ def read_playbook(path: Path) -> PlaybookDefinition:
     return parse_playbook(data, path)
 
 
+@lru_cache(maxsize=64)
 def parse_playbook(data: bytes, path: Path) -> PlaybookDefinition:
-    """The definition in the bytes of a file; `path` is for messages only.
+    """The definition in the bytes of a file, kept for the next run; `path` is for messages only.
 
     Raises:
         ConfigError: naming file, field and reason.

@@ -209,9 +209,7 @@ def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]
     """
     bars = columns.bars
     names = columns.features.load(feature_names(definitions, bars.timeframe))
-    for text in playbook_rules(definitions, bars.timeframe):
-        for s in range(len(bars.symbols)):
-            columns.place(text, s)
+    columns.load(playbook_rules(definitions, bars.timeframe))
     return names
 
 

@@ -3,18 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.worker.trading_hours import in_trading_hours
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 
 VOLATILITY = 0.006
 
 
-def momentum_world(*, strength: float, seed: int = 1, bars: int = 800, symbols: int = 24) -> BarSeries:
-    """Daily bars of four steps each; a move begins with a bar and fades slowly, none with strength 0.
+def momentum_world(*, strength: float, bars: int, symbols: int, seed: int = 1) -> BarSeries:
+    """4h bars of four steps in trading hours; a move begins with a bar and fades slowly, none at strength 0.
 
     The shocks are the same whatever the strength, a share of a bar's volatility per step.
     """
-    frame = make_world("random_walk", seed=seed, bars=bars, symbols=symbols, timeframe="1d")
+    frame = in_trading_hours(make_world("random_walk", seed=seed, bars=bars, symbols=symbols))
     steps = np.stack([_path(seed, s, bars, strength) for s in range(symbols)], axis=2)
     prices = [steps[:, 0], steps.max(axis=1), steps.min(axis=1), steps[:, -1]]
     opening, high, low, close = (np.ascontiguousarray(price) for price in prices)

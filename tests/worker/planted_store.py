@@ -9,19 +9,20 @@ from schemas.settings import JudgeSettings, Settings
 from services.playbooks.loader import load_playbooks
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import losing_settings
+from tests.worker.trading_hours import in_trading_hours
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
 from worker.studies.scenarios import PLANTED
 
-BARS = 1_850
+BARS = 1_060
 UNPROVEN = JudgeSettings(promotion_minimum_trades=10_000)  # paper trades prove nothing, experiments stay open
 
 
 @cache
 def world() -> BarSeries:
-    return make_world("reverting", seed=5, bars=BARS, symbols=6)
+    return in_trading_hours(make_world("reverting", seed=5, bars=BARS, symbols=6))
 
 
 @cache

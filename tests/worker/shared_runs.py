@@ -10,6 +10,7 @@ from schemas.settings import EnvelopeSettings, JudgeSettings, ReflectionSettings
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from tests.worker.trading_hours import in_trading_hours
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
@@ -81,8 +82,8 @@ def planted_run() -> Run:
 
 @cache
 def planted_world() -> BarSeries:
-    """The bars of it: the candidate is promoted in the last tenth of them."""
-    return make_world("reverting", seed=6, bars=2_350, symbols=6)
+    """The bars of it: the candidate is promoted in the last seventh of them."""
+    return in_trading_hours(make_world("reverting", seed=6, bars=1_400, symbols=6))
 
 
 NO_EXPERIMENTS = JudgeSettings(max_open_experiments=0)
@@ -95,9 +96,9 @@ def losing_run() -> Run:
 
 
 @cache
-def losing_world() -> BarSeries:
-    """The bars of it."""
-    return make_world("reverting", seed=3, bars=2_600, symbols=6)
+def losing_world(bars: int = 2_600) -> BarSeries:
+    """The bars of it, or the first of them."""
+    return make_world("reverting", seed=3, bars=bars, symbols=6)
 
 
 def losing_settings(judge: JudgeSettings | None = None) -> Settings:

@@ -60,7 +60,7 @@ class BansFirst:
 
 
 class Banned(NamedTuple):
-    """A run whose cell is banned for `life` months and renewed by `again`; `holds`: no report lifts it."""
+    """A run whose cell is banned for `life` weeks and renewed by `again`; `holds`: no report lifts it."""
 
     strength: float
     life: int = Settings().judge.action_life_blocks
@@ -79,7 +79,8 @@ def rows(run: Banned) -> tuple[JournalRow, ...]:
     """The journal of a run in which the cell was banned."""
     sink = MemorySink()
     books = (*load_playbooks(PLANTED), *load_playbooks(None))
-    made = assemble(run.settings, momentum_world(strength=run.strength), JournalWriter(sink), books)
+    world = momentum_world(strength=run.strength, bars=420, symbols=24)
+    made = assemble(run.settings, world, JournalWriter(sink), books)
     judge: Any = BansFirst(made.slow_loop._judge, run.life, holds=run.holds)
     made.slow_loop._judge = judge
     made.begin()
@@ -96,19 +97,19 @@ def versions(run: Banned) -> list[tuple[int, dict[str, Any]]]:
     return [one for one in of(run, "playbook_version") if one[1]["playbook_id"] == NAME]
 
 
-def months_later(at: int, months: int) -> int:
-    """A moment, ns, so many months later; it is the beginning of a month."""
-    month = np.datetime64(at, "ns").astype("datetime64[M]")
-    assert month.astype("datetime64[ns]").astype(int) == at
-    return int((month + months).astype("datetime64[ns]").astype(int))
+def weeks_later(at: int, weeks: int) -> int:
+    """A moment, ns, so many weeks later; it is the beginning of a week."""
+    assert np.datetime64(at, "ns") == np.datetime64(at, "ns").astype("datetime64[D]")
+    assert np.is_busday(np.datetime64(at, "ns").astype("datetime64[D]"), weekmask="Mon")
+    return at + weeks * 7 * 86_400 * 10**9
 
 
 def banned(version: dict[str, Any]) -> bool:
     return CELL in version["definition"]["eligibility"]["long"]["banned"]
 
 
-MOMENTUM, NULL = Banned(0.5), Banned(0.0, life=6)
-UNHEARD = Banned(0.5, life=3, again=4, holds=True)
+MOMENTUM, NULL = Banned(1.0), Banned(0.0, life=6)
+UNHEARD = Banned(1.0, life=3, again=4, holds=True)
 
 
 def test_ban_is_lifted_once_the_ledger_of_its_cell_has_shown_what_a_promotion_needs() -> None:
@@ -176,7 +177,7 @@ def test_ban_in_a_world_without_an_edge_is_renewed_at_the_end_of_its_life_and_ne
     ((at, renewed),) = of(NULL, "measure_renewed")
     assert renewed["measure"] == f"ban of {CELL} long"
     assert at >= told[2][1]["expires_at"]
-    assert renewed["until"] == months_later(told[2][1]["expires_at"], 26)
+    assert renewed["until"] == weeks_later(told[2][1]["expires_at"], 26)
     assert renewed["shown"]["n"] > 0
     assert renewed["shown"]["e_value"] < renewed["shown"]["e_needed"] == 40.0
     reports = [one["report"] for _, one in of(NULL, "high_level_report")]
@@ -198,7 +199,7 @@ def test_ban_that_its_ledger_contradicts_ends_with_its_life_though_no_report_was
     assert lifted["evidence"]["n"] >= 20
     ends = [told[2][1]["expires_at"], *(one["until"] for _, one in renewals)]
     assert len(renewals) > 1
-    assert [months_later(end, 4) for end in ends[:-1]] == ends[1:]
+    assert [weeks_later(end, 4) for end in ends[:-1]] == ends[1:]
     assert lifted_at >= ends[-1], "with its life, and no report lifted it before"
     assert all(one["shown"]["e_value"] < one["shown"]["e_needed"] for _, one in renewals)
     assert not [one for _, one in of(UNHEARD, "replan_verdict")[1:] if one["verdict"]["actions"]]

@@ -16,7 +16,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
 from tests.services.playbooks.samples import definition
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, run_on
 from trading_core.rules import RuleColumns
 from worker.settings import FIELDS, load_settings
 
@@ -55,13 +55,19 @@ def settings_of(tmp_path, text: str) -> Settings:
 
 @cache
 def plain() -> Run:
-    return run_on(embedded_bars(FROM, TO))
+    return run_on(fewer_bars(FROM, TO))
+
+
+@cache
+def eager() -> Run:
+    """All five symbols, so that a week has more than two entries."""
+    return run_on(embedded_bars(FROM, TO), None, [EAGER])
 
 
 @pytest.fixture
 def run_with(tmp_path):
     def run(text: str) -> Run:
-        return run_on(embedded_bars(FROM, TO), settings_of(tmp_path, text))
+        return run_on(fewer_bars(FROM, TO), settings_of(tmp_path, text))
 
     return run
 
@@ -148,7 +154,7 @@ GRID = '[execution]\ntick_size = 0.5\nlimit_fill = "{}"'
 
 
 def test_run_that_needs_trades_through_a_limit_leaves_touched_ones_unfilled(tmp_path):
-    bars = embedded_bars(FROM, TO)
+    bars = fewer_bars(FROM, TO)
     coarse = replace(
         bars, **{name: np.ceil(getattr(bars, name) * 2) / 2 for name in ("open", "high", "low", "close")}
     )
@@ -161,7 +167,7 @@ def test_run_that_needs_trades_through_a_limit_leaves_touched_ones_unfilled(tmp_
 
 def test_run_with_time_exits_at_the_close_leaves_there(run_with):
     run = run_with('[execution]\ntime_exit = "close"')
-    bars = embedded_bars(FROM, TO)
+    bars = fewer_bars(FROM, TO)
     rows = {int(label): row for row, label in enumerate(bars.times)}
     timed = [one for one in run.rows if one.kind == "exit_filled" and '"reason":"time_stop"' in one.payload]
     assert timed
@@ -173,7 +179,7 @@ def test_run_with_time_exits_at_the_close_leaves_there(run_with):
 
 def test_run_sized_by_volatility_risks_its_fraction_over_so_many_atrs(run_with):
     run = run_with('[execution]\nsizing = "volatility"\nvolatility_multiple = 4.0\n[account]\ncash = 1e6')
-    bars = embedded_bars(FROM, TO)
+    bars = fewer_bars(FROM, TO)
     columns = RuleColumns(bars)
     first = next(row for row in run.rows if row.kind == "order_accepted")
     order = json.loads(first.payload)
@@ -190,10 +196,8 @@ def test_run_sized_fixed_orders_that_many_units(run_with):
 
 
 def test_run_with_a_throttle_refuses_the_order_too_many(tmp_path):
-    assert "throttled" not in reasons(run_on(embedded_bars(FROM, TO), None, [EAGER]))
-    run = run_on(
-        embedded_bars(FROM, TO), settings_of(tmp_path, "[envelope]\nmax_entries_per_hour = 1"), [EAGER]
-    )
+    assert "throttled" not in reasons(eager())
+    run = run_on(fewer_bars(FROM, TO), settings_of(tmp_path, "[envelope]\nmax_entries_per_hour = 1"), [EAGER])
     assert "throttled" in reasons(run)
     accepted = [row.known_at for row in run.rows if row.kind == "order_accepted"]
     assert all(later - earlier >= 3_600 * 10**9 for earlier, later in pairwise(accepted))
@@ -209,9 +213,8 @@ def test_run_with_a_limit_per_block_opens_no_more_positions_in_one(tmp_path, blo
     filled = [row.ts_event for row in run.rows if row.kind == "entry_filled"]
     _, entries = np.unique(unit_numbers(filled, unit), return_counts=True)
     assert entries.max() == 2
-    free = run_on(embedded_bars(FROM, TO), settings_of(tmp_path, ""), [EAGER])
     _, unlimited = np.unique(
-        unit_numbers([row.ts_event for row in free.rows if row.kind == "entry_filled"], unit),
+        unit_numbers([row.ts_event for row in eager().rows if row.kind == "entry_filled"], unit),
         return_counts=True,
     )
     assert unlimited.max() > 2
@@ -284,7 +287,7 @@ def test_run_with_consecutive_losses_breaches_and_flattens_at_the_next_open(run_
     run = run_with("[envelope]\nmax_consecutive_losses = 2")
     breaches = [row for row in run.rows if row.kind == "envelope_breach"]
     assert {json.loads(row.payload)["limit"] for row in breaches} == {"consecutive_losses"}
-    bars = embedded_bars(FROM, TO)
+    bars = fewer_bars(FROM, TO)
     forced = [row for row in run.rows if row.kind == "exit_filled" and '"reason":"envelope"' in row.payload]
     assert forced
     closes = [int(bars.close_times[k + 1]) for k, at in enumerate(bars.close_times[:-1]) if at in

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import cache
 
 import pytest
 
@@ -34,7 +35,12 @@ KINDS = ("evidence_plan", "evidence_call")
 
 def short_world():
     """The first reports of the losing world, quick enough to repeat."""
-    return make_world("reverting", seed=3, bars=900, symbols=6)
+    return make_world("reverting", seed=3, bars=500, symbols=6)
+
+
+@cache
+def short_run():
+    return run_on(short_world(), quick(), planted_books())
 
 
 def quick(planner="rules"):
@@ -91,10 +97,7 @@ def test_evidence_stands_between_a_report_and_its_verdict():
 
 
 def test_switched_off_the_judge_reads_nothing_and_decides_the_same():
-    rules, off = (
-        run_on(short_world(), quick(), planted_books()),
-        run_on(short_world(), quick("off"), planted_books()),
-    )
+    rules, off = short_run(), run_on(short_world(), quick("off"), planted_books())
     assert off.of(*KINDS) == []
     assert len(rules.of(*KINDS)) > 3
     decided = ("decision", "actions", "refused", "reason", "known_at")
@@ -105,7 +108,7 @@ def test_switched_off_the_judge_reads_nothing_and_decides_the_same():
 
 
 def test_tool_that_answers_otherwise_changes_the_head_of_the_run(monkeypatch):
-    before = run_on(short_world(), quick(), planted_books()).document["journal"]["head_hash"]
+    before = short_run().document["journal"]["head_hash"]
     plain = RunEvidence.read
 
     async def fewer(self, report, seen):

@@ -17,6 +17,7 @@ from worker.session import Timing
 from worker.studies.scenarios import PLANTED
 
 NAME, CAREFUL, EDITED = "buys_strength", 0.002, 0.003
+BEFORE_THE_NEXT_SLOT = {"expires_s": 1.0, "expires_bars": 1}  # slots are a day apart, a day has two bars
 
 
 def until(world: DeskWorld, condition: Any) -> None:
@@ -37,8 +38,10 @@ def approved_world() -> tuple[DeskWorld, dict[str, Any]]:
     (other,) = (book for book in load_playbooks(None) if book.id == "mean_reversion")
     books = (revised(planted, risk_fraction=CAREFUL), other)
     sink = MemorySink()
-    settings = settings_with(approval="ask", max_move_atr=100.0)
-    session = assemble(settings, momentum_world(strength=0.5, bars=1_600), JournalWriter(sink), books)
+    settings = settings_with(approval="ask", max_move_atr=100.0, **BEFORE_THE_NEXT_SLOT)
+    session = assemble(
+        settings, momentum_world(strength=1.0, bars=900, symbols=12), JournalWriter(sink), books
+    )
     world = DeskWorld(session, sink)
     session.begin()
     desk, seen = world.desk, dict[str, Any]()

@@ -20,7 +20,7 @@ from tests.worker.wire import AGREES, wire
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 MODELS = ("fast_model", "slow_model", "strategist_model")
 PRICES = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
-SLICE = ("2003-01-01", "2003-12-31")
+SLICE = ("2003-01-01", "2003-09-30")
 CONFIG = """
 [llm]
 provider = "{provider}"

@@ -20,7 +20,7 @@ def ran(strength: float) -> Run:
     (planted,) = load_playbooks(PLANTED)
     (other,) = (one for one in load_playbooks(None) if one.id == "mean_reversion")
     books = (revised(planted, risk_fraction=CAREFUL), other)
-    return run_on(momentum_world(strength=strength, bars=1_600), Settings(), books)
+    return run_on(momentum_world(strength=strength, bars=740, symbols=12), Settings(), books)
 
 
 def versions(run: Run) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def raises(run: Run) -> list[dict[str, Any]]:
 
 
 def test_playbook_that_gains_is_tried_with_more_risk_in_shadow_and_then_trades_with_it() -> None:
-    run = ran(0.5)
+    run = ran(1.0)
     told = [(one["version"], one["state"], one["definition"]["risk_fraction"]) for one in versions(run)]
     limit = Settings().envelope.risk_fraction  # the next raise, on trial at the end of the run
     assert told == [
@@ -53,7 +53,7 @@ def test_playbook_that_gains_is_tried_with_more_risk_in_shadow_and_then_trades_w
 
 
 def test_orders_after_the_promotion_put_the_raised_fraction_of_the_account_at_risk() -> None:
-    run = ran(0.5)
+    run = ran(1.0)
     frozen = [one for one in run.of("policy_frozen") if one["policy"]["playbook_id"] == NAME]
     version = {one["policy_id"]: one["policy"]["playbook_version"] for one in frozen}
     risked: dict[int, list[float]] = {1: [], 2: []}
@@ -64,7 +64,7 @@ def test_orders_after_the_promotion_put_the_raised_fraction_of_the_account_at_ri
 
 
 def test_raise_of_the_risk_keeps_to_the_bounds_of_the_contract_and_of_the_account() -> None:
-    asked = raises(ran(0.5))
+    asked = raises(ran(1.0))
     assert asked
     limit = Settings().envelope.risk_fraction
     assert all(CAREFUL < one["change"]["value"] <= min(2 * 2 * CAREFUL, limit) for one in asked)
@@ -72,7 +72,7 @@ def test_raise_of_the_risk_keeps_to_the_bounds_of_the_contract_and_of_the_accoun
 
 
 def test_raise_is_not_asked_for_again_while_its_trial_is_open() -> None:
-    run = ran(0.5)
+    run = ran(1.0)
     moved = [(row.known_at, json.loads(row.payload)) for row in run.rows if row.kind == "playbook_version"]
     begun, ended = (
         next(

@@ -13,6 +13,7 @@ from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import blocked, finished, payloads, plans_changed, session
+from tests.worker.trading_hours import in_trading_hours
 from worker.feeds.sample_data.worlds import make_world
 from worker.session import Session, Timing
 from worker.studies.scenarios import PLANTED
@@ -35,7 +36,7 @@ def planted_world(bars: int, minimum: int = 20, interval_days: int = 7, symbols:
     settings = losing_settings().model_copy(
         update={"high_level": HighLevelSettings(structural_interval_days=interval_days)}
     )
-    world = make_world("reverting", seed=3, bars=bars, symbols=symbols)
+    world = in_trading_hours(make_world("reverting", seed=3, bars=bars, symbols=symbols))
     return run_on(world, settings, (planted(minimum_episodes=minimum), *others(2)))
 
 
@@ -63,14 +64,15 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 
 
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
-    days = 40
-    run = planted_world(2_100, interval_days=days, symbols=12)
+    days = 120
+    run = planted_world(850, interval_days=days, symbols=12)
     asked = {one["request_hash"]: one["request"] for one in run.of("high_level_request")}
     reports = {one["report_id"]: asked[one["request_hash"]] for one in run.of("high_level_report")}
-    last, waited = None, 0
+    last, waited, overridden = None, 0, 0
     for one in run.of("replan_verdict"):
         request = reports[one["report_id"]]
         allowed = last is None or request["slot"] - last >= days * DAY
+        overridden += not allowed and request["structural_override"] is not None
         allowed = allowed or request["structural_override"] is not None
         assert request["structural_allowed"] == allowed
         waited += not allowed
@@ -80,6 +82,7 @@ def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() 
             last = request["slot"]
     assert last is not None
     assert waited > 0
+    assert overridden > 0
 
 
 def override_of(made: Session) -> OverrideReason | None:
@@ -124,7 +127,7 @@ def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open
         side: revised(rules, trend=("sideways",), volatility=("mid",))
         for side, rules in planted().eligibility.items()
     }
-    world = make_world("reverting", seed=3, bars=2_100, symbols=12)
+    world = in_trading_hours(make_world("reverting", seed=3, bars=900, symbols=12))
     run = run_on(world, losing_settings(), (planted(eligibility=narrow), *others(others_open)))
     verdicts = [one["verdict"] for one in run.of("replan_verdict")]
     bans = [one for v in verdicts for one in v["actions"] if one["kind"] == "set_eligibility"]

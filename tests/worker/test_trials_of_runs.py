@@ -151,8 +151,8 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     ledger = TrialLedger(configurations=2, hypotheses=20, candidates=3, promotions=1)
     sink, alone = MemorySink(), losing_run()
     running = run_backtest(
-        losing_settings(NO_EXPERIMENTS), losing_world(), JournalWriter(sink), definitions=planted_books(),
-        trial=NoTrial(ledger),
+        losing_settings(NO_EXPERIMENTS), losing_world(2_000), JournalWriter(sink),
+        definitions=planted_books(), trial=NoTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)
     told = [(row.kind, json.loads(row.payload)) for row in sink.rows]

@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.settings import Settings
 from services.store import NewRun, Store, open_store
-from tests.worker.shared_runs import embedded_bars
+from tests.worker.shared_runs import fewer_bars
 from trading_core.bars import BarSeries
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import RecordedRun, record_run
@@ -15,7 +15,7 @@ SLICE = ("2003-01-01", "2006-06-30")
 
 
 def slice_bars() -> BarSeries:
-    return embedded_bars(*SLICE)
+    return fewer_bars(*SLICE)
 
 
 def seeded(seed: int) -> Settings:

@@ -199,9 +199,12 @@ class FeatureColumns:
         """The feature as float64 (T, S), NaN where a bar is absent."""
         return np.column_stack([self.column(name, s) for s in range(len(self._symbols))])
 
-    def store(self, node: Node, truth: bool, s: int) -> Place:
-        """Place of any node's column for symbol s, a condition's in the truths; computed on first use."""
-        return self._symbols[s].store([(node, truth)])[0]
+    def store(self, wanted: Sequence[tuple[Node, bool]], s: int) -> list[Place]:
+        """Places of nodes' columns for symbol s, each told with whether it is a condition.
+
+        What is missing is computed in one pass; columns of conditions lie in the truths.
+        """
+        return self._symbols[s].store(wanted)
 
     def window(self, node: Node, truth: bool, back: int, s: int, start: int, stop: int) -> Column:
         """Rows start..stop of a node over stored features, computed from `back` own bars before; not kept.

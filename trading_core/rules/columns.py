@@ -3,6 +3,8 @@
 A column at a bar is final: later bars never change it.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -66,6 +68,18 @@ class RuleColumns:
         """
         return self._column(rule_of_kind(text, "number"), s)
 
+    def load(self, texts: Iterable[str]) -> None:
+        """Make the columns of rules of either kind, those of one symbol in one pass: rules share their parts.
+
+        Raises:
+            RuleError: a text is no rule.
+        """
+        rules = [parse(text) for text in texts]
+        wanted = [_wanted(rule) for rule in rules]
+        for s in range(len(self.bars.symbols)):
+            places = self.features.store(wanted, s)
+            self._places.update({(rule.text, s): place for rule, place in zip(rules, places, strict=True)})
+
     def place(self, text: str, s: int) -> Place:
         """Where the column of a rule of either kind stands in `bank`; computed on first use.
 
@@ -122,8 +136,7 @@ class RuleColumns:
     def _place(self, rule: Rule, s: int) -> Place:
         key = (rule.text, s)
         if key not in self._places:
-            node = node_of(rule.tree, _feature)
-            self._places[key] = self.features.store(node, rule.kind == "boolean", s)
+            (self._places[key],) = self.features.store([_wanted(rule)], s)
         return self._places[key]
 
     def _column(self, rule: Rule, s: int) -> Column:
@@ -164,6 +177,10 @@ class SharedColumns:
 
 def _feature(name: str) -> Node:
     return resolve(name).node
+
+
+def _wanted(rule: Rule) -> tuple[Node, bool]:
+    return node_of(rule.tree, _feature), rule.kind == "boolean"
 
 
 def rule_of_kind(text: str, kind: Kind) -> Rule:

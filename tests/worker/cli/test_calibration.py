@@ -128,7 +128,7 @@ def test_page_has_a_line_for_each_bin(planted):
     bins = calibrated(planted)["sources"][0]["bins"]
     printed = planted.run("calibration", "latest").stdout
     for one in bins:
-        line = rf"{one['lower']:.2f} to {one['upper']:.2f} +{one['n']} .*%  [=|]"
+        line = rf"{one['lower']:.2f} to {one['upper']:.2f} +{one['n']} .*%  [ =]*\|"
         assert re.search(line, printed), line
     assert "critic: no label yet." in printed
 

@@ -6,7 +6,7 @@ Only what a run did is compared, never an id or a hash: settings are part of tho
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tests.services.policy_checks.plans import changed, right_request, summary
-from tests.worker.settings_walk.walking import Look, content
+from tests.worker.settings_walk.walking import Look, RowLook, content
 from tests.worker.shared_runs import fewer_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
@@ -28,6 +28,7 @@ from trading_core.bars import COLUMNS, BarSeries
 from worker.bootstrap import assemble
 from worker.cli.wiring import demand_known_symbols
 from worker.feeds.sample_data.worlds import make_world
+from worker.runs.backtest import run_backtest
 
 BUSY = always(
     {
@@ -83,13 +84,34 @@ def rows_of(rows: Sequence[JournalRow], kinds: Sequence[str]) -> list[Any]:
     ]
 
 
-def look_at(bars: Callable[[], BarSeries], books: tuple[PlaybookDefinition, ...] | None, *kinds: str) -> Look:
+@dataclass
+class TellingSink:
+    """Hands over the rows of some kinds as they are written; after an error of who hears them, none."""
+
+    kinds: Sequence[str]
+    tell: Callable[[Any], None]
+    over: bool = False
+
+    async def write(self, rows: list[JournalRow]) -> None:
+        """Tell a batch."""
+        if self.over:
+            return
+        self.over = True
+        for row in rows_of(rows, self.kinds):
+            self.tell(row)
+        self.over = False
+
+
+def look_at(
+    bars: Callable[[], BarSeries], books: tuple[PlaybookDefinition, ...] | None, *kinds: str
+) -> RowLook:
     """A look at the rows of some kinds that a run over bars leaves."""
 
-    def looked(settings: Settings) -> Any:
-        return rows_of(run_on(bars(), settings, books).rows, kinds)
+    def tell(settings: Settings, told: Callable[[Any], None]) -> None:
+        journal = JournalWriter(TellingSink(kinds, told), flush_rows=1)
+        asyncio.run(run_backtest(settings, bars(), journal, definitions=books))
 
-    return looked
+    return RowLook(tell)
 
 
 TRADES = look_at(year, None, *TRADED)

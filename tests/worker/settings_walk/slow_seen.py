@@ -23,9 +23,8 @@ from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
-from tests.worker.settings_walk.runs_seen import BUSY, rows_of
+from tests.worker.settings_walk.runs_seen import BUSY, look_at
 from tests.worker.settings_walk.walking import Look, content
-from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
@@ -47,14 +46,8 @@ def world() -> BarSeries:
     return make_world("reverting", seed=3, bars=420, symbols=6)
 
 
-def slots(settings: Settings) -> Any:
-    """What the slow loop of a run skipped, asked, reported and decided."""
-    return rows_of(run_on(world(), settings, definitions()).rows, SLOW)
-
-
-def evidence(settings: Settings) -> Any:
-    """What the judge of a run read before its verdicts."""
-    return rows_of(run_on(world(), settings, definitions()).rows, ("evidence_plan", "evidence_call"))
+slots = look_at(world, definitions(), *SLOW)
+evidence = look_at(world, definitions(), "evidence_plan", "evidence_call")
 
 
 def begun(settings: Settings, books: tuple[PlaybookDefinition, ...] | None = None) -> Session:

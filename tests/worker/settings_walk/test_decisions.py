@@ -6,7 +6,7 @@ import pytest
 
 from schemas.settings import Settings
 from tests.worker.settings_walk.decisions import DECISIONS
-from tests.worker.settings_walk.walking import looks, seen, seen_after, seen_before
+from tests.worker.settings_walk.walking import looks, seen_after, seen_before, sees_the_same
 
 
 @pytest.fixture(autouse=True)
@@ -24,4 +24,4 @@ def test_setting_that_is_changed_changes_what_is_seen(key: str) -> None:
 
 @pytest.mark.parametrize("key", looks(DECISIONS))
 def test_look_at_the_same_settings_sees_the_same(key: str) -> None:
-    assert seen(DECISIONS[key], {}) == seen_before(DECISIONS[key])
+    assert sees_the_same(DECISIONS[key])

@@ -4,7 +4,9 @@ An entry names another value and a look: a function that takes settings, builds 
 program's own factories, and returns what it saw. The walk demands that the other value is seen.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -17,6 +19,40 @@ from worker.settings import FIELDS, load_settings
 Look = Callable[[Settings], Any]
 REFUSED_BEFORE = "llm.provider"  # mode `full` without a model
 NO_CONTENT = ("id", "ids", "hash", "hashes")
+
+
+class SeenOtherwise(Exception):
+    """The last row is not the one that was seen before: a run need not go on."""
+
+
+@dataclass(frozen=True)
+class RowLook:
+    """A look at the rows of a run; a look for a change ends it at the first row that differs.
+
+    Attributes:
+        tell: runs with settings and hands over each row as it comes.
+    """
+
+    tell: Callable[[Settings, Callable[[Any], None]], None]
+
+    def __call__(self, settings: Settings) -> list[Any]:
+        """All rows."""
+        found: list[Any] = []
+        self.tell(settings, found.append)
+        return found
+
+    def until_other(self, settings: Settings, before: Sequence[Any]) -> list[Any]:
+        """The rows up to the first that is not the one of `before`, in the form of JSON, at its place."""
+        found: list[Any] = []
+
+        def told(row: Any) -> None:
+            found.append(row)
+            if [json.loads(canonical_json(row))] != before[len(found) - 1 : len(found)]:
+                raise SeenOtherwise
+
+        with suppress(SeenOtherwise):
+            self.tell(settings, told)
+        return found
 
 
 @dataclass(frozen=True)
@@ -56,11 +92,16 @@ def seen(entry: Entry, changes: Mapping[str, Any]) -> str:
 
 
 _BEFORE: dict[tuple[Look, str], str] = {}
+_TOLD_BY: dict[tuple[Look, str], int] = {}  # how many rows of a look tell all the changes apart
+
+
+def _name(entry: Entry) -> tuple[Look, str]:
+    return entry.look, repr(sorted(entry.beside.items()))
 
 
 def seen_before(entry: Entry) -> str:
     """What the look sees without the change, or why it is refused; once for all entries that share it."""
-    name = (entry.look, repr(sorted(entry.beside.items())))
+    name = _name(entry)
     if name not in _BEFORE:
         try:
             _BEFORE[name] = seen(entry, {})
@@ -70,8 +111,24 @@ def seen_before(entry: Entry) -> str:
 
 
 def seen_after(key: str, entry: Entry) -> str:
-    """What the look sees with the change."""
-    return seen(entry, {key.split("[]")[0]: entry.value})
+    """What the look sees with the change; of rows no more than up to the first that differs."""
+    changes = {key.split("[]")[0]: entry.value}
+    if not isinstance(entry.look, RowLook):
+        return seen(entry, changes)
+    before = json.loads(seen_before(entry))["seen"]
+    after = entry.look.until_other(settings_with({**entry.beside, **changes}), before)
+    _TOLD_BY[_name(entry)] = max(_TOLD_BY.get(_name(entry), 0), len(after))
+    return canonical_json({"seen": after})
+
+
+def sees_the_same(entry: Entry) -> bool:
+    """Whether a second look sees the same; of rows at least those by which changes were told from it."""
+    if not isinstance(entry.look, RowLook):
+        return seen(entry, {}) == seen_before(entry)
+    before = json.loads(seen_before(entry))["seen"]
+    wanted = before[: _TOLD_BY.get(_name(entry), len(before))]
+    again = entry.look.until_other(settings_with(entry.beside), wanted)
+    return bool(canonical_json(again[: len(wanted)]) == canonical_json(wanted))
 
 
 def content(payload: Any) -> Any:
