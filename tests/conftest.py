@@ -75,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
+    gc.disable()  # what is collected stays
 
 
 def pytest_collection_finish() -> None:
@@ -82,9 +83,9 @@ def pytest_collection_finish() -> None:
 
     And from looking at every 700 new objects, which hypothesis and a run make in no time.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AT)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
