@@ -104,7 +104,9 @@ def _tree_of_commands_is_built_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _no_model_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.upper().startswith("ANTHROPIC_")]:
-        monkeypatch.delenv(name)
+@pytest.fixture(autouse=True, scope="session")
+def _no_model_credentials() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.upper().startswith("ANTHROPIC_")]:
+            patch.delenv(name)
+        yield
