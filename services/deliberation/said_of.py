@@ -121,6 +121,7 @@ class SubjectFinder:
             not before
             or before[-1].subject.playbook is None
             or attached.own.playbook is not None
+            or not _clash(before[-1].subject, attached.own)
             or attached.own.fields <= NARROWERS
         ):
             clashes = not before or _clash(before[-1].subject, attached.own)
