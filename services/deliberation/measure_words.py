@@ -3,7 +3,8 @@
 import re
 
 TRADES = r"(?:trades?|positions?|episodes?)"
-HELD = r"(?:going|being|(?:when|while|whenever|if)(?: (?:it|they|we) (?:was|were|is|are|went))?)"  # before a side
+# Before a side.
+HELD = r"(?:going|being|(?:when|while|whenever|if)(?: (?:it|they|we) (?:was|were|is|are|went))?)"
 IT_IS = r" (?:(?:was|is|of|at|came to|reached|stood at|amounted to|lost|made|brought) )?[-+−$€£]?\d"
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
