@@ -36,6 +36,11 @@ AS_OF = re.compile(
 )
 VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
+HAD = re.compile(
+    r"\b(?:had|has|have|with|saw|posted|recorded|booked|took|made|suffered|enjoyed)"
+    r" (?:an?|its|the|their)(?: single)?\s*$",
+    re.I,
+)
 OWNED = re.compile(r"\b(?:its|their)(?: very| own)?\s*$", re.I)
 NOUNS_OF_TRADES = {
     "longs": Subject(direction="long"),
@@ -198,7 +203,11 @@ class SubjectFinder:
                     last.told,
                 )
             elif last is not None and last.subject.order is not None and named.order is None:
-                groups.append(Group(mention.start, mention.end, last.subject, named, None, told=True))
+                whom = last.subject
+                told = HAD.search(self._layout.lead(last.start)) is None
+                if not told and not _clash(whom, named):
+                    whom = whom.joined(named)
+                groups.append(Group(mention.start, mention.end, whom, named, None, told=told))
             else:
                 kept = self._kept(groups, mention, named, fresh)
                 groups.append(Group(mention.start, mention.end, kept.joined(named), named))
@@ -223,6 +232,7 @@ class SubjectFinder:
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
             owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
+            owned = owned or HAD.search(lead) is not None
             kept = groups[-1].subject if groups else self.carried
             return kept.without("order") if (beside or owned) and named.order is not None else Subject()
         if named.fields <= {"direction", "trial"} and OWNED.search(text[: mention.start][-12:]):
