@@ -28,7 +28,9 @@ WON_BY = re.compile(
     r"|brought)\b[^,;:()]*$",
     re.I,
 )
-WHOLE_OF = re.compile(r"^\W*(?:[^,;:()]*, )?(?:out )?of (?:the|its|their|his|all|these|those)\b[^,;:()]*$", re.I)
+WHOLE_OF = re.compile(
+    r"^\W*(?:[^,;:()]*, )?(?:out )?of (?:the|its|their|his|all|these|those)\b[^,;:()]*$", re.I
+)
 THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
 LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
 EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)

@@ -204,7 +204,7 @@ class SubjectFinder:
                 )
             elif last is not None and last.subject.order is not None and named.order is None:
                 whom = last.subject
-                told = HAD.search(self._layout.lead(last.start)) is None
+                told = last.told if last.own.order is None else not self._is_had(last.own, last.start)
                 if not told and not _clash(whom, named):
                     whom = whom.joined(named)
                 groups.append(Group(mention.start, mention.end, whom, named, None, told=told))
@@ -232,7 +232,7 @@ class SubjectFinder:
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
             owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
-            owned = owned or HAD.search(lead) is not None
+            owned = owned or self._is_had(named, mention.start)
             kept = groups[-1].subject if groups else self.carried
             return kept.without("order") if (beside or owned) and named.order is not None else Subject()
         if named.fields <= {"direction", "trial"} and OWNED.search(text[: mention.start][-12:]):
@@ -248,6 +248,11 @@ class SubjectFinder:
         if not fresh and named.fields <= NARROWERS and last.playbook is not None:
             return last.without("symbol")
         return Subject()
+
+    def _is_had(self, named: Subject, place: int) -> bool:
+        """Whether somebody had the best or worst trade: "it had a best trade of +1R in 2005"."""
+        extreme = named.order is not None and named.order.startswith(("best", "worst"))
+        return extreme and HAD.search(self._layout.lead(place)) is not None
 
     def _is_noun_of_trades(self, mention: Mention) -> bool:
         """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted."""
