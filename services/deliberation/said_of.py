@@ -243,7 +243,7 @@ class SubjectFinder:
         last = groups[-1].subject
         if named.fields == {"parameter"}:
             return last.without("parameter")
-        if named.fields <= NARROWERS and narrows:
+        if named.fields <= NARROWERS | {"symbol", "direction"} and narrows:
             return last.without(*(named.fields & last.fields)) if last.fields & named.fields else last
         if not fresh and named.fields <= NARROWERS and last.playbook is not None:
             return last.without("symbol")

@@ -30,7 +30,7 @@ COMPOSED = [
     ("playbook", "symbol", "side"), ("playbook", "symbol", "year"), ("playbook", "side", "year"),
     ("symbol", "side", "year"),
 ]  # fmt: skip
-FEWEST_TRADES, LEAST_R, OF_EACH = 3, 0.02, 4
+FEWEST_TRADES, LEAST_R, OF_EACH = 3, 0.02, 1
 MOST_STRUCK = 0.02
 
 
@@ -95,12 +95,11 @@ def sayings(some: pd.DataFrame) -> Iterator[Saying]:
     yield Saying(f"was stopped out {stopped} times", (f"was stopped out {stopped + 1} times",))
 
 
-def frames(chosen: dict[str, object]) -> Iterator[str]:
-    """Where the choice stands: all of it behind what is said, or its first part before it."""
+def frames(chosen: dict[str, object], way: int) -> Iterator[str]:
+    """Where the choice stands: all of it behind what is said, in one of three ways, or some before."""
     whom, *rest = chosen.items()
-    for way in range(3 if rest else 1):
-        behind = (SCOPES[name][0][way % len(SCOPES[name][0])].format(value) for name, value in rest)
-        yield " ".join([str(whom[1]), "{}", *behind]) + "."
+    behind = (SCOPES[name][0][way % len(SCOPES[name][0])].format(value) for name, value in rest)
+    yield " ".join([str(whom[1]), "{}", *behind]) + "."
     if rest:
         (name, value), *others = rest
         behind = (SCOPES[other][0][0].format(one) for other, one in others)
@@ -110,14 +109,14 @@ def frames(chosen: dict[str, object]) -> Iterator[str]:
 def composed(name: str) -> Iterator[tuple[str, bool]]:
     """Sentences with whether they are true: a year is of entries, and what exits bear out is not false."""
     every = trades(name)
-    for fields in COMPOSED:
+    for way, fields in enumerate(COMPOSED):
         groups = ((keys, some) for keys, some in every.groupby(list(fields)) if is_telling(some))
         for keys, some in islice(groups, OF_EACH):
             chosen = dict(zip(fields, keys, strict=True))
             left = [every["left" if field == "year" else field] == key for field, key in chosen.items()]
             of_exits = every[np.logical_and.reduce(left)]
             also = {one.words for one in sayings(of_exits)} if is_telling(of_exits) else None
-            for frame in frames(chosen):
+            for frame in frames(chosen, way):
                 for saying in sayings(some):
                     yield frame.format(saying.words), True
                     false = saying.false if also is not None else ()
@@ -137,5 +136,5 @@ def test_composed_sentences_that_are_true_pass_and_false_ones_do_not(name):
     assert [text for text, is_true in said if not is_true and held[text]] == []
     true = [text for text, is_true in said if is_true]
     struck = [text for text in true if not held[text]]
-    assert len(true) > 1_000
+    assert len(true) > 300
     assert len(struck) <= MOST_STRUCK * len(true), struck
