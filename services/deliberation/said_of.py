@@ -147,11 +147,12 @@ class SubjectFinder:
             or before[-1].subject.playbook is None
             or attached.own.playbook is not None
             or not _clash(before[-1].subject, attached.own)
+            or attached.subject.playbook == before[-1].subject.playbook
             or attached.own.fields <= NARROWERS
         ):
             clashes = not before or _clash(before[-1].subject, attached.own)
             named = (
-                attached.own
+                (attached.own if attached.subject.playbook is None else attached.subject)
                 if clashes or not attached.own.fields <= NARROWERS | {"symbol", "direction"}
                 else before[-1].subject.joined(attached.own)
             )
