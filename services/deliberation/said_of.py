@@ -19,7 +19,7 @@ PRONOUN = re.compile(r"\b(?:it|its|they|their|them|these|those|this|that|he|she)
 AGAINST = re.compile(r"\s*,?\s*(?:against|versus|vs\.?|compared (?:with|to)|to)\s*", re.I)
 NARROWING = re.compile(
     r"\b(?:in|during|within|under|inside|over|of|on|for|across|entered|opened|closed|exited|from|since|at"
-    r"|dated)(?: (?:the|all|both))?\s*$",
+    r"|dated|with|traded|bought|sold|shorted)(?: (?:the|all|both))?\s*$",
     re.I,
 )
 OUTSIDE = re.compile(
