@@ -191,6 +191,7 @@ class SubjectFinder:
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
             joined = joined and not (last is not None and last.subject.order and mention.kind == "id")
+            joined = joined and not (named.playbook and self._is_head(groups, last_end, mention.start))
             if last is not None and last.subject.order is not None and mention.kind in ("date", "period"):
                 joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
                 joined = joined and VERB.search(self._layout.text[: last.end]) is None
@@ -217,13 +218,16 @@ class SubjectFinder:
 
     def _under_the_head(self, groups: list[Group]) -> list[Group]:
         """The groups with the regime, time or side that opens the sentence: "In 2003, A lost and B won"."""
-        if len(groups) < 2 or not groups[0].own.fields & HEADS:
+        if len(groups) < 2:
             return groups
         head = groups[0]
+        kinds = HEADS | {"symbol"} if NARROWING.search(self._layout.text[: head.start]) else HEADS
+        if not head.own.fields & kinds:
+            return groups
         comma = self._layout.text.find(",", head.start)
         if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
             return groups
-        held = Subject(**{name: getattr(head.own, name) for name in head.own.fields & HEADS})
+        held = Subject(**{name: getattr(head.own, name) for name in head.own.fields & kinds})
         return [head] + [replace(g, subject=held.joined(g.subject)) for g in groups[1:]]
 
     def _kept(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
@@ -249,6 +253,15 @@ class SubjectFinder:
         if not fresh and named.fields <= NARROWERS and last.playbook is not None:
             return last.without("symbol")
         return Subject()
+
+    def _is_head(self, groups: list[Group], end: int, start: int) -> bool:
+        """Whether the first names open the sentence, up to a comma: "On AAPL, one made 2R and another 3R"."""
+        text = self._layout.text
+        return (
+            len(groups) == 1
+            and "," in text[end:start]
+            and NARROWING.search(text[: groups[0].start]) is not None
+        )
 
     def _is_had(self, named: Subject, place: int) -> bool:
         """Whether somebody had the best or worst trade: "it had a best trade of +1R in 2005"."""
