@@ -75,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
+    gc.disable()  # what is collected stays
 
 
 def pytest_collection_finish() -> None:
@@ -82,9 +83,9 @@ def pytest_collection_finish() -> None:
 
     And from looking at every 700 new objects, which hypothesis and a run make in no time.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AT)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -103,7 +104,9 @@ def _tree_of_commands_is_built_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _no_model_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.upper().startswith("ANTHROPIC_")]:
-        monkeypatch.delenv(name)
+@pytest.fixture(autouse=True, scope="session")
+def _no_model_credentials() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.upper().startswith("ANTHROPIC_")]:
+            patch.delenv(name)
+        yield

@@ -346,6 +346,7 @@ class NoPlace:
         (lambda bars: tt.gate([1, 2]), "trades are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
         (lambda bars: tt.gate(bars.iloc[:0]), "DataFrame has no rows: it needs at least one trade"),
         (lambda bars: tt.backtest(bars, cash=5), "argument cash: write account__cash"),
+        (lambda bars: tt.backtest(data=bars), "argument data: write bars$"),
         (
             lambda bars: tt.backtest(start="2005-01-01", end="2004-01-01"),
             '^start="2005-01-01" lies after end="2',

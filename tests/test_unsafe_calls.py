@@ -1,11 +1,9 @@
-"""Bandit and ruff look for unsafe calls: in every room nothing is found, and a planted one is."""
+"""The linter looks for unsafe calls: in every room nothing is found, and a planted one is."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("schemas", "trading_core", "services", "agents", "prompts", "worker")
@@ -18,53 +16,29 @@ UNSAFE = {
 }
 
 
-def bandit(*paths):
-    words = [
-        sys.executable,
-        "-m",
-        "bandit",
-        "--quiet",
-        "--configfile",
-        "pyproject.toml",
-        "--recursive",
-        *paths,
-    ]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+def unsafe_calls(*paths):
+    """Lines of the linter about them, by the rules that the project declares."""
+    words = [sys.executable, "-m", "ruff", "check", "--config", "pyproject.toml", "--no-cache", "--quiet"]
+    done = subprocess.run(
+        [*words, "--output-format", "concise", *paths], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return [line for line in done.stdout.splitlines() if re.search(r": S\d{3} ", line)]
 
 
 def test_no_room_calls_what_is_unsafe():
-    done = bandit(*ROOMS)
-    assert done.returncode == 0, done.stdout
+    assert unsafe_calls(*ROOMS) == []
 
 
-@pytest.mark.parametrize("name", UNSAFE)
-def test_unsafe_call_is_found_by_the_linter(name, tmp_path):
-    (tmp_path / "planted.py").write_text(UNSAFE[name])
-    words = [
-        sys.executable,
-        "-m",
-        "ruff",
-        "check",
-        "--config",
-        "pyproject.toml",
-        "--select",
-        "S",
-        "--no-cache",
-    ]
-    done = subprocess.run([*words, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stdout
-
-
-def test_unsafe_calls_are_found_by_bandit(tmp_path):
+def test_unsafe_calls_are_found_by_the_linter(tmp_path):
     for name, text in UNSAFE.items():
         (tmp_path / f"{name}.py").write_text(text)
-    done = bandit(str(tmp_path))
-    assert done.returncode == 1
-    assert [name for name in UNSAFE if f"{name}.py" not in done.stdout] == []
+    found = unsafe_calls(str(tmp_path))
+    assert [name for name in UNSAFE if not any(f"{name}.py" in line for line in found)] == []
 
 
 def test_every_exception_to_the_unsafe_call_rules_has_its_reason():
-    marks = re.compile(r"#\s*(nosec\b[^-\n]*|noqa:[^-\n]*\bS\d{3}[^-\n]*)(?P<reason>- \w.*)?$", re.MULTILINE)
+    marks = re.compile(r"#\s*(noqa:[^-\n]*\bS\d{3}[^-\n]*)(?P<reason>- \w.*)?$", re.MULTILINE)
     bare = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for room in ROOMS

@@ -77,7 +77,8 @@ def settings_of(
     for name in changes:
         full = [key for key in FIELDS if key.endswith(f".{name}")]
         if full:
-            raise ConfigError(f"argument {name}: write {full[0].replace('.', '__')}")
+            written = full[0].replace(".", "__")
+            raise ConfigError(f"argument {name}: write {WRITTEN.get(written, written)}")
     if base is not None and not isinstance(base, Settings | str | Path):
         raise ConfigError(f"settings {base!r}: give what tt.settings returns, or the path of a TOML file")
     file = Path(base) if isinstance(base, str | Path) else None

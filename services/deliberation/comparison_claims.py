@@ -21,6 +21,11 @@ OTHERS = re.compile(
 PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
 GAINS = re.compile(r"\b(?:gains?|profits?|winners?|wins)\b[^,;.]{0,30}$", re.I)
 LOSSES = re.compile(r"\s*(?:(?:of|as much as|all|its|their|the|gross|total|large as) )*loss(?:es)?\b", re.I)
+EARNED = re.compile(r"\b(?:earn\w*|made|mak\w+|gain\w*|los\w+|return\w*|brought in|averag\w+)\s+$", re.I)
+BESIDE = re.compile(
+    r"(?: money)?(?: (?:per|a|each) trade)?(?: in total)? (?:on|in|from|with|by|going|during|while|when|than)\b",
+    re.I,
+)
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = words(
     "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter"
@@ -69,6 +74,8 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     later = [g for g in reading.subjects.groups if g.start >= than >= 0]
     if first.is_empty and between and later:
         first, after = between[0].subject, later[0]
+    elif len(between) == 1 and later and between[0].own.fields == later[0].own.fields:
+        first, after = between[0].subject, later[0]  # "A earned more on X than on Y"
     if first.is_empty and reading.subjects.groups[:1] == [after]:
         return []
     if not first.is_empty and not first.fields & after.own.fields:
@@ -117,7 +124,7 @@ def _is_told_first(reading: SentenceReading, mention: Mention, number: Mention |
     return any(filter_of(m) is not None for m in reading.mentions if mention.end <= m.start < end)
 
 
-def _of_kinds(mention: Mention) -> tuple[str, ...]:
+def _of_kinds(mention: Mention, sentence: str) -> tuple[str, ...]:
     """By what two kinds of trades are compared: by their holds, by what they earned, or by their number."""
     text = mention.text.casefold()
     if text.startswith(("longer", "shorter")):
@@ -125,6 +132,8 @@ def _of_kinds(mention: Mention) -> tuple[str, ...]:
     earned = text.startswith(
         ("beat", "outearn", "outperform", "better", "worse", "trail", "lag", "underperform")
     )
+    if EARNED.search(sentence[: mention.start]) and BESIDE.match(sentence, mention.end):
+        return BOTH
     return BOTH[::-1] if earned else ("trades",)
 
 
@@ -156,7 +165,8 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     return [
         reading.claim(
             "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
-            questions=_of_kinds(mention), relation=mention.value, filters=first, other=base.joined(second),
+            questions=_of_kinds(mention, reading.layout.text), relation=mention.value, filters=first,
+            other=base.joined(second),
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip

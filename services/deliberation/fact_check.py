@@ -157,7 +157,7 @@ class FactReader:
     ) -> list[CheckedClaim]:
         """The claims of a sentence with their verdicts, by the facts of the moment that it speaks of."""
         checked = []
-        for claim in claims:
+        for claim in _of_one_basis(claims, facts):
             if self._only is not None and not (claim.questions and self._only.issuperset(claim.questions)):
                 continue
             line = next((q for q in quoted if q[0] <= claim.start and claim.end <= q[1]), None)
@@ -242,6 +242,25 @@ def _held(claim: Claim, facts: RunFacts) -> Held:
         if best is None or best.verdict == "unverifiable":
             best = held_of_one
     return best or unknown()
+
+
+def _of_one_basis(claims: Sequence[Claim], facts: RunFacts) -> Sequence[Claim]:
+    """The claims of a sentence, whose times are all of entries or all of exits: what more of them hold by."""
+    either = [claim for claim in claims if {"entry", "exit"} <= {subject.basis for subject in claim.subjects}]
+    if len(either) < 2:
+        return claims
+    by = {basis: {id(claim): _by(basis, claim) for claim in either} for basis in ("entry", "exit")}
+    hold = {
+        basis: sum(_held(claim, facts).verdict == "verified" for claim in some.values())
+        for basis, some in by.items()
+    }
+    chosen = by["exit" if hold["exit"] > hold["entry"] else "entry"]
+    return [chosen.get(id(claim), claim) for claim in claims]
+
+
+def _by(basis: str, claim: Claim) -> Claim:
+    subjects = tuple(subject for subject in claim.subjects if subject.basis in (None, basis))
+    return replace(claim, subjects=subjects)
 
 
 def _alone(claim: Claim, subject: Subject, held: Held, facts: RunFacts) -> Held:

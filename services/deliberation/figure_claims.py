@@ -22,6 +22,15 @@ from services.evidence.run_facts import TRADED
 OF_THE = re.compile(r"\b(?:of|among|amongst) (?:the|all|these|those)(?: other)?\s*$", re.I)
 FEWEST, AT_THE_START = 2, 5  # mentions; characters, for an article
 THESE = re.compile(r"\b(?:these|those|they)\b", re.I)
+# A verb of result behind what was counted, in one piece; and a whole before its part.
+WON_BY = re.compile(
+    r"^[^,;:()]*\b(?:averag\w+|made|mak\w+|earn\w*|lost|los[ei]\w*|gain\w*|return\w*|yield\w*|netted|cost|paid"
+    r"|brought)\b[^,;:()]*$",
+    re.I,
+)
+WHOLE_OF = re.compile(
+    r"^\W*(?:[^,;:()]*, )?(?:out )?of (?:the|its|their|his|all|these|those)\b[^,;:()]*$", re.I
+)
 THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
 LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
 EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
@@ -177,7 +186,7 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         return [reading.claim(kind, place, (subjects, found.sure * sure), "share_figure", **what)]
     narrowed = tuple(subject.joined(filters) for subject in subjects)
     if found.questions == ("trades",):
-        reading.counted = narrowed[0]
+        reading.counted, reading.counted_at = narrowed[0], mention.start
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
 
@@ -205,7 +214,19 @@ def _is_of_those(reading: SentenceReading, mention: Mention) -> bool:
     """Whether a figure is of the trades that were counted last: "and these lost 29.3R", "12 of those"."""
     begin = reading.layout.piece(mention.start, mention.start)[0]
     before = THESE.search(reading.layout.text, begin, mention.start)
-    return before is not None or THOSE.match(reading.layout.text, mention.end) is not None
+    those = before is not None or THOSE.match(reading.layout.text, mention.end) is not None
+    return those or _are_whom(reading, mention)
+
+
+def _are_whom(reading: SentenceReading, mention: Mention) -> bool:
+    """Whether what was counted is the subject: "its 23 shorts averaged", "of the 9 longs, 2 won"."""
+    last = next((m for m in reversed(reading.mentions) if m.end <= mention.start and m.kind in NUMBERS), None)
+    if last is None or last.start != reading.counted_at:
+        return False
+    text = reading.layout.text
+    if WON_BY.search(text[last.end : mention.start]) is not None:
+        return True
+    return WHOLE_OF.search(text[: last.start]) is not None and "," in text[last.end : mention.start]
 
 
 def _headed(reading: SentenceReading, subject: Subject) -> Subject:

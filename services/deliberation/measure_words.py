@@ -3,6 +3,8 @@
 import re
 
 TRADES = r"(?:trades?|positions?|episodes?)"
+# Before a side.
+HELD = r"(?:going|being|(?:when|while|whenever|if)(?: (?:it|they|we) (?:was|were|is|are|went))?)"
 IT_IS = r" (?:(?:was|is|of|at|came to|reached|stood at|amounted to|lost|made|brought) )?[-+−$€£]?\d"
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
@@ -117,8 +119,10 @@ MEASURES: dict[str, str] = {
     ),
     "winners": rf"winners?|wins|gainers?|(?:winning|profitable|positive|successful) {TRADES}|winning ones?",
     "losers": (rf"losers?|losses|(?:losing|unprofitable|negative|unsuccessful|failed) {TRADES}|losing ones?"),
-    "longs": rf"longs|(?:{TRADES}|entries) long|long (?:{TRADES}|ones?|entries|side)",
-    "shorts": rf"shorts|(?:{TRADES}|entries) short|short (?:{TRADES}|ones?|entries|side)",
+    "longs": rf"longs|(?:{TRADES}|entries) long|long (?:{TRADES}|ones?|entries|side)|{HELD} long",
+    "shorts": (
+        rf"shorts|shorting|(?:{TRADES}|entries) short|short (?:{TRADES}|ones?|entries|side)|{HELD} short"
+    ),
     "trades": (
         r"(?:(?:resolved|closed|finished|completed|past|such|its|the|more|other|further|of) ){0,4}"
         r"(?:(?:trades?|trading|position)[ -]counts?|(?:number|count|sample) of (?:resolved |closed )?"

@@ -5,7 +5,7 @@ import re
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import side_of, unit_of
 from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, is_whom
 from services.deliberation.numerals import (
     Figure,
     Portion,
@@ -185,7 +185,8 @@ def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Menti
     parenthesised = reading.layout.lead(start).rstrip().endswith(("(", ","))
     further = [m for m in behind if m.start < stop][:2] if parenthesised else []
     for group in (near, list(reversed(before))[:3], further, list(reversed(before))):
-        told = next(((m, f) for m in group if (f := filter_of(m)) is not None), None)
+        telling = (m for m in group if not (m.start > start and is_whom(reading.layout, m)))
+        told = next(((m, f) for m in telling if (f := filter_of(m)) is not None), None)
         if told is not None and not told[1].fields & phrase.filters.fields:
             return Phrase(None, told[1], None, frozenset({told[0].start}))
     return Phrase()

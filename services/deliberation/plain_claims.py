@@ -381,6 +381,8 @@ def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     if groups and groups[0].told:
         return []
     subject = groups[0].subject.without("period", "basis") if groups else Subject()
+    if groups and groups[0].own.order is None:  # "had a best trade of +1R in 2005": the best one of that year
+        subject = subject.without("order")
     said = "day" if mention.kind == "date" else "period"
     before = reading.layout.text[: mention.start]
     edge = tuple(name for name, pattern in EDGES.items() if pattern.search(before))

@@ -38,6 +38,7 @@ class SentenceReading:
         self.last_part: tuple[tuple[str, ...], Subject] | None = None
         self.last_portion: tuple[Subject, Subject] | None = None  # of whom, and which trades of them
         self.counted: Subject | None = None  # the trades that were counted last
+        self.counted_at: int | None = None  # where their number begins
 
     @property
     def nouns(self) -> NounPhrases:

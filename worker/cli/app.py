@@ -6,6 +6,7 @@ so: heavy libraries are imported inside the function that needs them, so that `-
 Uncaught failures are printed without secrets: tracebacks, threads, records of unconfigured logs.
 """
 
+import errno
 import logging
 import os
 import re
@@ -168,10 +169,10 @@ class OneLineErrors(TyperGroup):
             complain("stopped by SIGINT")
             return CTRL_C
         except Exception as error:
-            limited = too_few_files(error)
-            if limited is None:
+            told = too_few_files(error) or _too_long(error)
+            if told is None:
                 raise
-            complain(limited)
+            complain(told)
             return BAD_INPUT
         return code if isinstance(code, int) else OK
 
@@ -195,6 +196,13 @@ class OneLineErrors(TyperGroup):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
+
+
+def _too_long(error: Exception) -> str | None:
+    """What to say of a name that no file of this system can have; None for any other failure."""
+    if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG or error.filename is None:
+        return None
+    return f"{str(error.filename)!r}: {error.strerror}; give a shorter one"
 
 
 def thinktwice(
