@@ -23,7 +23,8 @@ GAINS = re.compile(r"\b(?:gains?|profits?|winners?|wins)\b[^,;.]{0,30}$", re.I)
 LOSSES = re.compile(r"\s*(?:(?:of|as much as|all|its|their|the|gross|total|large as) )*loss(?:es)?\b", re.I)
 EARNED = re.compile(r"\b(?:earn\w*|made|mak\w+|gain\w*|los\w+|return\w*|brought in|averag\w+)\s+$", re.I)
 BESIDE = re.compile(
-    r"(?: money)?(?: (?:per|a|each) trade)?(?: in total)? (?:on|in|from|with|by|going|during|while|when|than)\b",
+    r"(?: money)?(?: (?:per|a|each) trade)?(?: in total)?"
+    r" (?:on|in|from|with|by|going|during|while|when|than)\b",
     re.I,
 )
 FURTHEST = 24  # characters between "more" and "than"
