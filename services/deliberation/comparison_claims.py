@@ -27,6 +27,8 @@ BESIDE = re.compile(
     r" (?:on|in|from|with|by|going|during|while|when|than)\b",
     re.I,
 )
+MORE, LOST = re.compile(r"more|less", re.I), re.compile(r"\b(?:los[te]|losing|loses|gave back)\s+$", re.I)
+TURNED = {">": "<", "<": ">"}
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = words(
     "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter"
@@ -71,12 +73,9 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     if of_none:
         return of_none
     first = reading.subjects.before(mention.start)
-    between = [g for g in reading.subjects.groups if mention.end <= g.start and g.end <= than]
-    later = [g for g in reading.subjects.groups if g.start >= than >= 0]
-    if first.is_empty and between and later:
+    between, later = reading.subjects.around(mention.end, than)
+    if between and later and (first.is_empty or reading.subjects.sides_of(mention.end, than)):
         first, after = between[0].subject, later[0]
-    elif len(between) == 1 and later and between[0].own.fields == later[0].own.fields:
-        first, after = between[0].subject, later[0]  # "A earned more on X than on Y"
     if first.is_empty and reading.subjects.groups[:1] == [after]:
         return []
     if not first.is_empty and not first.fields & after.own.fields:
@@ -91,10 +90,16 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     return [
         reading.claim(
             "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
-            relation=mention.value, other=other, filters=filters,
+            relation=_relation(reading, mention), other=other, filters=filters,
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
+
+
+def _relation(reading: SentenceReading, mention: Mention) -> str:
+    """Which way it goes: who lost more made less."""
+    turns = MORE.match(mention.text) and LOST.search(reading.layout.text[: mention.start])
+    return TURNED[mention.value] if turns else str(mention.value)
 
 
 def _than_by_none(reading: SentenceReading, mention: Mention, after: Group) -> list[Claim]:
@@ -166,8 +171,8 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     return [
         reading.claim(
             "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
-            questions=_of_kinds(mention, reading.layout.text), relation=mention.value, filters=first,
-            other=base.joined(second),
+            questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.joined(second),
+            relation=_relation(reading, mention),
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip

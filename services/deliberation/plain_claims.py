@@ -68,6 +68,9 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
         reading.use(mention)
         return []
     subjects = reading.of(mention.start, mention.end)
+    sides = reading.subjects.sides_of(mention.end, reading.layout.text.find(" than ", mention.end))
+    if sides is not None and reading.layout.beside(mention, "compared"):
+        subjects = dated((sides[0].subject,)), 1.0
     told = [m for m in reading.layout.beside(mention, "exit", "failure") if m.end <= mention.start]
     for m in told[-1:]:
         reading.use(m)

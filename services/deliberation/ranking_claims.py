@@ -26,6 +26,9 @@ ORDER_OF = {
 }  # fmt: skip
 ORDERS = {"highest": "best_r", "lowest": "worst_r"}
 TOTAL_FROM = 4.0  # R: no mean of trades is so large, so such an amount is a sum
+WITHIN_WHICH = frozenset({"period", "basis", "regime", "timeframe", "direction", "playbook", "symbol"})
+# A verb before "the most" makes of the name behind it where, and not of whom.
+DID = re.compile(r"\b(?:earn|ma[dk]e|los[te]|gain|trad|return|won|did|paid)\w* the $", re.I)
 WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $", re.I)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
@@ -175,8 +178,11 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
         own = after_groups[0].own  # "squeeze_breakout's best year was 2009"
         if (domain or _field(own)) in own.fields and not own.fields & before_groups[-1].own.fields:
             return before_groups[-1].subject.joined(own), domain or _field(own), True
-    if not domain and not re.search(r"\bthe $", text[: mention.start]):
+    plainly, did = not re.search(r"\bthe $", text[: mention.start]), DID.search(text[: mention.start])
+    if not domain and (plainly or did):
         narrowed = next((g for g in after_groups if BEHIND.fullmatch(text, mention.end, g.start)), None)
+        if narrowed is not None and not plainly and narrowed.own.fields - {"symbol", "direction"}:
+            narrowed = None
         if narrowed is not None and before_groups:
             whole = before_groups[-1].subject.without(*narrowed.own.fields).joined(narrowed.own)
             return whole, _field(narrowed.own), True
@@ -206,7 +212,7 @@ def _within(reading: SentenceReading, mention: Mention, after: list[Group], subj
     """The time or regime behind a superlative within which it is meant: "the most active one of 2006"."""
     text = reading.layout.text
     for group in after:
-        narrows = group.own.fields <= {"period", "basis", "regime", "timeframe", "direction"}
+        narrows = group.own.fields <= WITHIN_WHICH
         if (
             narrows
             and not group.own.fields & subject.fields

@@ -36,6 +36,7 @@ AS_OF = re.compile(
 )
 VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
+GOING = re.compile(r"(?:going|being|when\w*|while|if)\b", re.I)
 HAD = re.compile(
     r"\b(?:had|has|have|with|saw|posted|recorded|booked|took|made|suffered|enjoyed)"
     r" (?:an?|its|the|their)(?: single)?\s*$",
@@ -109,6 +110,18 @@ class SubjectFinder:
     def after(self, place: int) -> Group | None:
         """Whom the words behind a place name first."""
         return next((group for group in self.groups if group.start >= place), None)
+
+    def around(self, start: int, than: int) -> tuple[list[Group], list[Group]]:
+        """The names from a place to a "than", and those behind it."""
+        between = [group for group in self.groups if start <= group.start and group.end <= than]
+        return between, [group for group in self.groups if group.start >= than >= 0]
+
+    def sides_of(self, start: int, than: int) -> tuple[Group, Group] | None:
+        """The two sides of a comparison of one subject with itself: "A earned more on X than on Y"."""
+        between, later = self.around(start, than)
+        if len(between) != 1 or not later or between[0].own.fields != later[0].own.fields:
+            return None
+        return between[0], later[0]
 
     def list_at(self, place: int, subject: Subject) -> tuple[Group, ...]:
         """The list that ends before a place with a subject, or begins behind it."""
@@ -234,6 +247,7 @@ class SubjectFinder:
         """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
         text = self._layout.text
         narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
+        narrows = narrows or GOING.match(mention.text)
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
             owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
@@ -328,7 +342,8 @@ class SubjectFinder:
             return None
         between = self._layout.text[end : after[0].start]
         same = self._layout.clause_of(after[0].start) == self._layout.clause_of(start)
-        return after[0] if same and between.strip() else None
+        beside = after[0].own.fields == {"direction"}  # "lost going short"
+        return after[0] if same and (between.strip() or beside) else None
 
     def _side_beside(self, mention: Mention) -> Subject:
         for side in self._layout.mentions:

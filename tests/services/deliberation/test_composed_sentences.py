@@ -138,3 +138,72 @@ def test_composed_sentences_that_are_true_pass_and_false_ones_do_not(name):
     struck = [text for text in true if not held[text]]
     assert len(true) > 300
     assert len(struck) <= MOST_STRUCK * len(true), struck
+
+
+# With the first of two members that did better, each true; with both turned round, each false.
+SET_AGAINST = {
+    "symbol": [
+        "{whom} earned more on {more} than on {less}.",
+        "{whom} did better in {more} than in {less}.",
+        "{whom} averaged more per trade on {more} than on {less}.",
+        "{whom} averaged {mean_more} on {more} and {mean_less} on {less}.",
+    ],
+    "side": [
+        "{whom} earned more on {more}s than on {less}s.",
+        "{whom} did better going {more} than {less}.",
+        "The {more} trades of {whom} did better than its {less} trades.",
+        "{whom}'s {more}s averaged {mean_more} and its {less}s {mean_less}.",
+    ],
+}
+OF_BOTH_SIGNS = {
+    "symbol": [
+        "{whom} made money on {more} but lost money on {less}.",
+        "{whom} was profitable in {more} and unprofitable in {less}.",
+        "While {whom} earned on {more}, it lost on {less}.",
+        "{whom} lost more on {less} than on {more}.",
+    ],
+    "side": ["{whom} made money going {more} and lost going {less}."],
+}
+OF_TWO_PLAYBOOKS = [
+    "On {where}, {more} earned more than {less}.",
+    "{more} did better than {less} on {where}.",
+    "On {where}, {more} averaged {mean_more} and {less} {mean_less}.",
+]
+
+
+def comparisons(name: str) -> Iterator[tuple[str, str]]:
+    """Sentences that are true, each with what it is when both members are turned round."""
+    every = trades(name)
+    for whom, some in every.groupby("playbook"):
+        for field, forms in SET_AGAINST.items():
+            for words in pairs(some, field):
+                signs = OF_BOTH_SIGNS[field] if words["mean_less"].startswith("-") else []
+                yield from (both_ways(form, words | {"whom": str(whom)}) for form in [*forms, *signs])
+    for where, some in every.groupby("symbol"):
+        for words in pairs(some, "playbook"):
+            yield from (both_ways(form, words | {"where": str(where)}) for form in OF_TWO_PLAYBOOKS)
+
+
+def pairs(some: pd.DataFrame, field: str) -> Iterator[dict[str, str]]:
+    """Two members that follow each other, the better one in sum and mean first; that one made money."""
+    told = [(key, of) for key, of in some.groupby(field) if is_telling(of)]
+    for one, other in zip(told, told[1:], strict=False):
+        (more, best), (less, worst) = sorted((one, other), key=lambda item: -item[1]["r"].sum())
+        apart = best["r"].sum() - worst["r"].sum() > 1 and best["r"].mean() - worst["r"].mean() > LEAST_R
+        if apart and best["r"].mean() > LEAST_R:
+            means = {"mean_more": f"{best['r'].mean():+.2f}R", "mean_less": f"{worst['r'].mean():+.2f}R"}
+            yield {"more": str(more), "less": str(less), **means}
+
+
+def both_ways(form: str, words: dict[str, str]) -> tuple[str, str]:
+    """A sentence, and what it is with both members in each other's place, but not their figures."""
+    return form.format(**words), form.format(**words | {"more": words["less"], "less": words["more"]})
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_composed_comparisons_that_are_true_pass_and_turned_round_they_do_not(name):
+    facts = whole(name)
+    said = list(comparisons(name))
+    assert len(said) > 30
+    assert [false for _, false in said if check_facts(false, facts).holds] == []
+    assert [true for true, _ in said if not check_facts(true, facts).holds] == []
