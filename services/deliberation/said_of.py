@@ -237,11 +237,29 @@ class SubjectFinder:
         kinds = HEADS | {"symbol"} if NARROWING.search(self._layout.text[: head.start]) else HEADS
         if not head.own.fields & kinds:
             return groups
+        held = self._merged_head(head)
+        if not held.is_empty:
+            apart = (
+                g if _clash(g.subject, held) else replace(g, subject=held.joined(g.subject))
+                for g in groups[1:]
+            )
+            return [head, *apart]
         comma = self._layout.text.find(",", head.start)
         if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
             return groups
         held = Subject(**{name: getattr(head.own, name) for name in head.own.fields & kinds})
         return [head] + [replace(g, subject=held.joined(g.subject)) for g in groups[1:]]
+
+    def _merged_head(self, head: Group) -> Subject:
+        """The time, regime or symbol that opens a sentence right before its subject: "In 2009 the longs"."""
+        opens = HEAD.fullmatch(text := self._layout.text[: head.start]) and NARROWING.search(text)
+        first = next((m for m in self._layout.mentions if m.start == head.start), None)
+        if not opens or first is None or first.kind not in ("period", "date", "regime", "symbol"):
+            return Subject()
+        fields = {"period", "basis"} if first.kind in ("date", "period") else {first.kind}
+        if head.own.fields <= fields:
+            return Subject()
+        return Subject(**{name: getattr(head.own, name) for name in head.own.fields & fields})
 
     def _kept(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
         """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
@@ -260,6 +278,8 @@ class SubjectFinder:
             following = PRONOUN.search(text, mention.end)
             return self.carried if narrows and following and named.fields <= NARROWERS else Subject()
         last = groups[-1].subject
+        if named.fields == {"direction"} and last.direction not in (None, named.direction):
+            return last.without("direction")  # "its longs made 3R while the shorts lost 1R"
         if named.fields == {"parameter"}:
             return last.without("parameter")
         if named.fields <= NARROWERS | {"symbol", "direction"} and narrows:
