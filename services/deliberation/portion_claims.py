@@ -17,7 +17,7 @@ from services.deliberation.numerals import (
     share_of,
 )
 from services.deliberation.part_claims import narrowed, whole_of
-from services.deliberation.sentence_reading import MEMBERS, SentenceReading
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END
 
@@ -30,6 +30,7 @@ HAPPENED = re.compile(
     re.I,
 )
 NEVER_TRADED = re.compile(r"never (?:once |been |actually )*(?:traded|used|taken|active|fired)", re.I)
+OF_IT = re.compile(r"\s*(?:of )?(?:it|that|this|which (?:came|was|were|stemmed))\b", re.I)
 THOSE = re.compile(r"\b(?:them|which|those|these|whom|all|none)\b", re.I)
 THINGS = re.compile(
     r"all (?:of )?(?:(?:these|those|the|its|our) )*(?:figures|numbers|this|that|values|of this|told)\b"
@@ -67,6 +68,8 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         phrase = _counted_further(reading, index)
     if ADVERB.fullmatch(mention.text):
         phrase = Phrase()
+    if OF_IT.match(reading.layout.text, mention.end) and (amount := _amount_before(reading, mention)):
+        return _part_of_amount(reading, mention, amount, portion)
     place = (start, phrase.end or mention.end)
     negated = reading.layout.is_negated(start)
     heads = re.fullmatch(r"\W*of ", reading.layout.text[: mention.start], re.I)
@@ -101,6 +104,32 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
             )
         ]  # fmt: skip
     return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
+
+
+def _amount_before(reading: SentenceReading, mention: Mention) -> Mention | None:
+    """The result in R or money that a sentence told last."""
+    told = (m for m in reversed(reading.mentions) if m.end <= mention.start and m.kind == "number")
+    return next((m for m in told if unit_of(m.value) in ("r", "money")), None)
+
+
+def _part_of_amount(
+    reading: SentenceReading, mention: Mention, amount: Mention, portion: Portion
+) -> list[Claim]:
+    """How much of a result is of a side, a symbol or a time: "lost 3.6R, most of that on its shorts"."""
+    whole = reading.of(amount.start, amount.end)[0][0]
+    after = reading.subjects.after(mention.end)
+    reading.use(mention)
+    place = (mention.start, mention.end if after is None else after.end)
+    if after is None or whole.fields & after.own.fields - {"basis"}:
+        return [reading.claim("quantifier", place, ((Subject(),), 0.8), "unread")]
+    subjects = dated((whole.joined(after.own),))
+    return [
+        reading.claim(
+            "quantifier", place, (subjects, 0.9), "part", portion=portion, filters=whole,
+            questions=("total_r" if unit_of(amount.value) == "r" else "pnl",),
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
 
 
 def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: Phrase) -> list[Claim]:

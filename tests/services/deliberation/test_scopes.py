@@ -66,3 +66,17 @@ def test_state_of_the_account_in_plain_words_is_unverifiable(text):
 @pytest.mark.parametrize("text", ["Patience is a virtue.", "This report covers the run.", "Trades by symbol"])
 def test_sentence_of_no_state_claims_nothing(text):
     assert check_facts(text, whole("whole_embedded")).claims == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("AAPL earned 29.20R, most of it on longs.", True),
+        ("AAPL earned 29.20R, most of it on shorts.", False),
+        ("AAPL earned 29.20R, half of it in 2008.", False),
+        ("MSFT lost 3.57R overall, and most of that came from its longs.", False),
+        ("MSFT lost 3.57R, most of that as planned.", False),
+    ],
+)
+def test_part_of_an_amount_is_a_part_of_the_result_and_not_of_its_trades(text, holds):
+    assert check_facts(text, whole("whole_embedded")).holds is holds
