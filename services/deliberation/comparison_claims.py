@@ -27,7 +27,10 @@ BESIDE = re.compile(
     r" (?:on|in|from|with|by|going|during|while|when|than)\b",
     re.I,
 )
-MORE, LOST = re.compile(r"more|less", re.I), re.compile(r"\b(?:los[te]|losing|loses|gave back)\s+$", re.I)
+MORE, LOST = (
+    re.compile(r"more|less|fewer", re.I),
+    re.compile(r"\b(?:los[te]|losing|loses|gave back)\s+$", re.I),
+)
 TURNED = {">": "<", "<": ">"}
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = words(

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from services.deliberation.fact_check import check_facts
+from tests.services.deliberation import test_composed_sentences
 from tests.services.deliberation.recorded import WHOLE, WORLDS, recorded, whole
 from tests.services.deliberation.test_labelled_sentences import FRESH, OF_WHOLE_RUNS, TRUE
 
@@ -18,6 +19,7 @@ NEVER_TRADED = re.compile(r"\bFB\b")  # of which nothing is true in 1990, too
 VERB = re.compile(r"\b(?:is|was|were|are|has|have|did|does)\b(?! not| never| no )")
 FIGURE = re.compile(r"(?<![\d-])\d+\.\d+(?=R| %| percent)")
 FEWEST_CHANGED = 50
+EVERY = 8  # of the composed ones
 
 
 def facts_of(run):
@@ -29,6 +31,9 @@ def true_sentences():
     """Those that pass, with their run."""
     labelled = [("embedded", text) for text in TRUE]
     labelled += [(run, text) for run, label, _, text in [*FRESH, *OF_WHOLE_RUNS] if label == "T"]
+    composed = [text for text, is_true in test_composed_sentences.composed("whole_embedded") if is_true]
+    composed += [text for text, _ in test_composed_sentences.comparisons("whole_embedded")]
+    labelled += [("whole_embedded", text) for text in composed[::EVERY]]
     claiming = [(run, text) for run, text in labelled if not CASE.match(text) and not text.endswith("?")]
     return [(run, text) for run, text in claiming if check_facts(text, facts_of(run)).holds]
 
