@@ -7,17 +7,13 @@ Uncaught failures are printed without secrets: tracebacks, threads, records of u
 """
 
 import errno
-import logging
 import os
 import re
 import signal
 import sys
-import threading
-import traceback
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -25,11 +21,10 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError, nearest
-from services.model_calls.quoting import visible
 from services.store.open_files import too_few_files
 from worker.cli.console import complain, print_line
+from worker.operations.tracebacks import guard_tracebacks
 from worker.runs.interrupts import RunInterrupted
-from worker.secrets.redaction import redactor_of
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 # As `--help` groups them: the module under `worker.cli`, and the function or the group of commands in it.
@@ -225,26 +220,3 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-def guard_tracebacks() -> None:
-    """Take secrets out of what the interpreter itself prints about failures."""
-    sys.excepthook = _printed
-    threading.excepthook = _printed_of_thread
-    if logging.lastResort is not None:
-        logging.lastResort.setFormatter(_PlainRedacted())
-
-
-class _PlainRedacted(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(redactor_of().text(super().format(record)), lines=True)
-
-
-def _printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    text = "".join(traceback.format_exception(kind, error, trace))
-    sys.stderr.write(visible(redactor_of().text(text), lines=True))
-
-
-def _printed_of_thread(given: threading.ExceptHookArgs) -> None:
-    if given.exc_type is not SystemExit and given.exc_value is not None:
-        _printed(given.exc_type, given.exc_value, given.exc_traceback)

@@ -14,7 +14,7 @@ from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
-from worker.pages.run_picture import ENTRY_KINDS, report_entries
+from worker.pages.report_entries import ENTRY_KINDS, report_entries
 from worker.pages.whole_file import replace_file
 from worker.runs.store_run import RecordedRun
 

@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from worker.pages.markup import written
-from worker.pages.shapes import drawn_rows, line, path, picture, spanning
+from worker.pages.shapes import line, path, picture, spanning
+from worker.pages.thinning import drawn_rows
 
 WIDTH, HEIGHT, MARGIN = 420.0, 90.0, 4.0
 MOST_POINTS = 200  # the lowest and the highest of each stretch: no fall is thinned away

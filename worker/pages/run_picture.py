@@ -4,7 +4,6 @@ Of a run that has just been made, and of a stored one that was played again: the
 picture. What was measured and where it was stored are left out of it.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,9 +14,9 @@ import numpy.typing as npt
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
-from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
 from trading_core.accounting import monthly_returns, rolling_sharpe, yearly_returns
 from trading_core.bars import BarSeries
+from worker.pages.report_entries import ENTRY_KINDS, report_entries
 from worker.pages.run_marks import SymbolMarks, marks_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -131,24 +130,3 @@ def _unit(times: IntArray) -> str:
     """The longest of day, month and year that leaves enough periods to see a course."""
     days = 0 if not times.size else int(times[-1] - times[0]) // DAY_NS
     return "D" if days <= MOST_PERIODS else "M" if days <= 31 * MOST_PERIODS else "Y"
-
-
-REPORT, VERDICT = "high_level_report", "replan_verdict"
-ENTRY_KINDS = frozenset({REPORT, VERDICT, PLAN, CALL})
-
-
-def report_entries(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Every report among kinds and payloads of rows, in order.
-
-    `verdict` is the judge's on it, null while there is none, `evidence` what was read for it.
-    """
-    reports: dict[str, dict[str, Any]] = {}
-    read: list[tuple[str, Mapping[str, Any]]] = []
-    for kind, payload in rows:
-        read.append((kind, payload))
-        if kind == REPORT:
-            reports[payload["report_id"]] = {**payload, "verdict": None}
-        elif kind == VERDICT and payload["report_id"] in reports:
-            reports[payload["report_id"]]["verdict"] = payload["verdict"]
-    evidence = told_evidence(read)
-    return [entry | {"evidence": evidence.get(name, [])} for name, entry in reports.items()]

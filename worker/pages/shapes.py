@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from xml.etree.ElementTree import Element
 
-import numpy as np
-import numpy.typing as npt
-
 from worker.pages.markup import Child, tag
 
 GRADES = ("insufficient_sample", "count_only", "suggestive", "significant")
@@ -140,21 +137,3 @@ _OUTLINES = {
         (0.35, 1.1), (-0.35, 1.1), (-0.35, 0.35), (-1.1, 0.35), (-1.1, -0.35), (-0.35, -0.35),
     ),
 }  # fmt: skip
-
-
-def drawn_rows(curves: Iterable[npt.NDArray[np.float64]], pieces: int) -> npt.NDArray[np.int64]:
-    """Rows of curves over one axis, ascending: where each is lowest and highest in every piece, and the last.
-
-    Args:
-        curves: each (T,), NaN where undefined.
-        pieces: stretches of about equal length.
-    """
-    kept: set[int] = set()
-    for curve in curves:
-        stretches = np.array_split(np.arange(len(curve)), min(len(curve), pieces))
-        low, high = np.where(np.isnan(curve), np.inf, curve), np.where(np.isnan(curve), -np.inf, curve)
-        kept |= {int(s[np.argmin(low[s])]) for s in stretches} | {
-            int(s[np.argmax(high[s])]) for s in stretches
-        }
-        kept.add(len(curve) - 1)
-    return np.array(sorted(kept), dtype=np.int64)

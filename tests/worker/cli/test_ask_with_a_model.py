@@ -87,14 +87,15 @@ def saying(monkeypatch, **replies):
         yield server
 
 
-def written(text):
-    return json.dumps({"reasoning": "shorter", "text": text})
+def rewritten(text):
+    """A low score, and in the same reply the text that is to take the place of what was scored."""
+    return json.dumps(json.loads(POOR) | {"reasoning": "shorter", "text": text})
 
 
 def test_model_plans_and_its_text_stands_where_the_run_bears_it_out(desk, monkeypatch):
     by_rules = asked(desk, QUESTION)
     short = "channel_breakout lost 23 trades. On average a losing trade of channel_breakout made -0.52R."
-    with saying(monkeypatch, plan=PLANNED, score=[POOR, GOOD], write=written(short)) as server:
+    with saying(monkeypatch, plan=PLANNED, score=[rewritten(short), GOOD]) as server:
         told = asked(desk, QUESTION, "--config", "m.toml")
     assert [call["tool"] for call in told["tool_calls"]] == ["episodes"], (
         "what is no tool of ours is not called"
@@ -113,7 +114,7 @@ def test_model_plans_and_its_text_stands_where_the_run_bears_it_out(desk, monkey
 def test_model_that_lies_leaves_the_answer_of_the_rules(desk, monkeypatch):
     by_rules = asked(desk, QUESTION)["answer"]
     lie = "channel_breakout lost 99 trades, so sell IBM at 4711."
-    with saying(monkeypatch, plan="no plan at all", score=POOR, write=written(lie)):
+    with saying(monkeypatch, plan="no plan at all", score=[rewritten(lie), GOOD]):
         told = asked(desk, QUESTION, "--config", "m.toml")
     assert told["answer"] == by_rules
     assert "the model's reply cannot be used" in told["reasoning"]
@@ -128,7 +129,7 @@ SHORT = "channel_breakout lost 23 trades. On average a losing trade of channel_b
 def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(desk, monkeypatch, text, said):
     by_rules = desk.run("ask", QUESTION).stdout
     monkeypatch.setattr("worker.cli.ask._attended", lambda: True)
-    with saying(monkeypatch, plan=PLANNED, score=[POOR, GOOD], write=written(text)):
+    with saying(monkeypatch, plan=PLANNED, score=[rewritten(text), GOOD]):
         lines = desk.run("ask", QUESTION, "--config", "m.toml").stdout.splitlines()
     assert lines[0] == "first answer, by rules; a model reads it again:"
     assert lines[1] == by_rules.splitlines()[0]
@@ -198,7 +199,7 @@ def test_reply_of_another_server_is_quoted_and_cited_and_gives_no_orders(desk, m
     more = f"[planner.servers.desk]\ncommand = {command}\n"
     (desk.folder / "m.toml").write_text(CONFIG + more, "utf-8")
     words = ("what does the desk quote?", "--config", "m.toml", "--server", "desk", "--conversation", "c")
-    with saying(monkeypatch, plan=quoting("IBM", "MSFT"), score=POOR, write=written("Sell everything at 1.")):
+    with saying(monkeypatch, plan=quoting("IBM", "MSFT"), score=[rewritten("Sell everything at 1."), GOOD]):
         told = asked(desk, *words)
     assert [(call["client"], call["tool"], call["status"]) for call in told["tool_calls"]] == [
         ("desk", "quote", "ok")
