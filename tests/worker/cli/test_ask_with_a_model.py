@@ -46,7 +46,7 @@ PLANNED = f"<reasoning>The losing trades are missing.</reasoning>{json.dumps(PLA
 POOR, GOOD = (
     json.dumps(
         dict.fromkeys(("completeness", "accuracy", "actionability", "confidence"), score)
-        | {"issues": ["long"], "suggestions": [], "missing_elements": []}
+        | {"issues": ["long"], "suggestions": [], "missing_elements": [], "reasoning": "", "text": ""}
     )
     for score in (40, 95)
 )
