@@ -157,14 +157,15 @@ class FactReader:
     ) -> list[CheckedClaim]:
         """The claims of a sentence with their verdicts, by the facts of the moment that it speaks of."""
         checked = []
-        for claim in _of_one_basis(claims, facts):
+        known = _of_one_basis(claims, facts)
+        for claim in claims:
             if self._only is not None and not (claim.questions and self._only.issuperset(claim.questions)):
                 continue
             line = next((q for q in quoted if q[0] <= claim.start and claim.end <= q[1]), None)
             if line is not None:
                 held, confidence = quoted[line], 1.0
             else:
-                held, confidence = _held(claim, facts), claim.confidence
+                held, confidence = known.get(id(claim)) or _held(claim, facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
                 checked.append(_checked(text, claim, held, confidence))
         return checked
@@ -244,18 +245,21 @@ def _held(claim: Claim, facts: RunFacts) -> Held:
     return best or unknown()
 
 
-def _of_one_basis(claims: Sequence[Claim], facts: RunFacts) -> Sequence[Claim]:
-    """The claims of a sentence, whose times are all of entries or all of exits: what more of them hold by."""
+def _of_one_basis(claims: Sequence[Claim], facts: RunFacts) -> dict[int, Held]:
+    """Verdicts on claims whose times may be of entries or of exits: all of the one, or all of the other."""
     either = [claim for claim in claims if {"entry", "exit"} <= {subject.basis for subject in claim.subjects}]
     if len(either) < 2:
-        return claims
-    by = {basis: {id(claim): _by(basis, claim) for claim in either} for basis in ("entry", "exit")}
-    hold = {
-        basis: sum(_held(claim, facts).verdict == "verified" for claim in some.values())
-        for basis, some in by.items()
-    }
-    chosen = by["exit" if hold["exit"] > hold["entry"] else "entry"]
-    return [chosen.get(id(claim), claim) for claim in claims]
+        return {}
+    entered = [_held(_by("entry", claim), facts) for claim in either]
+    left = entered
+    if any(held.verdict != "verified" for held in entered):
+        left = [_held(_by("exit", claim), facts) for claim in either]
+    chosen = left if _verified(left) > _verified(entered) else entered
+    return {id(claim): held for claim, held in zip(either, chosen, strict=True)}
+
+
+def _verified(some: Sequence[Held]) -> int:
+    return sum(held.verdict == "verified" for held in some)
 
 
 def _by(basis: str, claim: Claim) -> Claim:

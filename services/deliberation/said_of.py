@@ -89,6 +89,7 @@ class SubjectFinder:
     def __init__(self, layout: SentenceLayout, carried: Subject) -> None:
         self._layout = layout
         self._before, self.rests = carried, False
+        self._once: dict[tuple[int, int], tuple[Subject, ...]] = {}
         self.groups = self._with_lists(self._under_the_head(self._grouped()))
 
     @property
@@ -140,16 +141,29 @@ class SubjectFinder:
 
     def _narrowed(self, subject: Subject, start: int, end: int) -> Subject:
         """With all else that the piece names once: "returned +0.57R over 7 trades on GOOG in 2005"."""
-        left, right = self._layout.piece(start, end)
-        if subject.order or subject.episode or THAN.search(self._layout.text, left, right):
+        if subject.order or subject.episode or len(self.groups) < 2:
             return subject
-        beside = [g for g in self.groups if left <= g.start < right and not g.told and g.listed is None]
-        named = Counter(name for group in beside for name in group.own.fields)
-        for group in beside:
-            once = all(named[name] == 1 for name in group.own.fields)
-            if once and group.own.fields <= COMPOSED and not _clash(subject, group.own):
-                subject = subject.joined(group.own)
+        for own in self._once_in(*self._layout.piece(start, end)):
+            if not _clash(subject, own):
+                subject = subject.joined(own)
         return subject
+
+    def _once_in(self, left: int, right: int) -> tuple[Subject, ...]:
+        """What one piece names, each kind of it once, where it sets nothing against anything."""
+        found = self._once.get((left, right))
+        if found is None:
+            beside = [
+                g.own for g in self.groups if left <= g.start < right and not g.told and g.listed is None
+            ]
+            named = Counter(name for own in beside for name in own.fields)
+            found = tuple(
+                own
+                for own in beside
+                if own.fields <= COMPOSED and all(named[name] == 1 for name in own.fields)
+            )
+            found = () if found and THAN.search(self._layout.text, left, right) else found
+            self._once[left, right] = found
+        return found
 
     def _named_beside(self, start: int, end: int, noun_end: int | None) -> tuple[tuple[Subject, ...], float]:
         before = [group for group in self.groups if group.end <= start]
