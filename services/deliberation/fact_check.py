@@ -7,7 +7,7 @@ own. Lines that the run itself wrote, or that a tool told of its rows, may be qu
 
 import re
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -76,11 +76,16 @@ def check_facts(text: str, facts: RunFacts, only: frozenset[str] | None = None) 
 
 
 class CheckedSentence(NamedTuple):
-    """What came of a sentence: its claims at places of its own, and whom a pronoun of the next one means."""
+    """What came of a sentence: its claims with their verdicts, and whom a pronoun of the next one means."""
 
-    claims: tuple[CheckedClaim, ...]
+    text: str
+    claims: tuple[tuple[Claim, Held, float], ...]
     last: Subject
     fails: bool
+
+    def told(self, start: int) -> Iterator[CheckedClaim]:
+        """The claims in a text in which the sentence begins at a place."""
+        return (_checked(self.text, claim, held, sure, start) for claim, held, sure in self.claims)
 
 
 class FactReader:
@@ -90,13 +95,13 @@ class FactReader:
         self.facts, self._only = facts, only
         self._lexicon = Lexicon(facts)
         self._then: dict[int, RunFacts] = {}
-        self._known: dict[tuple[object, ...], CheckedSentence] = {}
+        self._known: dict[tuple[object, ...], dict[Subject | None, CheckedSentence]] = {}
 
     def check(self, text: str) -> FactCheck:
         """As `check_facts`."""
         named = _named(list(sentences(text)), self._lexicon.mentions(text))
         read = self._read(text, named)
-        claims = tuple(_moved(claim, start) for start, known in read for claim in known.claims)
+        claims = tuple(claim for start, known in read for claim in known.told(start))
         struck = text
         while failed := {start for start, known in read if known.fails}:
             shorter = strike(struck, failed)
@@ -127,13 +132,14 @@ class FactReader:
     ) -> CheckedSentence:
         """A sentence with the verdicts of its claims; `carried` is whom the one before was about."""
         light = text, named, tuple((place, held.found, held.rows) for place, held in lines.items())
-        known = self._known.get((*light, None)) or self._known.get((*light, carried))
+        of_whom = self._known.setdefault(light, {})
+        known = of_whom.get(None) or of_whom.get(carried)
         if known is None:
             read = read_sentence(Span(0, len(text), text), named, carried, list(lines))
-            checked = tuple(self._checked(text, read.claims, lines, self._known_then(text, named)))
-            fails = any(claim.verdict != "verified" for claim in checked)
-            known = CheckedSentence(checked, read.last, fails)
-            self._known[*light, carried if read.rests else None] = known
+            checked = tuple(self._checked(read.claims, lines, self._known_then(text, named)))
+            fails = any(held.verdict != "verified" for _, held, _ in checked)
+            known = CheckedSentence(text, checked, read.last, fails)
+            of_whom[carried if read.rests else None] = known
         return known
 
     def _known_then(self, text: str, named: Sequence[Mention]) -> RunFacts:
@@ -153,10 +159,9 @@ class FactReader:
         return self._then[moment] if self._then[moment].report is not None else self.facts
 
     def _checked(
-        self, text: str, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held], facts: RunFacts
-    ) -> list[CheckedClaim]:
-        """The claims of a sentence with their verdicts, by the facts of the moment that it speaks of."""
-        checked = []
+        self, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held], facts: RunFacts
+    ) -> Iterator[tuple[Claim, Held, float]]:
+        """The claims of a sentence with verdict and confidence, by the facts of the moment it speaks of."""
         known = _of_one_basis(claims, facts)
         for claim in claims:
             if self._only is not None and not (claim.questions and self._only.issuperset(claim.questions)):
@@ -167,13 +172,7 @@ class FactReader:
             else:
                 held, confidence = known.get(id(claim)) or _held(claim, facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
-                checked.append(_checked(text, claim, held, confidence))
-        return checked
-
-
-def _moved(claim: CheckedClaim, by: int) -> CheckedClaim:
-    """The same claim in a text that begins elsewhere."""
-    return claim.model_copy(update={"start": claim.start + by, "end": claim.end + by})
+                yield claim, held, confidence
 
 
 def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, tuple[Mention, ...]]:
@@ -196,11 +195,11 @@ def strike(text: str, places: set[int]) -> str:
     return re.sub(r"[ \t]+\n", "\n", "".join([*kept, text[last:]])).strip() if places else text
 
 
-def _checked(text: str, claim: Claim, held: Held, confidence: float) -> CheckedClaim:
+def _checked(text: str, claim: Claim, held: Held, confidence: float, start: int) -> CheckedClaim:
     return CheckedClaim(
         text=claim.sentence.text.strip(),
-        start=claim.start,
-        end=claim.end,
+        start=start + claim.start,
+        end=start + claim.end,
         kind=claim.kind,
         said=text[claim.start : claim.end].strip(),
         verdict=held.verdict,
