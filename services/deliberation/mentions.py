@@ -51,7 +51,7 @@ YEAR = rf"\b{YEAR_NUMBER}"
 ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
 FOREVER = (0, 2**63)
-JOINED_FROM = 400  # words
+JOINED_FROM, JOINED_UNTIL = 150, 3_000  # words of one character, and of all
 BEGINNING = re.compile(r"(?<![\w-])\S")
 
 
@@ -174,7 +174,7 @@ class Scanner:
 
     Trying every entry at every word takes five times as long. Compiling is dear, so an entry is compiled when
     a word first has its character, and the entries of a character become one pattern, each a group of its
-    number, once so many words began with it that this pays.
+    number, once so many of the first words began with it that this pays; so no later text waits for it.
     """
 
     def __init__(self, entries: list[tuple[str, str, Any]]) -> None:
@@ -184,6 +184,7 @@ class Scanner:
         self._known = {letter for found in self._starts for letter in found if not letter.isspace()}
         self._numbers: dict[str, tuple[int, ...]] = {}
         self._tries: Counter[tuple[int, ...]] = Counter()
+        self._words = 0  # that were tried entry by entry
         self._single: dict[int, re.Pattern[str]] = {}
         self._joined: dict[tuple[int, ...], re.Pattern[str]] = {}
 
@@ -205,7 +206,8 @@ class Scanner:
         if joined is not None:
             return joined.match(lower, start)
         self._tries[numbers] += 1
-        if self._tries[numbers] >= JOINED_FROM:
+        self._words += 1
+        if self._tries[numbers] >= JOINED_FROM and self._words <= JOINED_UNTIL:
             groups = "|".join(f"(?P<g{number}>{self._lowered[number]})" for number in numbers)
             self._joined[numbers] = re.compile(groups or "(?!)", re.MULTILINE)
         found = (self._of(number).match(lower, start) for number in numbers)

@@ -54,3 +54,16 @@ def test_entries_of_a_character_find_the_same_one_by_one_and_as_one_pattern(monk
     one_by_one = found(1_000_000)
     assert len(one_by_one) > 3_000
     assert found(1) == one_by_one
+
+
+def test_no_pattern_is_joined_once_the_first_words_were_read(monkeypatch):
+    monkeypatch.setattr(mentions, "JOINED_UNTIL", 10)
+    scanner = mentions.Scanner(ENTRIES)
+    for _ in range(3 * mentions.JOINED_FROM):
+        list(scanner.scan("earned"))
+    assert scanner._joined == {}
+    joining = mentions.Scanner(ENTRIES)
+    monkeypatch.undo()
+    for _ in range(3 * mentions.JOINED_FROM):
+        list(joining.scan("earned"))
+    assert len(joining._joined) == 1
