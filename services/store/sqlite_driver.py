@@ -49,7 +49,12 @@ class StoreConnection(aiosqlite.Connection):
         return beginning
 
     def stop(self) -> asyncio.Future[Any] | None:
-        """End the thread once it has done what it was asked for, also where its answers are lost."""
+        """End the thread once it has done what it was asked for, also where its answers are lost.
+
+        Nothing is returned to wait for the second time: a thread that has ended answers nobody.
+        """
+        if not self._running:
+            return None
         stopped: asyncio.Future[Any] | None = super().stop()
         self._tx.put_nowait((None, lambda: _STOP_RUNNING_SENTINEL))
         return stopped

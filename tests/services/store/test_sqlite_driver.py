@@ -254,3 +254,16 @@ def test_work_that_is_cancelled_twice_before_its_thread_begins_is_stored_whole_o
             return task.cancelled(), await store.runs._seen(added)
 
     assert asyncio.run(run()) == (True, [])
+
+
+def test_connection_that_is_stopped_while_it_closes_leaves_nobody_waiting(tmp_path) -> None:
+    async def run() -> set[Any]:
+        connection = sqlite_driver.connected(str(tmp_path / "numbers.db"))
+        await connection
+        closes = asyncio.create_task(connection.close())
+        await asyncio.sleep(0)
+        connection.stop()
+        connection._thread.join(10)
+        return (await asyncio.wait({closes}, timeout=1.0))[1]
+
+    assert asyncio.run(run()) == set()
