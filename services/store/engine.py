@@ -1,6 +1,7 @@
 """The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
 
 import sqlite3
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class Unlocking(sqlite3.Connection):
     """
 
     watch: FileWatch | None = None
+    _is_closed = False
 
     def cursor(self, *args: Any, **named: Any) -> Any:
         """A cursor; for what begins a transaction only while the files are those that were opened.
@@ -99,12 +101,14 @@ class Unlocking(sqlite3.Connection):
         self.watch.check(self)
 
     def close(self) -> None:
-        """Roll back what was not committed, and close."""
-        if self.in_transaction:
-            self.rollback()
-        super().close()
-        if self.watch is not None:
-            self.watch.left(self)
+        """Roll back what was not committed, and close; a second time does nothing."""
+        if self._is_closed:
+            return
+        with nullcontext() if self.watch is None else self.watch.leaving(self):
+            if self.in_transaction:
+                self.rollback()
+            super().close()
+        self._is_closed = True
 
 
 def _opened(watch: FileWatch, new: Path | None, *args: Any, **named: Any) -> Unlocking:

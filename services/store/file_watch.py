@@ -23,7 +23,8 @@ import sqlite3
 import struct
 import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -254,9 +255,11 @@ class FileWatch:
             self._users.add(user)
             self._companions = found
 
-    def left(self, user: sqlite3.Connection) -> None:
-        """A connection was closed."""
+    @contextmanager
+    def leaving(self, user: sqlite3.Connection) -> Iterator[None]:
+        """While a connection closes nobody looks: the last one takes log and index away."""
         with self._alone:
+            yield
             self._users.discard(user)
 
 

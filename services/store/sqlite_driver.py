@@ -8,6 +8,7 @@ asked for once.
 import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread, get_ident
 from typing import Any, TypeVar
@@ -48,7 +49,12 @@ class StoreConnection(aiosqlite.Connection):
         return beginning
 
     def stop(self) -> asyncio.Future[Any] | None:
-        """End the thread once it has done what it was asked for, also where its answers are lost."""
+        """End the thread once it has done what it was asked for, also where its answers are lost.
+
+        Nothing is returned to wait for the second time: a thread that has ended answers nobody.
+        """
+        if not self._running:
+            return None
         stopped: asyncio.Future[Any] | None = super().stop()
         self._tx.put_nowait((None, lambda: _STOP_RUNNING_SENTINEL))
         return stopped
@@ -66,8 +72,18 @@ class StoreConnection(aiosqlite.Connection):
         try:
             return await self._execute(_finished, work)  # type: ignore[no-any-return]
         except asyncio.CancelledError:
-            await self._execute(int)  # what is asked next is asked of a thread that is through with it
+            await self._through()  # what is asked next is asked of a thread that is through with it
             raise
+
+    async def _through(self) -> None:
+        """Until the thread has done what it was asked for, however often that is cancelled."""
+        if not self._running:
+            return
+        answered = asyncio.get_running_loop().create_future()
+        self._tx.put_nowait((answered, int))
+        while not answered.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({answered})
 
     async def _execute(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
         self._is_over = False

@@ -222,3 +222,48 @@ def test_cancelled_work_is_waited_for_before_its_connection_is_used_again(tmp_pa
         return bool(over), task.cancelled(), await added(connection)
 
     assert within(tmp_path, work, writes=True) == (False, True, [*NUMBERS, 10, 11])
+
+
+def test_work_that_is_cancelled_twice_before_its_thread_begins_is_stored_whole_or_not_at_all(
+    tmp_path,
+) -> None:
+    busy, released = threading.Event(), threading.Event()
+
+    def long_statement() -> None:
+        busy.set()
+        assert released.wait(10)
+
+    async def failing(connection: AsyncConnection) -> None:
+        await added(connection, 10)
+        raise ValueError("in the middle")
+
+    async def run() -> Any:
+        async with await open_store(f"sqlite:///{tmp_path}/x.db", create=True) as store:
+            async with store.runs._write() as connection:
+                await connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)"))
+                driver: Any = (await connection.get_raw_connection()).driver_connection
+            before = asyncio.create_task(driver._execute(long_statement))
+            await asyncio.to_thread(busy.wait, 10)
+            task = asyncio.create_task(store.runs._written(failing))
+            for _ in range(2):
+                await asyncio.sleep(0.1)
+                task.cancel()
+            await asyncio.sleep(0.1)
+            released.set()
+            await asyncio.wait({task, before})
+            return task.cancelled(), await store.runs._seen(added)
+
+    assert asyncio.run(run()) == (True, [])
+
+
+def test_connection_that_is_stopped_while_it_closes_leaves_nobody_waiting(tmp_path) -> None:
+    async def run() -> set[Any]:
+        connection = sqlite_driver.connected(str(tmp_path / "numbers.db"))
+        await connection
+        closes = asyncio.create_task(connection.close())
+        await asyncio.sleep(0)
+        connection.stop()
+        connection._thread.join(10)
+        return (await asyncio.wait({closes}, timeout=1.0))[1]
+
+    assert asyncio.run(run()) == set()
