@@ -54,6 +54,26 @@ def test_damaged_weights_are_fitted_and_kept_again(folder, fitted, damage):
     assert len(kept.read_bytes()) == len(whole)
 
 
+@pytest.mark.parametrize(
+    ("part", "shift", "bit"),
+    [
+        (b"\x93NUMPY", 8, 1),  # the length of a head: other weights are read
+        (b"\x93NUMPY", 8, 6),  # the same: a head without an end
+        (b"\x93NUMPY", 21, 4),  # no type of numbers
+        (b"PK\x01\x02", 6, 6),  # a version of the format that nobody reads
+        (b"PK\x01\x02", 8, 0),  # a part that claims to be encrypted
+    ],
+)
+def test_one_changed_bit_of_a_head_is_noticed(folder, fitted, part, shift, bit):
+    question_kinds._model()
+    (kept,) = folder.iterdir()
+    whole = bytearray(kept.read_bytes())
+    whole[whole.index(part) + shift] ^= 1 << bit
+    kept.write_bytes(whole)
+    question_kinds._model.cache_clear()
+    demand_same(question_kinds._model(), fitted)
+
+
 def test_one_changed_weight_is_noticed(folder, fitted):
     question_kinds._model()
     (kept,) = folder.iterdir()
