@@ -91,11 +91,26 @@ def test_folder_that_cannot_be_written_leaves_the_weights_in_the_process(folder,
     assert folder.parent.read_text() == "a file"
 
 
-def test_weights_of_other_examples_are_not_read(folder, fitted, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["question_kinds.py", "question_kinds.txt", "question_classes.toml"])
+def test_weights_of_other_sources_are_not_read(folder, fitted, monkeypatch, tmp_path, name):
     question_kinds._model()
-    changed = tmp_path / "examples.txt"
-    changed.write_text("[trades]\nwhat won\n")
-    monkeypatch.setattr(question_kinds, "SOURCES", (*question_kinds.SOURCES[:1], changed))
+    (source,) = (path for path in question_kinds.SOURCES if path.name == name)
+    other = tmp_path / name
+    other.write_bytes(source.read_bytes() + b"\n")
+    changed = tuple(other if path == source else path for path in question_kinds.SOURCES)
+    monkeypatch.setattr(question_kinds, "SOURCES", changed)
     question_kinds._model.cache_clear()
     question_kinds._model()
     assert len(list(folder.iterdir())) == 2
+
+
+def test_weights_are_kept_in_one_step(folder, fitted, monkeypatch):
+    def fail(source, target):
+        seen.append((source.read_bytes(), target.exists()))
+        raise OSError("no room is left")
+
+    seen: list[tuple[bytes, bool]] = []
+    monkeypatch.setattr(question_kinds.os, "replace", fail)
+    demand_same(question_kinds._model(), fitted)
+    ((written, was_there),) = seen
+    assert (len(written) > 10_000, was_there, list(folder.iterdir())) == (True, False, [])
