@@ -1,5 +1,7 @@
 """The weights of the kinds of questions: fitted to the examples, kept, and read back as they were."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -110,7 +112,7 @@ def test_weights_are_kept_in_one_step(folder, fitted, monkeypatch):
         raise OSError("no room is left")
 
     seen: list[tuple[bytes, bool]] = []
-    monkeypatch.setattr(question_kinds.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     demand_same(question_kinds._model(), fitted)
     ((written, was_there),) = seen
     assert (len(written) > 10_000, was_there, list(folder.iterdir())) == (True, False, [])
