@@ -1,7 +1,7 @@
 """One trading session: the engine with both loops, stepped from boundary to boundary.
 
 The same step serves backtest, replay and paper trading on a feed that waits; a runner only decides where bars
-come from and when to flush. On a feed that runs on, `worker.trading` takes the step apart.
+come from and when to flush. On a feed that runs on, `worker.live` takes the step apart.
 """
 
 import time

@@ -8,12 +8,12 @@ of the examples and of this file: to fit them costs each process half a second.
 """
 
 import hashlib
+import io
 import math
 import os
 import re
 import tempfile
 import tomllib
-import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -70,6 +70,7 @@ WORTH = {"word": 1.0, "next": 1.0, "class": 1.0, "pair": 0.5}
 RIDGE, TOLERANCE = 0.3, 1e-8
 FUZZY_FROM, FUZZY, NEAREST, LONG = 4, 0.3, 8, 8
 DIGITS = 3
+CHECKSUM = hashlib.sha256().digest_size
 SOURCES = (HERE, HERE.with_suffix(".txt"), HERE.with_name("question_classes.toml"))
 
 
@@ -200,8 +201,8 @@ def _words_by_letter() -> dict[str, tuple[str, ...]]:
 def _model() -> Model:
     """As it is kept for these examples, or fitted and kept if the folder can be written."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:16]
-    place = cache_parent() / "question-kinds" / f"{digest}.npz"
-    with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    place = cache_parent() / "question-kinds" / f"{digest}.weights"
+    with suppress(OSError, ValueError):
         return _kept(place)
     model = fitted()
     with suppress(OSError):
@@ -210,12 +211,17 @@ def _model() -> Model:
 
 
 def _kept(place: Path) -> Model:
-    """The model in a file, each part of which is held against its checksum.
+    """The model in a file whose bytes are as they were written: numpy reads some damaged ones as others.
 
     Raises:
-        OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile: there is none, or it is damaged.
+        OSError: there is none.
+        ValueError: it is damaged.
     """
-    with place.open("rb") as file, np.load(file) as parts:
+    kept = place.read_bytes()
+    checksum, whole = kept[:CHECKSUM], kept[CHECKSUM:]
+    if checksum != hashlib.sha256(whole).digest():
+        raise ValueError(f"{place.name} is damaged")
+    with np.load(io.BytesIO(whole)) as parts:
         names, words = (parts[name].tobytes().decode().split("\n") for name in ("names", "words"))
         rarity, weights = parts["rarity"], parts["weights"]
     if rarity.shape != (len(names),) or weights.shape != (len(names), len(KINDS)):
@@ -234,9 +240,11 @@ def _keep(model: Model, place: Path) -> None:
         name: np.frombuffer("\n".join(some).encode(), np.uint8)
         for name, some in (("names", model.places), ("words", sorted(model.words)))
     }
+    whole = io.BytesIO()
+    np.savez(whole, rarity=model.rarity, weights=model.weights, names=texts["names"], words=texts["words"])
     with tempfile.TemporaryDirectory(dir=place.parent) as beside:
         made = Path(beside) / place.name
-        np.savez(made, rarity=model.rarity, weights=model.weights, names=texts["names"], words=texts["words"])
+        made.write_bytes(hashlib.sha256(whole.getvalue()).digest() + whole.getvalue())
         os.replace(made, place)
 
 

@@ -28,7 +28,7 @@ from worker.models import Models
 
 REFERENCE = DOCS / "reference"
 OPEN = re.compile(r"\.[A-Z]+$")
-LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/trading
+LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/live
 # A measure is renewed after half a year at the earliest: held by tests/worker/test_bans_are_lifted.py; a text
 # of a model is checked in tests/worker/test_narratives_of_a_model.py.
 RARE = {"error", "measure_renewed", "proposal_clamped", "run_random_veto"}

@@ -13,9 +13,10 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
+from services.playbooks.loader import load_playbooks
 from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
-from services.policy_loop.snapshot_builder import feature_names
+from services.policy_loop.snapshot_builder import feature_names, load_columns, playbook_rules
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from tests.services.playbooks.samples import definition
@@ -239,3 +240,19 @@ def test_order_wiring_expired_thesis_without_an_order_is_an_expired_signal():
     bars, story = bars_of_a_year(), [(TickEventKind.THESIS_ARMED, 60), (TickEventKind.THESIS_EXPIRED, 64)]
     (signal,) = told(bars, story, ExecutionSettings())
     assert (signal.reason, signal.label) == ("expired", int(bars.times[60]))
+
+
+def test_order_wiring_every_rule_of_the_playbooks_is_made_at_the_start_and_none_later():
+    columns, definitions = (
+        RuleColumns(embedded_bars("2004-01-01", "2004-12-31")),
+        load_playbooks(),
+    )
+    names = load_columns(columns, definitions)
+    made = columns.features.made
+    assert len(made) == 2 * len(columns.bars.symbols)  # for each symbol what rules read, and the rules
+    for s in range(len(columns.bars.symbols)):
+        for name in names:
+            columns.features.place(name, s)
+        for text in playbook_rules(definitions, "1d"):
+            columns.place(text, s)
+    assert columns.features.made == made

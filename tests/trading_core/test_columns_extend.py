@@ -127,6 +127,20 @@ def test_columns_unknown_feature_leaves_the_others_whole():
         assert columns.scattered(name).tobytes() == FeatureColumns(bars).scattered(name).tobytes()
 
 
+def test_rules_that_are_loaded_are_made_in_one_pass_of_each_symbol():
+    bars = gappy(6, 200, 0.1)
+    columns = RuleColumns(bars)
+    columns.load([*RULES, *LEVELS])
+    made = columns.features.made
+    assert [s for s, _ in made] == list(range(len(bars.symbols)))
+    for s in range(len(bars.symbols)):
+        for text in RULES:
+            assert columns.boolean(text, s).tobytes() == RuleColumns(bars).boolean(text, s).tobytes()
+        for text in LEVELS:
+            assert columns.number(text, s).tobytes() == RuleColumns(bars).number(text, s).tobytes()
+    assert columns.features.made == made
+
+
 REGIME = (
     "trend", "volatility", "structure", "fingerprint", "trend_change", "band_shift", "shock", "flags",
     "reason",

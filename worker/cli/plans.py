@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import print_json, print_line, print_page
+from worker.cli.console import complain, print_json, print_line, print_page
 from worker.cli.options import (
     DbOption,
     JsonOption,
@@ -121,6 +121,8 @@ def list_plans(
         print_json([summary_of(record) for record in found])
     elif found:
         _render(found)
+    else:
+        complain("no such plan is stored: `thinktwice plans make` makes one")
 
 
 async def _listed(run: str | None, db: str | None) -> "list[PlanRecord]":

@@ -1,3 +1,4 @@
+import os
 import tomllib
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
-from services.playbooks.loader import EMBEDDED, load_playbooks, parse_playbook
+from services.playbooks.loader import EMBEDDED, load_playbooks, parse_playbook, read_playbook
 
 GOOD = (EMBEDDED / "trend_pullback.toml").read_text("utf-8")
 
@@ -189,3 +190,17 @@ def test_embedded_files_are_read_as_they_are_written():
     assert found.rules["long"].setup == document["rules"]["long"]["setup"]
     assert found.parameters["stop_atr"].value == document["parameters"]["stop_atr"]["value"]
     assert found.known_at is None
+
+
+def test_file_that_has_not_changed_is_parsed_once_and_one_that_has_is_read_anew(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text(GOOD)
+    first = read_playbook(mine)
+    assert read_playbook(mine) is first
+    was = mine.stat()
+    mine.write_text(changed("horizon_bars = 15", "horizon_bars = 16"))
+    os.utime(mine, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert mine.stat().st_size == was.st_size
+    assert (first.horizon_bars, read_playbook(mine).horizon_bars) == (15, 16)
+    mine.write_text(GOOD)
+    assert read_playbook(mine) == first

@@ -74,6 +74,62 @@ def test_compiler_is_loaded_for_many_blocks_at_once_or_in_all(sizes, loaded, tmp
     assert run("-c", f"import runpy; runpy.run_path({str(program)!r})") == loaded
 
 
+QUIET = """
+import sys
+import warnings
+import numpy as np
+from services.statistics.lazy_kernels import Kernels
+
+warnings.simplefilter("error")
+KERNELS = Kernels()
+
+@KERNELS.kernel
+def shares(values):
+    return values[0] / values[1], values[2] * values[2], np.log(values[1])
+
+print(*shares(np.array([1.0, 0.0, 1e200])))
+print("numba" in sys.modules)
+"""
+PAIRS = """
+import sys
+import numpy as np
+from services.statistics.lazy_kernels import Kernels
+
+KERNELS = Kernels()
+
+@KERNELS.kernel
+def both(pair, factor):
+    return factor * (pair[0][0] + pair[1][0])
+
+for size in (200, 201):
+    both((np.ones(1), np.ones(size)), 2.0)
+    print("numba" in sys.modules)
+"""
+
+
+def test_zero_and_overflow_are_walked_without_a_warning_as_they_are_compiled(tmp_path):
+    program = tmp_path / "shares.py"
+    program.write_text(QUIET)
+    assert run("-c", f"import runpy; runpy.run_path({str(program)!r})") == ["inf inf -inf", "False"]
+
+
+def test_blocks_of_arrays_within_a_tuple_are_counted(tmp_path):
+    program = tmp_path / "pairs.py"
+    program.write_text(PAIRS)
+    assert run("-c", f"import runpy; runpy.run_path({str(program)!r})") == ["False", "True"]
+
+
+def test_few_blocks_are_walked_by_the_compiler_that_is_loaded_anyway(monkeypatch):
+    kernels = Kernels()
+
+    @kernels.kernel
+    def first(values: np.ndarray) -> float:
+        return float(values[0])
+
+    monkeypatch.setattr(kernels, "compiled", lambda name: lambda values: f"compiled {name}")
+    assert first(np.ones(1)) == "compiled first"
+
+
 def test_functions_that_call_each_other_are_compiled_together():
     values = np.array([1.5])
     assert doubled(values) == doubled.plain(values) == doubled.compiled(values) == 3.0

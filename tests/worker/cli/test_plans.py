@@ -415,6 +415,9 @@ def test_store_of_before_plans_is_listed_as_empty_and_names_no_plan(tmp_path, sh
 
     old_store("sqlite:///thinktwice.db", "0007", marked=True)
     assert json.loads(shell.run("plans", "list", "--json").stdout) == []
+    listed = shell.run("plans", "list")
+    assert (listed.exit_code, listed.stdout) == (0, "")
+    assert "thinktwice: no such plan is stored: `thinktwice plans make` makes one\n" in listed.stderr
     result = shell.run("plans", "show", "abc")
     assert result.exit_code == 2
     assert "before there were plans" in result.stderr
