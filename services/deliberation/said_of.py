@@ -28,7 +28,7 @@ OUTSIDE = re.compile(
     re.I,
 )
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
-JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
+JOINT = re.compile(r"\s*(?:,|,? and|,? n?or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
 AS_OF = re.compile(
     r"\b(?:as (?:of|at)|as known on|known (?:on|by|at|since)|report (?:of|dated|from|on)|by"
     r"|until|up to|as it stood on)(?: the)?\s*$",

@@ -42,3 +42,35 @@ def holds(text):
 def test_a_second_verb_keeps_the_subject_of_the_first(true, false):
     assert holds(true)
     assert not holds(false)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Neither the longs nor the short side made money.",
+        "Neither longs nor shorts made money.",
+        "Neither longs nor shorts lost money.",
+        "Neither AAPL nor MSFT lost money.",
+    ],
+)
+def test_neither_of_two_must_hold_for_both(text):
+    assert not holds(text)
+
+
+def test_neither_of_two_holds_where_it_is_so_of_both():
+    assert holds("Neither AAPL nor GOOG lost money.")
+    assert holds("Going short, neither MSFT nor GOOG made money.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Only 2009 made money on MSFT.",
+        "MSFT made money only in 2009.",
+        "MSFT made money just in 2009.",
+        "Only in 2009 did MSFT make money.",
+    ],
+)
+def test_only_in_a_year_is_held_against_the_other_years(text):
+    found = [claim for claim in check_facts(text, whole("whole_embedded")).claims if claim.found]
+    assert "so is 2000, 2001, 2005, 2006, 2007, 2012" in [claim.found for claim in found]
