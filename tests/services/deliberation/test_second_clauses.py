@@ -3,6 +3,7 @@
 import pytest
 
 from services.deliberation.fact_check import check_facts
+from services.text.claims import sentences
 from tests.services.deliberation.recorded import whole
 
 
@@ -74,3 +75,8 @@ def test_neither_of_two_holds_where_it_is_so_of_both():
 def test_only_in_a_year_is_held_against_the_other_years(text):
     found = [claim for claim in check_facts(text, whole("whole_embedded")).claims if claim.found]
     assert "so is 2000, 2001, 2005, 2006, 2007, 2012" in [claim.found for claim in found]
+
+
+def test_point_of_a_share_class_ends_no_sentence():
+    text = "BRK.B won 6 trades. BF.B lost."
+    assert [found.text.strip() for found in sentences(text)] == ["BRK.B won 6 trades.", "BF.B lost."]
