@@ -86,6 +86,20 @@ UNMET = (
         CHOSEN, claimed=True,
     ),
     _filter(
+        r"(?:\b(?:that|which|who)\s+)?\b(?:(?:(?:did|do|does|have|has|had)\s*(?:not|n['’]?t)|never)"
+        r"\s+(?:los[et]|w[io]n)\b(?:\s+(?:any\s+)?money\b)?|non[- ]?(?:losing|winning)\b"
+        r"|not\s+(?:losing|winning)\b)", CHOSEN, claimed=True,
+    ),
+    _filter(
+        rf"\b(?P<cut>(?:best|worst|longest|shortest)\s+and\s+(?:the\s+)?)(?=(?:best|worst|longest|shortest)\s+"
+        rf"(?:\w+\s+)?{ONE_OF}s?\b)", AT_ONCE, kinds="trades fill decisions",
+    ),
+    _filter(
+        rf"\b(?P<first>{SUPERLATIVES})\s+(?:\w+\s+)?{ONE_OF}\b[^,;.?!]*?(?P<cut>\s+and\s+(?:the\s+)?"
+        rf"(?!(?P=first))(?:{SUPERLATIVES})\s+(?:\w+\s+)?{ONE_OF}\b{REST})", AT_ONCE,
+        kinds="trades fill decisions",
+    ),
+    _filter(
         r"\b(?:half|a third|a quarter)\s+of\s+(?:the|all|its|our|my)\b|\bevery\s+(?:second|other|third)\b"
         r"|\brandom(?:ly)?\b", IN_TURN, kinds="trades fill decisions",
     ),

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from schemas.canonical import content_hash
 from schemas.deliberation import Critique, CritiqueSource, TextCandidate, TextFinding
@@ -50,7 +50,7 @@ from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task
 from services.deliberation.rule_critics import critique_of
 from services.evidence.facts import Subject
-from services.evidence.run_facts import RunFacts
+from services.evidence.run_facts import RunFacts, moment_of
 from services.model_calls.asking import NoReply
 from services.text.claims import Span, sentences
 
@@ -271,11 +271,16 @@ def _alone(claim: Claim, subject: Subject, held: Held, facts: RunFacts) -> Held:
     within = subject.without(claim.alone, "basis")
     mine = getattr(subject, claim.alone)
     also = [
-        str(getattr(member, claim.alone))
+        _shown(getattr(member, claim.alone))
         for member in members_of(claim.alone, within, facts)
         if getattr(member, claim.alone) != mine and _is_so_of(claim, member, mine, facts)
     ]
-    return held if not also else judged(False, f"so is {', '.join(also)}", held.rows, (str(mine),))
+    return held if not also else judged(False, f"so is {', '.join(also)}", held.rows, (_shown(mine),))
+
+
+def _shown(member: Any) -> str:
+    """A name as it stands, a period as its year."""
+    return str(moment_of(member[0]).year) if isinstance(member, tuple) else str(member)
 
 
 def _is_so_of(claim: Claim, member: Subject, mine: object, facts: RunFacts) -> bool:

@@ -287,7 +287,7 @@ def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[C
         between = reading.layout.between(mention.end, following.start)
         if len(between) <= FEWEST:
             reading.use(mention)
-            return claims
+            return _alone_of(reading, mention, claims, "period") if following.kind == "period" else claims
     before = reading.layout.previous(index)
     closes = following is None and before is not None and before.kind in (*NUMBERS, "measure")
     amounts = reading.layout.beside(mention, "number")
@@ -296,6 +296,14 @@ def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[C
         reading.use(mention)
         return claims
     field = _alone_field(reading, mention)
+    told = _alone_of(reading, mention, claims, field) if field else claims
+    if told != claims:
+        reading.use(mention)
+    return told
+
+
+def _alone_of(reading: SentenceReading, mention: Mention, claims: list[Claim], field: str) -> list[Claim]:
+    """The claims with the first judgement in the clause of an "only" as one of nobody else."""
     offset = reading.layout.sentence.start
     clause = reading.layout.clause_of(mention.start)
     found = [
@@ -311,9 +319,6 @@ def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[C
         if claim.said in ("direction", "comparison", "portion", "grade") or claim.relation in ("<", ">")
     ]
     chosen = qualitative[:1]
-    if not field or not chosen:
-        return claims
-    reading.use(mention)
     return [replace(claim, alone=field) if claim in chosen else claim for claim in claims]
 
 

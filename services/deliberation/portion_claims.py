@@ -37,6 +37,7 @@ THINGS = re.compile(
     r"|all in all\b",
     re.I,
 )
+NEITHER = re.compile(r"neither\b(?=.*\bnor\b)", re.I | re.S)
 OF_ALL = re.compile(
     r"\b(?:best|worst|strongest|weakest|highest|lowest|largest|smallest|most \w+|first"
     r"|last)(?: [a-z-]+){0,2} of\s*$",
@@ -70,6 +71,8 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         phrase = Phrase()
     if OF_IT.match(reading.layout.text, mention.end) and (amount := _amount_before(reading, mention)):
         return _part_of_amount(reading, mention, amount, portion)
+    if NEITHER.match(reading.layout.text, mention.start):
+        return _of_neither(reading, index, mention)
     place = (start, phrase.end or mention.end)
     negated = reading.layout.is_negated(start)
     heads = re.fullmatch(r"\W*of ", reading.layout.text[: mention.start], re.I)
@@ -148,6 +151,14 @@ def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: P
             negated=(mention.value == "none") != reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
+
+
+def _of_neither(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Neither of two earned or lost; what else is denied of two is not read."""
+    listed = _of_a_list(reading, index, mention, Phrase())
+    reading.use(mention)
+    place = (mention.start, mention.end)
+    return listed or [reading.claim("quantifier", place, ((Subject(),), 0.8), "unread")]
 
 
 def _limit(

@@ -28,7 +28,7 @@ OUTSIDE = re.compile(
     re.I,
 )
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
-JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
+JOINT = re.compile(r"\s*(?:,|,? and|,? n?or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
 AS_OF = re.compile(
     r"\b(?:as (?:of|at)|as known on|known (?:on|by|at|since)|report (?:of|dated|from|on)|by"
     r"|until|up to|as it stood on)(?: the)?\s*$",
@@ -60,6 +60,11 @@ HEAD = re.compile(
 )
 COMPOSED = frozenset({"playbook", "symbol", "direction", "regime", "timeframe", "period", "basis"})
 THAN = re.compile(r"\bthan\b", re.I)
+GOES_ON = re.compile(
+    r"(?:\b(?:but|and|yet|while|whereas|though|although)|[,;])\s+"
+    r"(?:(?:it|they|then|also|still|even|had|has|have|was|were|did|not|never|made)\s+)*$",
+    re.I,
+)
 NARROWERS = frozenset({"regime", "timeframe", "period", "parameter", "trial"})
 Field = tuple[str, ...]
 
@@ -169,6 +174,8 @@ class SubjectFinder:
         before = [group for group in self.groups if group.end <= start]
         after = [group for group in self.groups if group.start >= end]
         attached = self._attached(noun_end or end, start, after)
+        if attached is not None and (whom := self._gone_on_with(start, attached)) is not None:
+            return (whom,), 1.0
         if attached is not None and (
             not before
             or before[-1].subject.playbook is None
@@ -203,6 +210,27 @@ class SubjectFinder:
         if PRONOUN.search(self._layout.text):
             return (self.carried, Subject()), 0.8
         return (Subject(), self.carried), 0.7
+
+    def _gone_on_with(self, start: int, attached: Group) -> Subject | None:
+        """Whom a second verb without a subject is said of: "IBM lost going long but made money on shorts"."""
+        told = [m for m in self._layout.mentions if m.kind in ("direction", "result") and m.start <= start]
+        verb = told[-1].start if told and start - told[-1].end <= 1 else start
+        joint = GOES_ON.search(self._layout.text[:verb])
+        if joint is None or not any(m.end <= joint.start() for m in told):
+            return None
+        whom = Subject()
+        for group in (g for g in self.groups if g.end <= joint.start()):
+            if group.listed is not None or group.told or not group.own.fields <= COMPOSED:
+                return None
+            whom = self._instead(whom, group.own)
+        kept = whom.playbook is not None and whom.playbook == attached.subject.playbook
+        return None if whom.is_empty or kept else self._instead(whom, attached.own)
+
+    @staticmethod
+    def _instead(whom: Subject, named: Subject) -> Subject:
+        """Whom with what is named in the place of what it had of that kind."""
+        same = named.fields | ({"basis"} if named.period is not None else frozenset())
+        return whom.without(*(same & whom.fields)).joined(named)
 
     def _grouped(self) -> list[Group]:
         """Mentions of subjects that stand together."""

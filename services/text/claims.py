@@ -29,8 +29,9 @@ from services.text.claim_words import (
     TURNS,
 )
 
-# A point between digits, and those of "e.g.", "i.e." and "vs.", end no sentence.
-INNER = r"\.(?=\d)|(?<=\b[eEiI])\.(?=[gGeE]\.)|(?<=\b[eE]\.[gG])\.|(?<=\b[iI]\.[eE])\.|(?<=\bvs)\."
+# A point between digits, of a share class (BRK.B), and those of "e.g.", "i.e." and "vs.", end no sentence.
+CLASS = r"(?<=[A-Z])\.(?=[A-Z]\b)"
+INNER = rf"\.(?=\d)|{CLASS}|(?<=\b[eEiI])\.(?=[gGeE]\.)|(?<=\b[eE]\.[gG])\.|(?<=\b[iI]\.[eE])\.|(?<=\bvs)\."
 WHOLE_SENTENCE = re.compile(rf"(?:[^.!?\n]|{INNER})+(?:[.!?]+|\n)?")
 PART_OF_SENTENCE = re.compile(rf"(?:[^.!?;\n]|{INNER})+(?:[.!?;]+|\n)?")
 CASES_ONLY = SUPPOSING - {"had", "once", "until", "whenever"}
