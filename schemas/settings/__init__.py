@@ -135,7 +135,9 @@ class RuntimeSettings(Contract):
         default="sqlite:///thinktwice.db",
         description="the store; `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`",
     )
-    data: str | None = Field(default=None, description="bar file; None: the embedded daily bars")
+    data: str | None = Field(
+        default=None, min_length=1, description="bar file; None: the embedded daily bars"
+    )
     tz: str | None = Field(default=None, description="zone of times in the file that have none")
     start: str | None = Field(default=None, description="first bar label kept, UTC")
     end: str | None = Field(default=None, description="last bar label kept, UTC; a date is its whole day")

@@ -173,3 +173,12 @@ def test_backtest_stopped_by_a_signal_keeps_whole_bars_and_verifies(shell, signu
     assert (run["status"], run["events"]) == ("interrupted", 11)
     shell.engine = FakeRunner()
     assert shell.run("verify", "r0001").exit_code == 0
+
+
+def test_empty_name_of_bars_is_refused_and_is_not_the_folder_of_work(shell):
+    (shell.folder / "AAPL.csv").write_text("time,open,high,low,close,volume\n2020-01-02,1,1,1,1,1\n", "utf-8")
+    done = shell.run("backtest", "--data", "")
+    assert done.exit_code == 2
+    assert (
+        done.stderr == "thinktwice: flag --data: runtime.data = '': string should have at least 1 character\n"
+    )
