@@ -80,3 +80,14 @@ def test_sentence_of_no_state_claims_nothing(text):
 )
 def test_part_of_an_amount_is_a_part_of_the_result_and_not_of_its_trades(text, holds):
     assert check_facts(text, whole("whole_embedded")).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        ("whole_drawn", "channel_breakout returned +10.54R over 20 trades on longs in 2014."),
+        ("whole_costly", "channel_breakout returned -3.72R over 10 trades in 2007."),
+    ],
+)
+def test_sum_by_entries_beside_a_count_by_exits_does_not_pass(run, text):
+    assert not check_facts(text, whole(run)).holds
