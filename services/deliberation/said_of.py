@@ -36,7 +36,6 @@ AS_OF = re.compile(
 )
 VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
-GOING = re.compile(r"(?:going|being|when\w*|while|if)\b", re.I)
 HAD = re.compile(
     r"\b(?:had|has|have|with|saw|posted|recorded|booked|took|made|suffered|enjoyed)"
     r" (?:an?|its|the|their)(?: single)?\s*$",
@@ -307,7 +306,6 @@ class SubjectFinder:
         """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
         text = self._layout.text
         narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
-        narrows = narrows or GOING.match(mention.text)
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
             owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
