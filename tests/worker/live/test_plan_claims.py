@@ -25,7 +25,9 @@ class Overtaken(Decided):
         await self.store.plans.revise(RUN, edited, plan.content_hash, ann)
         self.answered.clear()
         await self.store.operator.put(RUN, "plan", _approval(plan))
-        await asyncio.wait_for(self.answered.wait(), 20.0)
+        async with asyncio.timeout(20.0):
+            await self.answered.wait()
+            await self.all_answered()  # the edit and the approval may be fetched one after the other
 
     @property
     def feed_bars(self) -> BarSeries:
