@@ -1,9 +1,9 @@
 """Text templates of the model calls and their content-hashed loader.
 
-A template file has two parts, divided by one line: instructions without placeholders (the same for every
-call, so a provider can cache them) and a request with `{{name}}` placeholders. The hash covers the whole text
-and stands on every artifact the template had a part in. Read by `services` and `agents`; imports nothing of
-ours.
+A template file has two halves, divided by one line: instructions without placeholders (the same for every
+call, so a provider can cache them) and a request with `{{name}}` placeholders. What several templates say is
+a file of `parts`, and stands where a line names it. The hash covers the whole text and stands on every
+artifact the template had a part in. Read by `services` and `agents`; imports nothing of ours.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pathlib import Path
 
 DIVIDER = "=== request ==="
 FOLDER = Path(__file__).parent
+PART = re.compile(r"^=== part ([a-z_]+) ===$", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 
 
@@ -27,7 +28,7 @@ class PromptTemplate:
 
     Attributes:
         name: file name without `.txt`.
-        text: the whole file, line ends normalised.
+        text: the whole file with its parts, line ends normalised.
         hash: SHA-256 of `text`, 64 hex digits.
     """
 
@@ -97,4 +98,9 @@ def load_prompt(name: str) -> PromptTemplate:
     known = sorted(file.stem for file in FOLDER.glob("*.txt"))
     if name not in known:
         raise PromptError(f"no prompt {name!r}; there are {known}")
-    return template_from_text(name, path.read_text("utf-8"))
+    return template_from_text(name, PART.sub(_part, path.read_text("utf-8")))
+
+
+def _part(named: re.Match[str]) -> str:
+    """The text of a part."""
+    return (FOLDER / "parts" / f"{named.group(1)}.txt").read_text("utf-8").strip()

@@ -19,6 +19,8 @@ NAMES = [
 def test_load_prompt_embedded_template_is_hashed_over_its_text(name):
     template = load_prompt(name)
     text = (prompts.FOLDER / f"{name}.txt").read_text("utf-8")
+    part = (prompts.FOLDER / "parts/checked_sentences.txt").read_text("utf-8").strip()
+    text = text.replace("=== part checked_sentences ===", part)
     assert template.hash == hashlib.sha256(text.encode()).hexdigest()
     assert template.system
     assert template.placeholders
@@ -39,6 +41,22 @@ def test_load_prompt_embedded_templates_name_what_their_callers_give():
     assert load_prompt("evidence_planner").placeholders == planned
     parts = {"task", "snapshot", "background", "bases", "revision", "correction"}
     assert load_prompt("strategist").placeholders == parts
+
+
+WRITERS = (
+    "high_level_reflection",
+    "text_improvement",
+    "text_quality_rewrite",
+    "text_review_rewrite",
+    "text_section",
+)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_load_prompt_that_asks_for_a_checked_text_says_which_sentences_stand(name):
+    template = load_prompt(name)
+    assert "How each sentence is checked\nRules read every sentence" in template.system
+    assert "=== part" not in template.text
 
 
 def test_load_prompt_unknown_name_error_lists_the_known_ones():
