@@ -7,7 +7,7 @@ own. Lines that the run itself wrote, or that a tool told of its rows, may be qu
 
 import re
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,6 +48,7 @@ from services.deliberation.mention import Mention
 from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task
+from services.deliberation.report_claims import ReportStatements
 from services.deliberation.rule_critics import critique_of
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
@@ -95,6 +96,7 @@ class FactReader:
         self.facts, self._only = facts, only
         self._lexicon = Lexicon(facts)
         self._then: dict[int, RunFacts] = {}
+        self._of_reports: dict[int, ReportStatements] = {}
         self._known: dict[tuple[object, ...], dict[Subject | None, CheckedSentence]] = {}
 
     def check(self, text: str) -> FactCheck:
@@ -135,12 +137,19 @@ class FactReader:
         of_whom = self._known.setdefault(light, {})
         known = of_whom.get(None) or of_whom.get(carried)
         if known is None:
+            then = self._known_then(text, named)
+            stated = self._statements_of(then).of(text)
+            lines = {**stated, **lines}
             read = read_sentence(Span(0, len(text), text), named, carried, list(lines))
-            checked = tuple(self._checked(read.claims, lines, self._known_then(text, named)))
+            checked = tuple(self._checked([*read.claims, *_stated(text, stated)], lines, then))
             fails = any(held.verdict != "verified" for _, held, _ in checked)
             known = CheckedSentence(text, checked, read.last, fails)
             of_whom[carried if read.rests else None] = known
         return known
+
+    def _statements_of(self, then: RunFacts) -> ReportStatements:
+        """The reader of the report that was the newest one then."""
+        return self._of_reports.setdefault(then.known_at, ReportStatements(then))
 
     def _known_then(self, text: str, named: Sequence[Mention]) -> RunFacts:
         """The facts as of the day that a sentence names, "as of 2001-09-20", or as of the report."""
@@ -173,6 +182,12 @@ class FactReader:
                 held, confidence = known.get(id(claim)) or _held(claim, facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
                 yield claim, held, confidence
+
+
+def _stated(text: str, stated: Iterable[tuple[int, int]]) -> Iterator[Claim]:
+    """A claim for each statement about a record of a report, so that it is told where nothing else is."""
+    for start, end in stated:
+        yield Claim("name", start, end, Span(0, len(text), text), (Subject(),), 1.0, "unread")
 
 
 def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, tuple[Mention, ...]]:

@@ -165,7 +165,10 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     found = _held_to(reading, found, bound is not None, held, (begins, mention), every)
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
-    if expected and bound is not None and not _is_beyond(reading, index, bound):
+    of_edges = bound is not None and unit_of(held) == "r" and INTERVAL.search(reading.layout.text) is not None
+    if bound is not None and of_edges and not {"lower_r", "upper_r"} & set(found.questions):
+        found = replace(found, questions=("lower_r" if bound.value == ">" else "upper_r",))
+    if expected and (REACHED.search(lead) or bound is not None and not _is_beyond(reading, index, bound)):
         found = replace(found, questions=())
     relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
     if relation in TURNED and held.value < 0 <= mention.value.value:

@@ -1,0 +1,75 @@
+"""The forms in which a text states a record of a report, compiled from `report_forms.toml`."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from services.deliberation.measure_words import COUNT_WORDS
+from services.deliberation.numerals import DIGITS, SIGN
+
+BOUNDARY = r"\s*[.!]?\s*$|(?:\s*[,;:])?\s+(?:and|but|while|whereas|yet)\s+|\s*[,;:]\s+"
+SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
+UNITS = {
+    "": rf"{SIGN}?{DIGITS}(?: ?%)?|(?:{'|'.join(sorted(COUNT_WORDS, key=len, reverse=True))})\b",
+    "r": rf"{SIGN}?{DIGITS} ?R\b",
+    "bars": rf"{DIGITS}(?: bars?\b)?",
+    "date": r"\d{4}-\d\d-\d\d",
+    "share": rf"{DIGITS}(?: ?%| percent\b)?",
+}
+# What names the record that is meant, by the group that reads it.
+NAMES = {
+    "book": "playbook_id",
+    "regime": "regime",
+    "side": "direction",
+    "mode": "mode",
+    "why": "why",
+    "rank": "rank",
+}
+# What shows that a sentence may hold one of the forms.
+MARK = re.compile(
+    r"detect|\b(?:seen|found|shown)\b|need|\breach\b|\b(?:has|have) to\b|\bof (?:the )?\d+\b|\bP[589]0\b"
+    r"|\b(?:review|window|report|run) (?:cover|count|h[oea])|fingerprint|mean \w*.?rank|energy|\bp[ -]?value\b|\bof p\b|\bz of\b|expir|activat|\bmean R\b"
+    r"|recommend|strongest action|monitoring|decay|averaged|unclassified|\blosers\b|\bchange\b|\bE of\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form.
+
+    Attributes:
+        of: sort of its record.
+        pattern: the whole statement.
+        where: what must be so of the record beside its names and figures.
+    """
+
+    of: str
+    pattern: re.Pattern[str]
+    where: Mapping[str, object]
+
+
+@cache
+def forms() -> tuple[Form, ...]:
+    """Every form."""
+    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    words = told.pop("words")
+    return tuple(
+        Form(of, _compiled(statement, words), where)
+        for of, statements in told.items()
+        for statement, where in statements.items()
+    )
+
+
+def _compiled(statement: str, words: Mapping[str, str]) -> re.Pattern[str]:
+    named = re.compile("|".join(sorted(words, key=len, reverse=True)))
+    while named.search(statement):
+        statement = named.sub(lambda found: words[found[0]], statement)
+    return re.compile(SLOT.sub(_slot, statement) + f"(?={BOUNDARY})", re.IGNORECASE)
+
+
+def _slot(found: re.Match[str]) -> str:
+    return f"(?P<{found[1]}>{UNITS[found[2] or '']})"

@@ -1,0 +1,231 @@
+"""The forms that the prompts tell a writer are read, and what is false in them does not pass.
+
+The sentences are filled in here from the reports of recorded runs, beside the reader's own records of them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+import prompts
+from schemas.reflection import HighLevelReflectionReport
+from services.deliberation.fact_check import check_facts
+from services.evidence.run_facts import RunFacts
+from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded
+
+PART = (prompts.FOLDER / "parts/checked_sentences.txt").read_text("utf-8")
+TOLD = [re.sub(r"\s+", " ", told) for told in re.findall(r'"([^"]{12,}\.)"', PART)]
+Filled = tuple[str, Sequence[str]]
+
+
+def facts_with_report(name: str) -> tuple[RunFacts, HighLevelReflectionReport]:
+    facts = recorded(name)
+    assert facts.report is not None
+    return facts, facts.report
+
+
+def of_clusters(report: HighLevelReflectionReport) -> Iterator[Filled]:
+    for one in (found for found in report.clusters if found.timeframe is None):
+        whom = one.playbook_id + (f" in {one.regime}" if one.regime else "")
+        effect, needed = one.smallest_detectable_r, 1.0 / one.alpha
+        none = f"No effect could have been detected for {whom}."
+        if effect is None:
+            yield none, (f"The smallest detectable effect of {whom} is 0.50R.",)
+        else:
+            yield (
+                f"The smallest detectable effect of {whom} is {effect:.2f}R.",
+                (f"The smallest detectable effect of {whom} is {effect + 0.1:.2f}R.", none),
+            )
+        yield (
+            f"{whom} needs an E of {needed:.1f} to be significant.",
+            (f"{whom} needs an E of {needed + 5:.1f} to be significant.",),
+        )
+        action = one.strongest_action.value
+        other = "replan" if action == "hold" else "hold"
+        yield (
+            f"The strongest action for {whom} is {action}.",
+            (f"The strongest action for {whom} is {other}.",),
+        )
+        short = re.search(r"(\d+) of (\d+) resolved trades", one.reason)
+        if short is not None:
+            yield (
+                f"{whom} has {short[1]} of the {short[2]} trades that a grade needs.",
+                (
+                    f"{whom} has {int(short[1]) + 1} of the {short[2]} trades that a grade needs.",
+                    f"{whom} has {short[1]} of the {int(short[2]) + 5} trades that a grade needs.",
+                ),
+            )
+
+
+def of_expectations(report: HighLevelReflectionReport) -> Iterator[Filled]:
+    for one in report.expectations:
+        book, now, then = (
+            one.playbook_id,
+            (one.hold_p50_bars, one.hold_p90_bars),
+            (
+                one.expected_hold_p50_bars,
+                one.expected_hold_p90_bars,
+            ),
+        )
+        held = (
+            "{} held its trades for {:g} bars at P50 and {:g} bars at P90, where {:g} and {:g} were expected."
+        )
+        false = [held.format(book, now[0] + 2, now[1], *then)]
+        if now != then:
+            false.append(held.format(book, *then, *now))
+        yield held.format(book, *now, *then), false
+        z = one.hold_calibration_z
+        if z is not None:
+            yield f"The hold of {book} has a z of {z:.2f}.", (f"The hold of {book} has a z of {z + 1:.2f}.",)
+        if one.winner_mae_p80_r is not None:
+            mae = "The MAE of the winners of {} at P80 was {:.2f}R, where {:.2f}R was expected."
+            deep, planned = one.winner_mae_p80_r, one.expected_winner_mae_p80_r
+            yield mae.format(book, deep, planned), (mae.format(book, planned, deep),)
+
+
+def of_failures(report: HighLevelReflectionReport) -> Iterator[Filled]:
+    losers = sum(report.failure_modes.values())
+    for mode, count in report.failure_modes.items():
+        yield (
+            f"{mode} ended {count} of {losers} losers.",
+            (
+                f"{mode} ended {count + 1} of {losers} losers.",
+                f"{mode} ended {count} of {losers + 1} losers.",
+            ),
+        )
+    for one in report.clusters:
+        if one.regime is None and one.timeframe is None:
+            for mode, count in one.failure_modes.items():
+                yield (
+                    f"{mode} ended {count} losers of {one.playbook_id}.",
+                    (f"{mode} ended {count + 2} losers of {one.playbook_id}.",),
+                )
+
+
+def of_drift(report: HighLevelReflectionReport) -> Iterator[Filled]:
+    for row in report.fire_quality:
+        rule, now, before = f"{row.playbook_id} {row.direction}", row.now, row.before
+        for name, old, new in (
+            ("expired", before.expiry_share, now.expiry_share),
+            ("activated", before.activation_share, now.activation_share),
+        ):
+            if old is None or new is None or abs(old - new) < 0.01:
+                continue
+            turned, verb = ("fell", "rose") if new > old else ("rose", "fell")
+            share = f"The share {name} of {rule} {{}} from {{:.2f}} to {{:.2f}}."
+            yield (
+                share.format("went", old, new),
+                (
+                    share.format("went", new, old),
+                    share.format(turned, old, new),
+                    share.format(verb, old, new + 0.05),
+                ),
+            )
+        if now.mean_r is not None and before.mean_r is not None:
+            mean = "The mean R of {} went from {:+.2f}R on {} trades to {:+.2f}R on {} trades."
+            yield (
+                mean.format(rule, before.mean_r, before.trades, now.mean_r, now.trades),
+                (
+                    mean.format(rule, before.mean_r, before.trades + 1, now.mean_r, now.trades),
+                    mean.format(rule, -before.mean_r, before.trades, now.mean_r, now.trades),
+                ),
+            )
+    shift = report.regime_shift
+    if shift is not None and shift.p_value is not None:
+        energy = "The energy distance was {:.3f} with a p of {:.3f}."
+        assert shift.energy_distance is not None
+        yield (
+            energy.format(shift.energy_distance, shift.p_value),
+            (
+                energy.format(shift.energy_distance + 0.01, shift.p_value),
+                energy.format(shift.energy_distance, shift.p_value + 0.01),
+            ),
+        )
+        for name, old in shift.older.items():
+            rank = f"The mean {name.replace('_', ' ')} went from {{:.3f}} to {{:.3f}}."
+            yield rank.format(old, shift.newer[name]), (rank.format(old, shift.newer[name] + 0.1),)
+    for level in report.decay:
+        decay = f"The decay level of {level.playbook_id} is {{:.2f}} against a limit of {level.limit:g}."
+        yield decay.format(level.level), (decay.format(level.level + 1),)
+
+
+def of_advice(report: HighLevelReflectionReport) -> Iterator[Filled]:
+    for item in report.recommendations:
+        if item.regime is not None or item.playbook_id is None:
+            continue
+        said = "The report recommends {} for {} with a confidence of {:.2f}."
+        other = "retire" if item.action.value == "hold" else "hold"
+        yield (
+            said.format(item.action.value, item.playbook_id, item.confidence),
+            (
+                said.format(other, item.playbook_id, item.confidence),
+                said.format(item.action.value, item.playbook_id, item.confidence + 0.1),
+            ),
+        )
+    for why, told in report.untraded.items():
+        if told["mean_counterfactual_r"] is not None:
+            would = f"{{}} {why} signals would have averaged {{:+.2f}}R."
+            n, mean = told["n"], told["mean_counterfactual_r"]
+            yield would.format(n, mean), (would.format(n + 1, mean), would.format(n, mean + 0.2))
+
+
+SORTS = {
+    "clusters": of_clusters,
+    "expectations": of_expectations,
+    "failures": of_failures,
+    "drift": of_drift,
+    "advice": of_advice,
+}
+
+
+@pytest.mark.parametrize("world", sorted(WORLDS.values()))
+@pytest.mark.parametrize("sort", sorted(SORTS))
+def test_statement_of_a_record_passes_and_with_another_value_it_does_not(sort, world):
+    facts, report = facts_with_report(world)
+    filled = list(SORTS[sort](report))
+    assert filled
+    assert [true for true, _ in filled if not check_facts(true, facts).holds] == []
+    false = [text for _, others in filled for text in others]
+    assert [text for text in false if check_facts(text, facts).holds] == []
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_form_that_a_prompt_tells_is_read(told):
+    facts, _ = facts_with_report(EMBEDDED)
+    text = re.sub(r"\bQ\b", "trend_pullback", re.sub(r"\bP\b", "channel_breakout", told))
+    checked = check_facts(text.replace("REGIME", "up/low"), facts)
+    assert checked.claims
+    assert [claim.said for claim in checked.claims if claim.verdict == "unverifiable"] == []
+
+
+def test_every_kind_of_statement_stands_in_the_prompt():
+    assert len(TOLD) >= 25
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No mean rank moved by 0.2 over 401 decision windows.",
+        "All five playbooks raised a decay alarm.",
+        "Hold is recommended for channel_breakout, and replan is recommended for trend_pullback.",
+        "Hold is recommended for every playbook.",
+        "No effect could have been detected for channel_breakout and nothing could have been seen for it.",
+    ],
+)
+def test_statement_that_the_report_denies_does_not_pass(text):
+    facts, report = facts_with_report(EMBEDDED)
+    assert {item.action.value for item in report.recommendations} != {"hold"}
+    assert not check_facts(text, facts).holds
+
+
+def test_it_is_whom_the_sentence_named_alone():
+    facts, report = facts_with_report(EMBEDDED)
+    graded = {one.playbook_id: one for one in report.clusters if not one.regime and not one.timeframe}
+    effect = graded["channel_breakout"].smallest_detectable_r
+    assert effect is not None
+    said = f"the smallest detectable effect is {effect:.2f}R."
+    n = graded["channel_breakout"].n
+    assert check_facts(f"channel_breakout made {n} trades, and {said}", facts).holds
+    both = "channel_breakout averaged more per trade than squeeze_breakout, and "
+    assert not check_facts(both + said, facts).holds
