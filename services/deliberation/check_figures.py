@@ -41,6 +41,8 @@ def check_figure(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     found = [fact for question in claim.questions for fact in _answers(question, held, subject, facts)]
     if not found:
         return unknown()
+    if claim.questions == ("e_value",) and claim.relation != "=":
+        found = found[:1]  # a bound is of what the cluster leans to, not of the other side
     if COUNTED.issuperset(claim.questions) and not NAMES_A_REPORT.search(claim.sentence.text):
         found = [*at_the_end(found)]
     checked = judged_figure(claim, held, found)

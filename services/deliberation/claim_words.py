@@ -11,7 +11,8 @@ AMOUNT = (
     r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|a|an|the|total|of|by"
     r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
     r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d"
-    r"(?![\d,]* (?:trades|positions|entries|episodes|fills)\b))"
+    r"(?![\d,]* (?:of (?:the |its |all |these )?(?:[\d,]+ )?)?(?:resolved |closed )?(?:trades?|positions?"
+    r"|entry|entries|episodes?|fills?|them|those)\b))"
 )
 # Words that may stand between a measure and its number.
 FILLERS = words(
@@ -350,7 +351,7 @@ RANKED = (
 )
 # Words of a side that mean none.
 NO_SIDE = (
-    r"without (?:a single |any )?exceptions?|monitoring only"
+    r"without (?:a single |any )?exceptions?|monitoring only|after (?:all )?costs|net of costs"
     r"|long (?:way|time|run|term|ago|period|stretch|series|before"
     r"|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
     r"|in short|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short"

@@ -124,6 +124,10 @@ def _version(reading: SentenceReading, index: int, mention: Mention, found: Read
     ]  # fmt: skip
 
 
+WERE_MADE = re.compile(
+    r" (?:resolved |closed )?trades? (?:were|was|have been|has been) (?:resolved|closed|made|taken|opened)\b",
+    re.I,
+)
 STATE = re.compile(
     r"\b(?:(?P<active>active|in force|live|in use)|(?P<shadow>shadow\w*|on trial|tried|trial)"
     r"|(?P<candidate>candidate)"
@@ -150,8 +154,10 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
     if reading.counted is not None and _is_of_those(reading, mention):
-        subjects = (reading.counted,)
+        subjects = (reading.counted.joined(_named_beside(reading, mention)),)
     subjects = tuple(_headed(reading, subject) for subject in subjects)
+    if found.questions == ("trades",) and _is_of_nobody(reading, mention):
+        subjects = (Subject(),)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
     if set(found.questions) <= set(ACCOUNT) and found.questions:
         subjects = _at_the_time(reading, subjects)
@@ -192,6 +198,21 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.counted, reading.counted_at = narrowed[0], mention.start
     what["every"] = tuple(subject.joined(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _named_beside(reading: SentenceReading, mention: Mention) -> Subject:
+    """Whose part of the trades that were counted is told: "of 281 trades, trend_pullback made 48 of them"."""
+    left, _ = reading.layout.piece(mention.start, mention.end)
+    named = [group.own for group in reading.subjects.groups if left <= group.start < mention.start]
+    return named[-1] if named else Subject()
+
+
+def _is_of_nobody(reading: SentenceReading, mention: Mention) -> bool:
+    """Whether trades are counted without a name: "281 trades were resolved, and trend_pullback made 48"."""
+    if WERE_MADE.match(reading.layout.text, mention.end) is None:
+        return False
+    _, right = reading.layout.piece(mention.start, mention.end)
+    return not any(group.start < right for group in reading.subjects.groups)
 
 
 def _held_to(

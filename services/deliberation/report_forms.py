@@ -10,7 +10,7 @@ from pathlib import Path
 from services.deliberation.measure_words import COUNT_WORDS
 from services.deliberation.numerals import DIGITS, SIGN
 
-BOUNDARY = r"\s*[.!]?\s*$|(?:\s*[,;:])?\s+(?:and|but|while|whereas|yet)\s+|\s*[,;:]\s+"
+BOUNDARY = r"\s*[.!]?\s*$|(?:\s*[,;:])?\s+(?:and|but|while|whereas|yet|because)\s+|\s*[,;:]\s+"
 SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 UNITS = {
     "": rf"{SIGN}?{DIGITS}(?: ?%)?|(?:{'|'.join(sorted(COUNT_WORDS, key=len, reverse=True))})\b",
