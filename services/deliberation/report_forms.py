@@ -31,8 +31,9 @@ NAMES = {
 # What shows that a sentence may hold one of the forms.
 MARK = re.compile(
     r"detect|\b(?:seen|found|shown)\b|need|\breach\b|\b(?:has|have) to\b|\bof (?:the )?\d+\b|\bP[589]0\b"
-    r"|\b(?:review|window|report|run) (?:cover|count|h[oea])|fingerprint|mean \w*.?rank|energy|\bp[ -]?value\b|\bof p\b|\bz of\b|expir|activat|\bmean R\b"
-    r"|recommend|strongest action|monitoring|decay|averaged|unclassified|\blosers\b|\bchange\b|\bE of\b",
+    r"|\b(?:review|window|report|run) (?:cover|count|h[oea])|fingerprint|mean \w*.?rank|energy"
+    r"|\bp[ -]?value\b|\bof p\b|\bz of\b|expir|activat|\bmean R\b|recommend|strongest action|monitoring"
+    r"|decay|averaged|unclassified|\blosers\b|\bchange\b|\bE of\b|reason to act|\bdrift",
     re.IGNORECASE,
 )
 
