@@ -1,6 +1,7 @@
 """What a fact of a run is about, its unit, and the names that a run has for its parts."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 from schemas.canonical import datetime_to_ns
@@ -44,9 +45,9 @@ class Subject(NamedTuple):
 
     def joined(self, other: "Subject") -> "Subject":
         """This subject with every field that the other one names."""
-        if other == EMPTY:
-            return self
-        return Subject(*(mine if told is None else told for mine, told in zip(self, other, strict=True)))
+        if EMPTY in (self, other):
+            return self if other == EMPTY else other
+        return Subject._make([mine if told is None else told for mine, told in zip(self, other, strict=True)])
 
     def having(self, name: str, value: Any) -> "Subject":
         """This subject with one field set."""
@@ -64,7 +65,7 @@ class Subject(NamedTuple):
     @property
     def fields(self) -> frozenset[str]:
         """The fields that it names."""
-        return frozenset(name for name, value in zip(self._fields, self, strict=True) if value is not None)
+        return _named(self)
 
     @property
     def text(self) -> str:
@@ -73,6 +74,12 @@ class Subject(NamedTuple):
 
 
 EMPTY = Subject()
+
+
+@lru_cache(maxsize=4096)
+def _named(subject: Subject) -> frozenset[str]:
+    """The fields that a subject names."""
+    return frozenset(name for name, value in subject._asdict().items() if value is not None)
 
 
 class RunNames(Protocol):
