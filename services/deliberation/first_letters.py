@@ -5,6 +5,7 @@ Read is what the lexicon is written in: literals, classes, groups, alternatives,
 
 import string
 from dataclasses import dataclass
+from functools import lru_cache
 
 ANY = frozenset(string.printable)
 WILD = "\0"  # a character that the pattern leaves open
@@ -16,6 +17,7 @@ NOTHING = frozenset({""})
 Found = frozenset[str]
 
 
+@lru_cache(maxsize=1024)
 def beginnings(pattern: str) -> Found:
     """The two characters with which a match of a pattern may begin, `WILD` where one may be any.
 
