@@ -78,8 +78,9 @@ class FigureReader:
     def signed(self, index: int, questions: tuple[str, ...]) -> Figure:
         """The figure with the sign that "lost" gives it where none is written, and as exact as it claims."""
         mention = self._layout.mentions[index]
-        held: Figure = replace(mention.value, exact=exactness(self._layout.lead(mention.start)))
-        held = rounded(held)
+        held: Figure = mention.value
+        exact = exactness(self._layout.lead(mention.start))
+        held = rounded(replace(held, exact=exact)) if exact else held
         if questions == ("account_return",) and LOST_BEFORE.search(self._layout.lead(mention.start)):
             return held.turned()
         if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":

@@ -5,18 +5,44 @@ Read is what the lexicon is written in: literals, classes, groups, alternatives,
 
 import string
 from dataclasses import dataclass
+from functools import lru_cache
 
 ANY = frozenset(string.printable)
+WILD = "\0"  # a character that the pattern leaves open
+READ = 2  # characters of a beginning
 ESCAPED = {"d": frozenset(string.digits), "s": frozenset(string.whitespace)}
 ANCHORS = frozenset("bBAZ")
 LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
-Found = tuple[frozenset[str], bool]
+NOTHING = frozenset({""})
+Found = frozenset[str]
+
+
+@lru_cache(maxsize=1024)
+def beginnings(pattern: str) -> Found:
+    """The two characters with which a match of a pattern may begin, `WILD` where one may be any.
+
+    One character, or none, is all that a match has then.
+    """
+    return _Reader(pattern).alternatives()
 
 
 def first_letters(pattern: str) -> frozenset[str]:
     """The characters with which a match of a pattern may begin; all of them where it may be empty."""
-    letters, may_be_empty = _Reader(pattern).alternatives()
-    return ANY if may_be_empty else letters
+    letters = {begins[:1] for begins in beginnings(pattern)}
+    return ANY if letters & {"", WILD} else frozenset(letters)
+
+
+def may_begin(found: Found, text: str) -> bool:
+    """Whether one of some beginnings is that of a text of at most two characters."""
+    first, second = text[:1], text[1:2]
+    fitting = {"", first, WILD, first + second, WILD + second, first + WILD, WILD + WILD}
+    return not found.isdisjoint(fitting)
+
+
+def _joined(first: Found, second: Found) -> Found:
+    """Each beginning with each one behind it."""
+    whole = frozenset(begins for begins in first if len(begins) == READ)
+    return whole | {(begins + more)[:READ] for begins in first - whole for more in second}
 
 
 @dataclass
@@ -28,47 +54,42 @@ class _Reader:
 
     def alternatives(self) -> Found:
         """Up to the end of a group, or of the pattern."""
-        letters, may_be_empty = self._sequence()
+        found = self._sequence()
         while self._next() == "|":
             self.at += 1
-            more, empty = self._sequence()
-            letters, may_be_empty = letters | more, may_be_empty or empty
-        return letters, may_be_empty
+            found |= self._sequence()
+        return found
 
     def _next(self) -> str:
         return self.pattern[self.at : self.at + 1]
 
     def _sequence(self) -> Found:
-        letters: frozenset[str] = frozenset()
-        open_still = True
+        found = NOTHING
         while self._next() not in ("", "|", ")"):
-            more, empty = self._item()
-            empty = self._is_optional() or empty
-            letters = letters | more if open_still else letters
-            open_still = open_still and empty
-        return letters, open_still
+            found = _joined(found, self._repeated(self._item()))
+        return found
 
     def _item(self) -> Found:
         letter = self._next()
         if letter == "(":
             return self._group()
         if letter == "[":
-            return self._class(), False
+            return self._class()
         self.at += 1
         if letter == "\\":
             return self._escaped()
         if letter in "^$":
-            return frozenset(), True
-        return (ANY if letter == "." else frozenset(letter)), False
+            return NOTHING
+        return frozenset(WILD if letter == "." else letter)
 
     def _escaped(self) -> Found:
         letter = self._next()
         self.at += 1
         if letter in ANCHORS:
-            return frozenset(), True
+            return NOTHING
         if letter in ESCAPED:
-            return ESCAPED[letter], False
-        return (ANY if letter.isalpha() else frozenset(letter)), False
+            return ESCAPED[letter]
+        return frozenset(WILD if letter.isalpha() else letter)
 
     def _group(self) -> Found:
         looks = next((mark for mark in LOOKAROUNDS if self.pattern.startswith(mark, self.at)), None)
@@ -80,25 +101,28 @@ class _Reader:
             self.at += 3 if self.pattern.startswith("(?:", self.at) else 1
         found = self.alternatives()
         self.at += 1
-        return (frozenset(), True) if looks else found
+        return NOTHING if looks else found
 
-    def _class(self) -> frozenset[str]:
+    def _class(self) -> Found:
         """A class in brackets; a range or an escape in it makes it any character."""
         start = self.at + 1
         self.at = self.pattern.index("]", start + 1) + 1
         inside = self.pattern[start : self.at - 1]
         plain = inside.strip("-")
-        return ANY if any(mark in plain for mark in "^\\-") else frozenset(inside)
+        return frozenset(WILD if any(mark in plain for mark in "^\\-") else inside)
 
-    def _is_optional(self) -> bool:
-        """Take a repeat behind an item; whether it allows none."""
+    def _repeated(self, found: Found) -> Found:
+        """An item with the repeat behind it, which is taken."""
         mark = self._next()
-        if mark and mark in "*?+":
-            self.at += 1
-            return mark != "+"
+        if not mark or mark not in "*?+{":
+            return found
+        least = mark
         if mark == "{":
             end = self.pattern.index("}", self.at)
             least = self.pattern[self.at + 1 : end].partition(",")[0]
-            self.at = end + 1
-            return least in ("", "0")
-        return False
+            self.at = end
+        self.at += 1
+        if self._next() == "?":  # as little as fits
+            self.at += 1
+        once = found if mark == "?" else found | _joined(found, found)
+        return once | NOTHING if least in ("*", "?", "", "0") else once

@@ -16,7 +16,7 @@ UNSAID = ("failure", "bound", "plain", "not_graded", "zero")  # a "no" or "never
 LEAD = 60  # characters before a place that say how it is meant
 NEGATED = re.compile(rf"\b(?:{'|'.join(sorted(NEGATIONS))})\b|n['’]t\b", re.I)
 BESIDE = FILLERS | words("resolved closed past complete such trades")
-MARKS = re.compile(r"[,;:()]")
+MARKS, LETTERS = re.compile(r"[,;:()]"), re.compile(r"[a-z]+")
 
 
 class SentenceLayout:
@@ -57,7 +57,7 @@ class SentenceLayout:
 
     def between(self, end: int, start: int) -> frozenset[str]:
         """The words between two places, in lower case."""
-        return frozenset(re.findall(r"[a-z]+", self.text[end:start].casefold()))
+        return frozenset(LETTERS.findall(self.text[end:start].casefold()))
 
     def clause_of(self, place: int) -> int:
         """Number of the clause that holds a place."""
@@ -74,7 +74,7 @@ class SentenceLayout:
     def is_near(self, end: int, start: int) -> bool:
         """Whether nothing but small words stands between two places."""
         between = self.text[end:start].casefold()
-        return MARKS.search(between) is None and set(re.findall(r"[a-z]+", between)) <= BESIDE
+        return MARKS.search(between) is None and set(LETTERS.findall(between)) <= BESIDE
 
     def is_negated(self, place: int) -> bool:
         """Whether the piece denies what stands at a place."""
@@ -95,7 +95,7 @@ class SentenceLayout:
     def is_hedged(self, place: int) -> bool:
         """Whether the piece says that it may be so."""
         left, _ = self.piece(place, place)
-        return not HEDGES.isdisjoint(re.findall(r"[a-z]+", self.text[left:place].casefold()))
+        return not HEDGES.isdisjoint(LETTERS.findall(self.text[left:place].casefold()))
 
 
 def _is_in(found: re.Match[str], spans: list[tuple[int, int]]) -> bool:

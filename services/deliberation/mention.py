@@ -1,7 +1,6 @@
 """One thing that a sentence names."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 # Kinds that say what something is said of.
 SUBJECT_KINDS = (
@@ -10,8 +9,7 @@ SUBJECT_KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """One thing that a sentence names: what kind of thing, where, its words, and what they stand for."""
 
     kind: str

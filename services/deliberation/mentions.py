@@ -2,14 +2,13 @@
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from schemas.vocabulary import FailureMode
 from services.deliberation import claim_words as words
-from services.deliberation.first_letters import ANY, first_letters
+from services.deliberation.first_letters import beginnings, may_begin
 from services.deliberation.measure_words import COUNT_WORDS, MEASURES
 from services.deliberation.mention import Mention
 from services.deliberation.numerals import (
@@ -51,7 +50,7 @@ YEAR = rf"\b{YEAR_NUMBER}"
 ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
 FOREVER = (0, 2**63)
-JOINED_FROM, JOINED_UNTIL = 150, 3_000  # words of one character, and of all
+MOST_BEGINNINGS = 4_096  # of words whose entries are kept
 BEGINNING = re.compile(r"(?<![\w-])\S")
 
 
@@ -170,68 +169,45 @@ ENTRIES: list[tuple[str, str, Any]] = [
 
 
 class Scanner:
-    """Tries at each word the entries that may begin with its first character.
+    """Tries at each word the entries that may begin with its first two characters.
 
-    Trying every entry at every word takes five times as long. Compiling is dear, so an entry is compiled when
-    a word first has its character, and the entries of a character become one pattern, each a group of its
-    number, once so many of the first words began with it that this pays; so no later text waits for it.
+    Trying every entry at every word takes many times as long. Compiling is dear, so an entry is compiled when
+    a word first begins as it may.
     """
 
     def __init__(self, entries: list[tuple[str, str, Any]]) -> None:
         self.entries = entries
         self._lowered = [pattern.lower() for _, pattern, _ in entries]
-        self._starts = [first_letters(pattern) for pattern in self._lowered]
-        self._known = {letter for found in self._starts for letter in found if not letter.isspace()}
-        self._numbers: dict[str, tuple[int, ...]] = {}
-        self._tries: Counter[tuple[int, ...]] = Counter()
-        self._words = 0  # that were tried entry by entry
-        self._single: dict[int, re.Pattern[str]] = {}
-        self._joined: dict[tuple[int, ...], re.Pattern[str]] = {}
+        self._begin = [beginnings(pattern) for pattern in self._lowered]
+        self._compiled: dict[int, re.Pattern[str]] = {}
+        self._fitting = lru_cache(maxsize=MOST_BEGINNINGS)(self._that_fit)
 
     def scan(self, lower: str) -> Iterator[re.Match[str]]:
         """Matches in a text in lower case, one behind the other; nothing begins inside a word."""
         end = 0
         for place in BEGINNING.finditer(lower):
             start = place.start()
-            if start >= end:
-                match = self._match(lower, start)
-                if match is not None and match.end() > start:
-                    end = match.end()
-                    yield match
+            if start < end:
+                continue
+            for pattern in self._fitting(lower[start : start + 2]):
+                match = pattern.match(lower, start)
+                if match is not None:
+                    break
+            else:
+                continue
+            if match.end() > start:
+                end = match.end()
+                yield match
 
-    def _match(self, lower: str, start: int) -> re.Match[str] | None:
-        """What the first entry that matches there finds."""
-        numbers = self._numbers_of(lower[start])
-        joined = self._joined.get(numbers)
-        if joined is not None:
-            return joined.match(lower, start)
-        self._tries[numbers] += 1
-        self._words += 1
-        if self._tries[numbers] >= JOINED_FROM and self._words <= JOINED_UNTIL:
-            groups = "|".join(f"(?P<g{number}>{self._lowered[number]})" for number in numbers)
-            self._joined[numbers] = re.compile(groups or "(?!)", re.MULTILINE)
-        found = (self._of(number).match(lower, start) for number in numbers)
-        return next((match for match in found if match is not None), None)
-
-    def _numbers_of(self, letter: str) -> tuple[int, ...]:
-        """The entries that may begin with a character, in their order."""
-        if letter not in self._known:
-            return self._further
-        found = self._numbers.get(letter)
-        if found is None:
-            found = tuple(n for n, start in enumerate(self._starts) if letter in start)
-            self._numbers[letter] = found
-        return found
-
-    @cached_property
-    def _further(self) -> tuple[int, ...]:
-        """The entries that may begin with anything."""
-        return tuple(n for n, start in enumerate(self._starts) if start == ANY)
+    def _that_fit(self, begins: str) -> tuple[re.Pattern[str], ...]:
+        """The entries that may begin with two characters, in their order."""
+        return tuple(self._of(n) for n, found in enumerate(self._begin) if may_begin(found, begins))
 
     def _of(self, number: int) -> re.Pattern[str]:
-        if number not in self._single:
-            self._single[number] = re.compile(f"(?P<g{number}>{self._lowered[number]})", re.MULTILINE)
-        return self._single[number]
+        """An entry, as a group of its number."""
+        if number not in self._compiled:
+            self._compiled[number] = re.compile(f"(?P<g{number}>{self._lowered[number]})", re.MULTILINE)
+        return self._compiled[number]
 
 
 @lru_cache(maxsize=4)

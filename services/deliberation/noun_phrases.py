@@ -88,9 +88,15 @@ class NounPhrases:
 
     def __init__(self, layout: SentenceLayout) -> None:
         self._layout = layout
+        self._known: dict[int, Phrase] = {}
 
     def behind(self, index: int) -> Phrase:
         """The noun phrase right behind a number or a quantifier: "22 losing AAPL trades"."""
+        if index not in self._known:
+            self._known[index] = self._behind(index)
+        return self._known[index]
+
+    def _behind(self, index: int) -> Phrase:
         mentions = self._layout.mentions
         place, head, filters, used = mentions[index].end, None, Subject(), set()
         end: int | None = None

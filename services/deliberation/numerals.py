@@ -13,6 +13,7 @@ from services.deliberation.measure_words import (
 )
 
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
+WRITTEN_DIGITS = re.compile(DIGITS)
 UNIT = rf"{R_UNIT}|{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT}"
 SIGN = r"(?:[-+−–]|(?:minus|plus|negative) )"
 NUMBER = rf"(?<![\w.]){SIGN}?[$€£]?{DIGITS}(?:k\b| thousand\b| million\b)?(?:[ -]?(?:{UNIT}))?(?!\w)"
@@ -148,7 +149,7 @@ def exactness(before: str) -> str:
 
 def is_out_of_reach(text: str) -> bool:
     """Whether a number in a text is larger, or finer, than a figure of a run can be."""
-    return any(_is_out_of_reach(found[0]) for found in re.finditer(DIGITS, text))
+    return any(_is_out_of_reach(digits) for digits in WRITTEN_DIGITS.findall(text))
 
 
 def _is_out_of_reach(digits: str) -> bool:
@@ -181,7 +182,7 @@ def written_figure(text: str) -> Figure | None:
     unit = (found["unit"] or "").strip(" -") or found["money"]
     held = figure(found["digits"], found["sign"].replace("plus", "+"), unit)
     times = THOUSANDS.get(found["kilo"].strip().casefold(), 1)
-    return replace(held, value=held.value * times, step=held.step * times)
+    return held if times == 1 else replace(held, value=held.value * times, step=held.step * times)
 
 
 def worded_figure(text: str) -> Figure:

@@ -31,7 +31,8 @@ class SentenceReading:
     """The state that the readers of one sentence share."""
 
     def __init__(self, layout: SentenceLayout, carried: Subject) -> None:
-        self.layout = layout
+        self.layout, self.mentions = layout, layout.mentions  # in order
+        self._places = {mention.start: i for i, mention in enumerate(self.mentions)}
         self.figures = FigureReader(layout)
         self.subjects = SubjectFinder(layout, carried)
         self.used: set[int] = set()
@@ -45,20 +46,9 @@ class SentenceReading:
         """What is counted in the sentence."""
         return self.figures.nouns
 
-    @property
-    def mentions(self) -> list[Mention]:
-        """All mentions of the sentence, in order."""
-        return self.layout.mentions
-
     def index(self, mention: Mention) -> int:
         """Index of a mention."""
         return self._places[mention.start]
-
-    @property
-    def _places(self) -> dict[int, int]:
-        if not hasattr(self, "_known_places"):
-            self._known_places = {mention.start: i for i, mention in enumerate(self.mentions)}
-        return self._known_places
 
     def use(self, *mentions: Mention) -> None:
         """Mark mentions as read."""

@@ -1,8 +1,8 @@
 """What a fact of a run is about, its unit, and the names that a run has for its parts."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, Protocol
 
 from schemas.canonical import datetime_to_ns
 
@@ -11,8 +11,7 @@ WHOLE_RUN = "the run"
 ANY_TRIAL = "any"
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """What a claim is about; a field that is None leaves it open, and the empty subject is the whole run.
 
     Playbook, symbol, regime and their like may be several ("a|b"), all others ("!a"), or a part of a regime
@@ -46,32 +45,41 @@ class Subject:
 
     def joined(self, other: "Subject") -> "Subject":
         """This subject with every field that the other one names."""
-        named = {name: value for name, value in vars(other).items() if value is not None}
-        return Subject(**{**vars(self), **named}) if named else self
+        if EMPTY in (self, other):
+            return self if other == EMPTY else other
+        return Subject._make([mine if told is None else told for mine, told in zip(self, other, strict=True)])
 
     def having(self, name: str, value: Any) -> "Subject":
         """This subject with one field set."""
-        return Subject(**{**vars(self), name: value})
+        return self._replace(**{name: value})
 
     def without(self, *names: str) -> "Subject":
         """This subject with these fields left open."""
-        return Subject(**{**vars(self), **dict.fromkeys(names)})
+        return self._replace(**dict.fromkeys(names))
 
     @property
     def is_empty(self) -> bool:
         """Whether it names nothing."""
-        return all(value is None for value in vars(self).values())
+        return self == EMPTY
 
     @property
     def fields(self) -> frozenset[str]:
         """The fields that it names."""
-        return frozenset(name for name, value in vars(self).items() if value is not None)
+        return _named(self)
 
     @property
     def text(self) -> str:
         """The subject in words."""
-        named = [str(value) for value in vars(self).values() if value is not None]
-        return ", ".join(named) or WHOLE_RUN
+        return ", ".join(str(value) for value in self if value is not None) or WHOLE_RUN
+
+
+EMPTY = Subject()
+
+
+@lru_cache(maxsize=4096)
+def _named(subject: Subject) -> frozenset[str]:
+    """The fields that a subject names."""
+    return frozenset(name for name, value in subject._asdict().items() if value is not None)
 
 
 class RunNames(Protocol):

@@ -171,6 +171,16 @@ class RunFacts:
 
     def facts(self, question: str, subject: Subject) -> tuple[Fact, ...]:
         """Answers to a question of the catalogue, the one that a report states first; none without rows."""
+        if (question, subject) not in self._answered:
+            self._answered[question, subject] = self._answers(question, subject)
+        return self._answered[question, subject]
+
+    @cached_property
+    def _answered(self) -> dict[tuple[str, Subject], tuple[Fact, ...]]:
+        """Answers to what was asked before."""
+        return {}
+
+    def _answers(self, question: str, subject: Subject) -> tuple[Fact, ...]:
         known = CATALOGUE[question]
         if subject.trial is not None:
             values = self.observed.of_trial(question, subject)
@@ -247,17 +257,10 @@ class RunFacts:
         return {}
 
     def _of_trades(self, question: str, subject: Subject) -> list[float]:
-        """What the trades of a subject answer; reckoned once."""
+        """What the trades of a subject answer."""
         known = CATALOGUE[question]
-        if (question, subject) not in self._reckoned:
-            episodes = [item.episode for item in self.trades(subject)]
-            ways = (known.episodes, *known.further)
-            self._reckoned[question, subject] = [way(episodes) for way in ways if way is not None]
-        return self._reckoned[question, subject]
-
-    @cached_property
-    def _reckoned(self) -> dict[tuple[str, Subject], list[float]]:
-        return {}
+        episodes = [item.episode for item in self.trades(subject)]
+        return [way(episodes) for way in (known.episodes, *known.further) if way is not None]
 
     def _names(self, subject: Subject) -> bool:
         """Whether every part of a subject is one that the run has."""

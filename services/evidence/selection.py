@@ -45,9 +45,9 @@ ORDERS: dict[str, Callable[[Episode], float]] = {
 
 def chosen_of(known: Sequence[K], subject: Subject) -> list[K]:
     """The trades that a subject names, in their order; of several, the one that its order asks for."""
-    tests = list(_tests(subject))
-    known = known if subject.trial is None else ()
-    found = [item for item in known if all(test(item.episode) for test in tests)]
+    found = [*known] if subject.trial is None else []
+    for test in _tests(subject):
+        found = [item for item in found if test(item.episode)]
     if subject.order is None or not found:
         return found
     rank = ORDERS[subject.order]

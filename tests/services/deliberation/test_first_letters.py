@@ -1,4 +1,4 @@
-"""The characters with which a pattern may begin, and that no mention begins with another one."""
+"""The characters with which a pattern may begin, and that no mention begins with others."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.deliberation import mentions
-from services.deliberation.first_letters import ANY, first_letters
+from services.deliberation.first_letters import ANY, WILD, beginnings, first_letters, may_begin
 from services.deliberation.mentions import ENTRIES
 
 SENTENCES = sorted(Path(__file__).parent.glob("*sentences*.txt"))
@@ -36,34 +36,53 @@ def test_pattern_that_leaves_it_open_may_begin_with_anything(pattern):
     assert first_letters(pattern) == ANY
 
 
-def test_every_match_of_the_lexicon_begins_with_a_letter_that_was_foretold():
+@pytest.mark.parametrize(
+    ("pattern", "begins"),
+    [
+        ("abc", {"ab"}),
+        ("a?bc", {"ab", "bc"}),
+        ("ab?c", {"ab", "ac"}),
+        ("(?:un)?do|be", {"un", "do", "be"}),
+        (r"\bmore\b(?= than)", {"mo"}),
+        ("a|b", {"a", "b"}),
+        ("ab*?c", {"ab", "ac"}),
+        ("(?:a|b){2}", {"a", "b", "aa", "ab", "ba", "bb"}),
+        ("(?:ab){0,3}c", {"ab", "c"}),
+        ("[-+]?x", {"-x", "+x", "x"}),
+        (r"a\w", {"a" + WILD}),
+        (".b", {WILD + "b"}),
+    ],
+)
+def test_two_characters_with_which_a_pattern_begins(pattern, begins):
+    assert beginnings(pattern) == begins
+
+
+@pytest.mark.parametrize("text", ["ab", "xb", "c", "cd"])
+def test_text_that_begins_as_a_pattern_may(text):
+    assert may_begin(beginnings("ab|.b|c"), text)
+
+
+@pytest.mark.parametrize("text", ["ac", "b", "a", ""])
+def test_text_that_begins_as_no_match_of_a_pattern(text):
+    assert not may_begin(beginnings("ab|.b|c"), text)
+
+
+def test_every_match_of_the_lexicon_begins_as_was_foretold():
     text = "\n".join(file.read_text("utf-8") for file in SENTENCES).lower()
     for kind, pattern, _ in ENTRIES:
-        begins = {match[0][0] for match in re.finditer(pattern.lower(), text, re.M) if match[0].strip()}
-        assert begins <= first_letters(pattern.lower()), kind
+        found = beginnings(pattern.lower())
+        begins = {match[0][:2] for match in re.finditer(pattern.lower(), text, re.M) if match[0].strip()}
+        assert [letters for letters in begins if not may_begin(found, letters)] == [], kind
 
 
-def test_entries_of_a_character_find_the_same_one_by_one_and_as_one_pattern(monkeypatch):
+def test_scanner_finds_what_trying_every_entry_at_every_word_finds(monkeypatch):
     lines = "\n".join(file.read_text("utf-8") for file in SENTENCES).lower().splitlines()[:1500]
 
-    def found(joined_from):
-        monkeypatch.setattr(mentions, "JOINED_FROM", joined_from)
+    def found():
         scanner = mentions.Scanner(ENTRIES)
         return [(*match.span(), match.lastgroup) for line in lines for match in scanner.scan(line)]
 
-    one_by_one = found(1_000_000)
-    assert len(one_by_one) > 3_000
-    assert found(1) == one_by_one
-
-
-def test_no_pattern_is_joined_once_the_first_words_were_read(monkeypatch):
-    monkeypatch.setattr(mentions, "JOINED_UNTIL", 10)
-    scanner = mentions.Scanner(ENTRIES)
-    for _ in range(3 * mentions.JOINED_FROM):
-        list(scanner.scan("earned"))
-    assert scanner._joined == {}
-    joining = mentions.Scanner(ENTRIES)
-    monkeypatch.undo()
-    for _ in range(3 * mentions.JOINED_FROM):
-        list(joining.scan("earned"))
-    assert len(joining._joined) == 1
+    by_beginnings = found()
+    assert len(by_beginnings) > 3_000
+    monkeypatch.setattr(mentions, "may_begin", lambda found, begins: True)
+    assert found() == by_beginnings
