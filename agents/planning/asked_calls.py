@@ -182,6 +182,8 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
         if time.at is not None and time.at[:10] >= known[:10]:
             time = replace(time, at=None)
     if part.kind not in SINCE_TAKERS:
+        if time.of_day is not None:
+            return replace(part, time=replace(time, since=None, at=time.of_day))
         if time.since is not None and not time.is_day and part.kind not in TIMELESS:
             raise NotUnderstood(SPAN_ANSWER)
         time = replace(time, since=None)

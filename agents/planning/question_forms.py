@@ -186,7 +186,7 @@ BY_EXIT = re.compile(
 SHOULD = re.compile(r"\bshould (?:i|we)\b")
 OPENS = (
     r"what|how(?! come\b)|why(?!\W*$)|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do"
-    r"|explain|would|should|has|have|can"
+    r"|explain|would|should|has|have|can|could|may (?:i|we)|might"
 )
 PART = re.compile(
     rf"(?:,\s*(?:and|also|then)?|\b(?:and|then|also|plus)\b)\s+(?=(?:(?:also|then)\s+)?(?:{OPENS})\b)",
