@@ -4,8 +4,8 @@ Five have sixty questions and are mended. The sixth has seventy, ten of an inten
 
 `written_as` keeps what a label was where it was changed: a rule that is to be tried is asked back, since
 trying enters it in the ledger of trials and a question changes nothing; and why a playbook went wrong takes
-its versions, too. Six fills of the sixth set were to be explained by symbol and day, which `explain_fill` does
-not take: the trade is looked up first, and three more calls of its first reading count by these labels.
+its versions, too. Six fills of the sixth set were to be explained by symbol and day, which `explain_fill`
+does not take: the trade is looked up first, and three more calls of its first reading count by these labels.
 """
 
 import json
