@@ -5,6 +5,7 @@ from typing import Literal
 
 from agents.planning.question_forms import (
     ANTECEDENT,
+    DENIED,
     EARLIER,
     EARLIER_KINDS,
     FILLERS,
@@ -45,7 +46,9 @@ def _of_its_own_names(words: list[str]) -> list[str]:
 
 
 def outcome_of(text: str) -> Literal["won", "lost"] | None:
-    """How the trades that are meant ended; None where both or neither are."""
+    """How the trades that are meant ended; None where both, neither or no such ones are."""
+    if DENIED.search(text):
+        return None
     words = set(text.split())
     won = bool(words & WON) or WON_TRADES.search(text) is not None
     lost = bool(words & LOST) or LOST_TRADES.search(text) is not None

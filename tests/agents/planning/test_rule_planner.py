@@ -227,12 +227,40 @@ def test_how_all_of_a_sort_did_is_told_of_each(text, by):
     assert calls(planned(text)) == [("episodes", {"by": by})]
 
 
+def test_outcome_that_is_denied_chooses_no_trades_by_it():
+    ((method, params),) = calls(planned("did mean_reversion not lose in 2005?"))
+    assert method == "episodes"
+    assert "outcome" not in params
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "I thought of IBM, on 2004-06-29: was it calm?",
+            ("market_snapshot", {"symbol": "IBM", "at": "2004-06-29T23:59:59Z"}),
+        ),
+        (
+            f"{FILL} looks to me like buying for the sake of buying. Was anything verified beforehand?",
+            ("explain_fill", {"fill_id": FILL}),
+        ),
+        (
+            "Which recommendation has given the report from 10 November 2004?",
+            ("reports", {"at": "2004-11-10T23:59:59Z"}),
+        ),
+    ],
+)
+def test_what_is_told_first_or_of_one_day_holds_for_what_is_asked(text, expected):
+    assert expected in calls(planned(text))
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "what happens if we pause squeeze_breakout?",
         "what would happen if we banned squeeze_breakout in up/low?",
         "what if we retire squeeze_breakout?",
+        "Nice market. What would you have lost in 2004?",
     ],
 )
 def test_what_would_be_is_asked_back(text):
@@ -293,10 +321,12 @@ def test_one_part_that_is_not_understood_asks_all_of_it_back():
         ("price of btc/usd", "BTC/USDT"),
         ("price of btc", "BTC/USDT"),
         ("price of ^GSPC", "^GSPC"),
+        ("price of GC=F", "GC=F"),
+        ("how did ETH/USDT:USDT trade lately?", "ETH/USDT:USDT"),
     ],
 )
-def test_a_symbol_with_a_point_a_slash_or_a_caret_is_read_as_a_name(text, symbol):
-    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b"))
+def test_a_symbol_with_marks_within_it_is_read_as_a_name(text, symbol):
+    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b", "GC=F", "ETH/USDT:USDT"))
     assert [params["symbol"] for _, params in calls(plan)] == [symbol]
 
 
