@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.planning.asked_calls import CAN_ASK
+from agents.planning.asked_calls import CAN_ASK, ENGLISH
 from agents.planning.call_check import MOST_CALLS, checked_plan
 from agents.planning.rule_planner import RulePlanner
 from schemas.canonical import datetime_to_ns
@@ -61,6 +61,7 @@ def calls(plan):
         ("What did the central banker announce in the monetary policy report?", CAN_ASK),
         ("who wrote trend_pullback?", CAN_ASK),
         ("why?", CAN_ASK),
+        ("Warum hat squeeze_breakout verloren?", "only English is read"),
         ("x" * 8_000, CAN_ASK),
         ("\u202e\u200b", CAN_ASK),
     ],
@@ -303,7 +304,7 @@ def test_two_kinds_that_are_as_likely_are_asked_back():
 
 @pytest.mark.parametrize("text", ["quux zork price", "wibble wobble flimflam of IBM trades"])
 def test_more_strange_words_than_known_ones_are_asked_back(text):
-    assert (planned(text).tools, planned(text).clarification) == ((), CAN_ASK)
+    assert (planned(text).tools, planned(text).clarification) == ((), f"{ENGLISH} {CAN_ASK}")
 
 
 def test_one_part_that_is_not_understood_asks_all_of_it_back():
@@ -322,11 +323,12 @@ def test_one_part_that_is_not_understood_asks_all_of_it_back():
         ("price of btc", "BTC/USDT"),
         ("price of ^GSPC", "^GSPC"),
         ("price of GC=F", "GC=F"),
+        ("price of 0700.HK", "0700.HK"),
         ("how did ETH/USDT:USDT trade lately?", "ETH/USDT:USDT"),
     ],
 )
 def test_a_symbol_with_marks_within_it_is_read_as_a_name(text, symbol):
-    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b", "GC=F", "ETH/USDT:USDT"))
+    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b", "GC=F", "ETH/USDT:USDT", "0700.HK"))
     assert [params["symbol"] for _, params in calls(plan)] == [symbol]
 
 
