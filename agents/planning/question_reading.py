@@ -33,7 +33,6 @@ from agents.planning.question_forms import (
     OF_THE_RUN,
     ONE,
     ONLY_RUN,
-    PART,
     POINTS,
     RATE,
     REGIME,
@@ -57,6 +56,7 @@ from agents.planning.question_phrases import (
     is_order,
     limit_of,
     outcome_of,
+    pieces_of,
     scored_words,
     without_denial,
 )
@@ -286,7 +286,7 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
     whole = without_denial(question.text)
     spans = sentences(INNER_POINT.sub("_", whole), parts=True)
     asked = [whole[span.start : span.end] for span in spans]
-    texts = [part for text in asked for part in _parts(text)]
+    texts = [part for text in asked for part in pieces_of(text)]
     found, left_out = list[Reading](), list[Reading]()
     for text in texts or [whole]:
         for reading in _halves(text, question.context):
@@ -309,25 +309,6 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
     asking = asking or [reading for reading in found if reading.is_order][:1] or found[:1]
     kept = {id(one) for one in asking}
     return tuple(asking), tuple(one for one in (*found, *left_out) if id(one) not in kept)
-
-
-def _parts(text: str) -> list[str]:
-    """Pieces that ask one after another; a name that is only announced stays with what is asked of it."""
-    found: list[str] = []
-    for piece in PART.split(text):
-        announced = bool(found) and not (
-            ASKS.search(found[-1]) or FINITE.search(found[-1]) or _begins(found[-1])
-        )
-        if announced and POINTS & set(tokens(piece)):
-            found[-1] = f"{found[-1]}, {piece}"
-        elif piece.strip(" ?.!,;"):
-            found.append(piece)
-    return found
-
-
-def _begins(text: str) -> bool:
-    """Whether it begins with what is to be done."""
-    return next((word for word in tokens(text) if word not in FILLERS), "") in IMPERATIVES
 
 
 def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
