@@ -331,8 +331,7 @@ def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
 
 def _joined(before: Reading, reading: Reading, context: Mapping[str, Any]) -> Reading | None:
     """Both as one part where one alone says too little."""
-    named = reading.names
-    own = reading.symbols or reading.playbooks or reading.ids or named.unknown or named.unsure
+    own = reading.symbols or reading.playbooks or reading.ids or reading.names.unknown or reading.names.unsure
     if own or reading.is_order or before.is_order or before.is_asked:
         return None
     opens = before.is_statement or not before.is_clear
