@@ -32,6 +32,7 @@ CAN_ASK = (
     "I can look up the market of a symbol, trades and why a fill happened, what a playbook is and has "
     "proven, reports and verdicts, whether a plan would pass, and runs. Name one of them."
 )
+ENGLISH = "Most of its words are not known, and only English is read."
 RULE_ANSWER = (
     "That tries a rule, which is noted in the ledger of trials, and a question changes nothing: "
     "`thinktwice mcp` offers backtest_rule."
@@ -129,7 +130,7 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
         raise NotUnderstood(f"I tell what was, not what to do. {CAN_ASK}")
     known_words = part.cues + part.rows.known + len(part.symbols) + len(part.playbooks) + len(part.ids)
     if len(part.names.strange) > known_words:
-        raise NotUnderstood(CAN_ASK)
+        raise NotUnderstood(f"{ENGLISH} {CAN_ASK}")
 
 
 def _is_understood(text: str, context: Mapping[str, Any]) -> bool:
@@ -182,6 +183,8 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
         if time.at is not None and time.at[:10] >= known[:10]:
             time = replace(time, at=None)
     if part.kind not in SINCE_TAKERS:
+        if time.of_day is not None:
+            return replace(part, time=replace(time, since=None, at=time.of_day))
         if time.since is not None and not time.is_day and part.kind not in TIMELESS:
             raise NotUnderstood(SPAN_ANSWER)
         time = replace(time, since=None)

@@ -87,6 +87,7 @@ NO_CHANGE = re.compile(
 SUPPOSED = re.compile(
     r"\bwhat (?:happens|happened|will happen|would happen|would have happened|would be|changes)\s+if"
     r"\s+(?:i|we|you|they)\b"
+    r"|\bwhat would (?:i|we|you|they|it) have (?:lost|made|earned|won|gained|done)\b"
     r"|\bwhat if\s+(?:i|we|you|they)\s+(?:had\s+)?(?:ban|pause|retire|stop|allow|drop|disable|remove|double"
     r"|halve|suspend|raise|lower|cut|change|set|unban|kill|switch|turn)\w*\b",
     re.IGNORECASE,
@@ -119,8 +120,8 @@ HALF_REGIME = re.compile(
     rf"|\b(?:bull|bear)(?:ish)? markets?\b|\b(?:{'|'.join(VolatilityBand)})[\s-]+vol(?:atility)?\b",
     re.IGNORECASE,
 )
-INNER_POINT = re.compile(r"(?<=\w)\.(?=\w)")  # as in BRK.B: it ends no sentence
-WORD = re.compile(r"[A-Za-z0-9_&][A-Za-z0-9_'/.&-]*")
+INNER_POINT = re.compile(r"(?<=\w)\.(?=\w)|(?<=[A-Z]):(?=[A-Z])")  # as in BRK.B: it ends no sentence
+WORD = re.compile(r"[A-Za-z0-9_&](?:[A-Za-z0-9_'/.&-]|(?<=[A-Z])[=:](?=[A-Z]))*")
 SUPERLATIVES = (
     "quickest|fastest|best|worst|biggest|largest|greatest|costliest|smallest|longest|shortest|most|least|top"
 )
@@ -151,6 +152,9 @@ ONE = re.compile(
 SOME = re.compile(
     r"\b(?:trades|fills|exits|entries|episodes|losses|losers|wins|winners|gains|positions|ones|longs|shorts"
     r"|reports|verdicts|reviews|recommendations|deals|bets)\b"
+)
+DENIED = re.compile(
+    r"\b(?:did|does|do|has|have) (?:\S+ ){0,3}?(?:not|never) (?:lose|lost|win|won|gain|fail)\b"
 )
 DIRECTION = re.compile(r"(?<!how )\b(long|short)\b")
 EARLIER = re.compile(
@@ -186,7 +190,7 @@ BY_EXIT = re.compile(
 SHOULD = re.compile(r"\bshould (?:i|we)\b")
 OPENS = (
     r"what|how(?! come\b)|why(?!\W*$)|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do"
-    r"|explain|would|should|has|have|can"
+    r"|explain|would|should|has|have|can|could|may (?:i|we)|might"
 )
 PART = re.compile(
     rf"(?:,\s*(?:and|also|then)?|\b(?:and|then|also|plus)\b)\s+(?=(?:(?:also|then)\s+)?(?:{OPENS})\b)",

@@ -5,13 +5,19 @@ from typing import Literal
 
 from agents.planning.question_forms import (
     ANTECEDENT,
+    ASKS,
+    DENIED,
     EARLIER,
     EARLIER_KINDS,
     FILLERS,
+    FINITE,
+    IMPERATIVES,
     LIMITS,
     LOST_TRADES,
     NO_CHANGE,
+    PART,
     PLACE_OF_EARLIER,
+    POINTS,
     WANTED_MANY,
     WON_TRADES,
 )
@@ -45,7 +51,9 @@ def _of_its_own_names(words: list[str]) -> list[str]:
 
 
 def outcome_of(text: str) -> Literal["won", "lost"] | None:
-    """How the trades that are meant ended; None where both or neither are."""
+    """How the trades that are meant ended; None where both, neither or no such ones are."""
+    if DENIED.search(text):
+        return None
     words = set(text.split())
     won = bool(words & WON) or WON_TRADES.search(text) is not None
     lost = bool(words & LOST) or LOST_TRADES.search(text) is not None
@@ -92,3 +100,22 @@ def earlier_things(text: str, names: QuestionNames) -> frozenset[str]:
     said = " ".join(word.casefold() for word in names.left)
     is_open = IT & set(said.split()) and ANTECEDENT.search(said) is None
     return frozenset(found | ({"it"} if is_open else set()))
+
+
+def pieces_of(text: str) -> list[str]:
+    """Pieces that ask one after another; a name that is only announced stays with what is asked of it."""
+    found: list[str] = []
+    for piece in PART.split(text):
+        announced = bool(found) and not (
+            ASKS.search(found[-1]) or FINITE.search(found[-1]) or _begins(found[-1])
+        )
+        if announced and POINTS & set(tokens(piece)):
+            found[-1] = f"{found[-1]}, {piece}"
+        elif piece.strip(" ?.!,;"):
+            found.append(piece)
+    return found
+
+
+def _begins(text: str) -> bool:
+    """Whether it begins with what is to be done."""
+    return next((word for word in tokens(text) if word not in FILLERS), "") in IMPERATIVES

@@ -33,7 +33,6 @@ from agents.planning.question_forms import (
     OF_THE_RUN,
     ONE,
     ONLY_RUN,
-    PART,
     POINTS,
     RATE,
     REGIME,
@@ -57,6 +56,7 @@ from agents.planning.question_phrases import (
     is_order,
     limit_of,
     outcome_of,
+    pieces_of,
     scored_words,
     without_denial,
 )
@@ -217,6 +217,11 @@ class Reading:
         return self.of_before is None and (self.score < SURE_SCORE or self.margin < SURE_MARGIN)
 
     @property
+    def is_clear(self) -> bool:
+        """Whether it is of one kind that is known."""
+        return self.kind != "outside" and self.score >= WEAK_SCORE and self.margin >= LEAST_MARGIN
+
+    @property
     def is_idle(self) -> bool:
         """Whether it asks for nothing, such as a greeting before a question."""
         found = self.symbols or self.playbooks or self.ids or self.regimes or self.earlier
@@ -281,12 +286,14 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
     whole = without_denial(question.text)
     spans = sentences(INNER_POINT.sub("_", whole), parts=True)
     asked = [whole[span.start : span.end] for span in spans]
-    texts = [part for text in asked for part in _parts(text)]
+    texts = [part for text in asked for part in pieces_of(text)]
     found, left_out = list[Reading](), list[Reading]()
     for text in texts or [whole]:
         for reading in _halves(text, question.context):
             if found and found[-1].is_statement and reading.asks_if_so:
                 found[-1] = replace(found[-1], is_asked=True)
+            elif found and (whole_of := _joined(found[-1], reading, question.context)):
+                found[-1] = whole_of
             elif found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1])):
                 left_out.append(reading)
             else:
@@ -302,25 +309,6 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
     asking = asking or [reading for reading in found if reading.is_order][:1] or found[:1]
     kept = {id(one) for one in asking}
     return tuple(asking), tuple(one for one in (*found, *left_out) if id(one) not in kept)
-
-
-def _parts(text: str) -> list[str]:
-    """Pieces that ask one after another; a name that is only announced stays with what is asked of it."""
-    found: list[str] = []
-    for piece in PART.split(text):
-        announced = bool(found) and not (
-            ASKS.search(found[-1]) or FINITE.search(found[-1]) or _begins(found[-1])
-        )
-        if announced and POINTS & set(tokens(piece)):
-            found[-1] = f"{found[-1]}, {piece}"
-        elif piece.strip(" ?.!,;"):
-            found.append(piece)
-    return found
-
-
-def _begins(text: str) -> bool:
-    """Whether it begins with what is to be done."""
-    return next((word for word in tokens(text) if word not in FILLERS), "") in IMPERATIVES
 
 
 def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
@@ -341,6 +329,18 @@ def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
     return [whole]
 
 
+def _joined(before: Reading, reading: Reading, context: Mapping[str, Any]) -> Reading | None:
+    """Both as one part where one alone says too little."""
+    own = reading.symbols or reading.playbooks or reading.ids or reading.names.unknown or reading.names.unsure
+    if own or reading.is_order or before.is_order or before.is_asked:
+        return None
+    opens = before.is_statement or not before.is_clear
+    if not opens or reading.is_clear or (before.is_idle and not before.symbols and not before.playbooks):
+        return None
+    both = read_part(f"{before.text.rstrip(' .;:!,')}, {reading.text.strip()}", context)
+    return both if both.is_clear else None
+
+
 def _is_of_the_same(before: Reading, reading: Reading) -> bool:
     """Whether it asks no more of the one thing that the part before it names."""
     said = reading.outcome or reading.rows.order or reading.names.strange
@@ -355,15 +355,32 @@ def _has_names(readings: Sequence[Reading], reading: Reading) -> bool:
     )
 
 
+def _at_the_time_of(before: Reading, reading: Reading) -> Reading:
+    """It at the time and in the regimes that are told before it, where it names none."""
+    if not before.is_statement:
+        return reading
+    time, own = before.time, reading.time
+    is_timeless = not (own.since or own.at or own.is_unclear or own.wrong)
+    return replace(
+        reading,
+        time=time if is_timeless and (time.since or time.at) else own,
+        regimes=reading.regimes or before.regimes,
+    )
+
+
 def _named_by(before: Reading, reading: Reading) -> Reading:
-    if before.ids and "it" in reading.earlier and not (reading.ids or reading.symbols or reading.playbooks):
+    if (
+        before.ids
+        and reading.earlier & {"it", "fill"}
+        and not (reading.ids or reading.symbols or reading.playbooks)
+    ):
         words = tuple("ID" if word in IT else word for word in reading.words)
         return replace(reading, ids=before.ids, words=words, earlier=frozenset())
     is_open = not reading.symbols and not reading.playbooks
     is_meant = reading.earlier & {"it", "symbol", "playbook"} or (before.is_statement and not reading.earlier)
     if not is_open or not is_meant or not (before.symbols or before.playbooks):
         return reading
-    named = reading.with_names(before.symbols, before.playbooks)
+    named = _at_the_time_of(before, reading.with_names(before.symbols, before.playbooks))
     if not before.is_statement:
         return named
     return replace(

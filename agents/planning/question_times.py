@@ -126,6 +126,7 @@ class NamedTime:
         is_unclear: whether it names a time that is not determined.
         rest: the text with `DATE` in place of each.
         wrong: what is wrong with a day or a span that it names; None where nothing is.
+        of_day: end of the day in `from DAY`, which may be that day alone.
     """
 
     since: str | None
@@ -134,6 +135,7 @@ class NamedTime:
     is_unclear: bool
     rest: str
     wrong: str | None = None
+    of_day: str | None = None
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ def _of_one(text: str, first: _Span, known_at: datetime | None) -> NamedTime:
             if since["word"].casefold() in ("after", "following") and not is_day
             else first.first
         )
-        return NamedTime(_day(begin), None, False, False, before[: since.start()] + PLACE + after)
+        of_day = _moment(first.following) if is_day and since["word"].casefold() == "from" else None
+        rest = before[: since.start()] + PLACE + after
+        return NamedTime(_day(begin), None, False, False, rest, of_day=of_day)
     if until := UNTIL.search(before):
         is_before = until["word"].casefold() in ("before", "prior to")
         at = first.first if is_before else first.following

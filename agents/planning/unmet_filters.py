@@ -72,7 +72,7 @@ UNMET = (
     _filter(rf"{LEAD}{THAN}{AMOUNT}{UNIT}", CHOSEN, claimed=True),
     _filter(
         r"\b(?:with\s+(?:an?\s+)?)?(?:profits?|loss(?:es)?|gains?|pnl|p&l|returns?|results?|prices?|drawdowns?|size)"
-        rf"\s+(?:of|at|=)\s+{FIGURE}{UNIT}", CHOSEN, claimed=True,
+        rf"\s+(?:of|at|=)\s+{FIGURE}(?!\d|\.[A-Za-z]){UNIT}", CHOSEN, claimed=True,
     ),
     _filter(rf"{LEAD}(?:[$€£]\s?\d[\d.,]*|{NO_TIME}\b\d+(?:\.\d+)?\s?R\b)", CHOSEN, claimed=True),
     _filter(

@@ -15,7 +15,14 @@ from schemas.settings.planner import OWN, PlannerSettings
 from services.evidence.tools import TOOLS
 from services.ports import EvidenceQuestion
 from tests.agents.planning.fakes import ScriptedHost
-from tests.agents.planning.question_sets import CONTEXT, FIRST_READINGS, SETS, SetQuestion, question_set
+from tests.agents.planning.question_sets import (
+    CONTEXT,
+    FIRST_READINGS,
+    PARTLY_MENDED,
+    SETS,
+    SetQuestion,
+    question_set,
+)
 from worker.cli.ask_changes import asks_for_change
 
 RECORD: Any = SimpleNamespace(mode="backtest", status="finished")
@@ -50,15 +57,16 @@ async def answer_of(question: SetQuestion) -> SetAnswer:
 
 @pytest.fixture(scope="module")
 def answers() -> list[SetAnswer]:
-    async def all_of_them() -> list[SetAnswer]:
-        return [await answer_of(one) for number in SETS for one in question_set(number)]
+    return asyncio.run(answers_of(*SETS))
 
-    return asyncio.run(all_of_them())
+
+async def answers_of(*numbers: int) -> list[SetAnswer]:
+    return [await answer_of(one) for number in numbers for one in question_set(number)]
 
 
 def test_sets_have_sixty_questions_each_and_their_first_readings_are_of_their_calls():
-    for number in SETS:
-        assert len(list(question_set(number))) == 60
+    for number in FIRST_READINGS:
+        assert len(list(question_set(number))) == (70 if number == PARTLY_MENDED else 60)
         kept = sum(len(one.calls) for one in question_set(number))
         assert kept == FIRST_READINGS[number].calls - FIRST_READINGS[number].rules
 
@@ -83,3 +91,11 @@ def test_clear_questions_are_hardly_ever_asked_back_and_unclear_ones_always(answ
 def test_change_that_is_asked_for_becomes_a_plan_and_nothing_else_does(answers):
     for one in answers:
         assert one.is_plan == (one.question.status == "plan"), one.question.text
+
+
+def test_set_that_is_mended_in_part_comes_to_no_less_than_it_did():
+    answers = asyncio.run(answers_of(PARTLY_MENDED))
+    assert sum(one.question.made_of(one.calls) for one in answers) >= 51
+    assert sum(bool(one.question.wrong_of(one.calls)) for one in answers) <= 4
+    assert sum(one.question.status == "answered" and not one.calls for one in answers) <= 11
+    assert not any(one.is_plan for one in answers)

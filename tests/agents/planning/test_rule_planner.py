@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.planning.asked_calls import CAN_ASK
+from agents.planning.asked_calls import CAN_ASK, ENGLISH
 from agents.planning.call_check import MOST_CALLS, checked_plan
 from agents.planning.rule_planner import RulePlanner
 from schemas.canonical import datetime_to_ns
@@ -61,6 +61,7 @@ def calls(plan):
         ("What did the central banker announce in the monetary policy report?", CAN_ASK),
         ("who wrote trend_pullback?", CAN_ASK),
         ("why?", CAN_ASK),
+        ("Warum hat squeeze_breakout verloren?", "only English is read"),
         ("x" * 8_000, CAN_ASK),
         ("\u202e\u200b", CAN_ASK),
     ],
@@ -227,12 +228,40 @@ def test_how_all_of_a_sort_did_is_told_of_each(text, by):
     assert calls(planned(text)) == [("episodes", {"by": by})]
 
 
+def test_outcome_that_is_denied_chooses_no_trades_by_it():
+    ((method, params),) = calls(planned("did mean_reversion not lose in 2005?"))
+    assert method == "episodes"
+    assert "outcome" not in params
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "I thought of IBM, on 2004-06-29: was it calm?",
+            ("market_snapshot", {"symbol": "IBM", "at": "2004-06-29T23:59:59Z"}),
+        ),
+        (
+            f"{FILL} looks to me like buying for the sake of buying. Was anything verified beforehand?",
+            ("explain_fill", {"fill_id": FILL}),
+        ),
+        (
+            "Which recommendation has given the report from 10 November 2004?",
+            ("reports", {"at": "2004-11-10T23:59:59Z"}),
+        ),
+    ],
+)
+def test_what_is_told_first_or_of_one_day_holds_for_what_is_asked(text, expected):
+    assert expected in calls(planned(text))
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "what happens if we pause squeeze_breakout?",
         "what would happen if we banned squeeze_breakout in up/low?",
         "what if we retire squeeze_breakout?",
+        "Nice market. What would you have lost in 2004?",
     ],
 )
 def test_what_would_be_is_asked_back(text):
@@ -275,7 +304,7 @@ def test_two_kinds_that_are_as_likely_are_asked_back():
 
 @pytest.mark.parametrize("text", ["quux zork price", "wibble wobble flimflam of IBM trades"])
 def test_more_strange_words_than_known_ones_are_asked_back(text):
-    assert (planned(text).tools, planned(text).clarification) == ((), CAN_ASK)
+    assert (planned(text).tools, planned(text).clarification) == ((), f"{ENGLISH} {CAN_ASK}")
 
 
 def test_one_part_that_is_not_understood_asks_all_of_it_back():
@@ -293,10 +322,13 @@ def test_one_part_that_is_not_understood_asks_all_of_it_back():
         ("price of btc/usd", "BTC/USDT"),
         ("price of btc", "BTC/USDT"),
         ("price of ^GSPC", "^GSPC"),
+        ("price of GC=F", "GC=F"),
+        ("price of 0700.HK", "0700.HK"),
+        ("how did ETH/USDT:USDT trade lately?", "ETH/USDT:USDT"),
     ],
 )
-def test_a_symbol_with_a_point_a_slash_or_a_caret_is_read_as_a_name(text, symbol):
-    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b"))
+def test_a_symbol_with_marks_within_it_is_read_as_a_name(text, symbol):
+    plan = planned(text, symbols=("BTC/USDT", "^GSPC", "brk.b", "GC=F", "ETH/USDT:USDT", "0700.HK"))
     assert [params["symbol"] for _, params in calls(plan)] == [symbol]
 
 
