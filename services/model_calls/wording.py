@@ -61,19 +61,21 @@ class Wording:
 
     def worded(self, value: Any, name: str = "") -> Any:
         """Plain data as the question shows it; `name` is that of its field."""
-        if isinstance(value, Mapping):
-            return self._mapping(value, name)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, float):
+            return self._number(value, name)
+        if isinstance(value, str):
+            return self.text(value, symbol=name in ("symbol", "symbols")) if self.now is not None else value
         if isinstance(value, list | tuple):
             return [self.worded(item, name) for item in value]
+        if isinstance(value, int):
+            moment = name in TIMES or name.endswith(("_at", "_label"))
+            return self.time(value) if moment else self._number(value, name)
         if isinstance(value, datetime):
             return self.time(datetime_to_ns(value))
-        if isinstance(value, str):
-            return self.text(value, symbol=name in ("symbol", "symbols"))
-        if isinstance(value, bool) or value is None:
-            return value
-        if isinstance(value, int) and (name in TIMES or name.endswith(("_at", "_label"))):
-            return self.time(value)
-        return self._number(value, name)
+        # Last, as to ask for it takes longest.
+        return self._mapping(value, name) if isinstance(value, Mapping) else self._number(value, name)
 
     def time(self, ns: int) -> str:
         """A moment: ISO 8601 in UTC, or like `T-3d` before the decision bar."""
