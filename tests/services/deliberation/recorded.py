@@ -1,10 +1,11 @@
 """Facts of runs as of their last report, kept so that labelled sentences stay true.
 
-`python -m tests.services.deliberation.recorded STORE NAME` writes those of a name anew from a store: of the
-embedded run, and of two runs over drawn bars. The names of `WHOLE` are kept as of the end of their run, with
-every report and the figures of its document:
+`python -m tests.services.deliberation.recorded STORE NAME [REPORT]...` writes those of a name anew from a
+store: of the embedded run, and of two runs over drawn bars. The names of `WHOLE` and `GUIDED` are kept as of
+the end of their run, with every report, or those of the given numbers, and the figures of its document:
 
 * `whole_embedded`: `thinktwice backtest`
+* `guided_days` and `guided_hours`: backtests of drawn daily and 4 h bars, with three of their reports
 * `whole_drawn`: `thinktwice backtest --data BARS --tz UTC`, of the bars that `drawn_bars.py` writes
 * `whole_costly`: `thinktwice backtest SETTINGS --symbols AAPL,IBM,MSFT --from 2003-06-02 --to 2009-12-31
   --reflection off`, with cash 250,000, fee_bps 12, slippage_bps 4, risk_fraction 0.01 and the three playbooks
@@ -15,6 +16,7 @@ import asyncio
 import json
 import lzma
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from worker.review.run_facts import read_facts
 EMBEDDED = "embedded_2012"
 WORLDS = {"embedded": EMBEDDED, "w1": "drawn_hours_2022", "w2": "drawn_days_2015"}
 WHOLE = ("whole_embedded", "whole_drawn", "whole_costly")
+GUIDED = ("guided_days", "guided_hours")
 OF_THE_END = ("cash", "settings", "ended")
 REPORTS = 13  # of the embedded run, the last one of July 2012
 
@@ -115,12 +118,13 @@ def _file(name: str) -> Path:
     return Path(__file__).with_name(f"{name}.json.xz")
 
 
-async def _write_whole(address: str, name: str) -> None:
+async def _write_whole(address: str, name: str, numbers: Sequence[int]) -> None:
     async with await open_store(address, create=False) as store:
         run = await store.runs.find("latest")
         facts = await read_facts(store, run)
         kinds = frozenset({"high_level_report"})
         rows = [row async for row in store.journal.rows(run.run_id, kinds=kinds)]
+    rows = [rows[number - 1] for number in numbers] or rows
     kept = {
         "known_at": facts.known_at,
         "symbols": facts.symbols,
@@ -159,4 +163,8 @@ async def _write(address: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run((_write_whole if sys.argv[2] in WHOLE else _write)(*sys.argv[1:3]))
+    store, name, *numbers = sys.argv[1:]
+    if name in (*WHOLE, *GUIDED):
+        asyncio.run(_write_whole(store, name, [int(number) for number in numbers]))
+    else:
+        asyncio.run(_write(store, name))
