@@ -19,11 +19,11 @@ def records_of(report: HighLevelReflectionReport) -> dict[str, tuple[Record, ...
     modes = sorted(report.failure_modes.items())
     return {
         "cluster": tuple(_cluster(finding) for finding in report.clusters if not finding.timeframe),
-        "expectation": tuple(check.payload() for check in report.expectations),
+        "expectation": tuple(map(vars, report.expectations)),
         "fire": tuple(map(_fire, report.fire_quality)),
         "shift": () if report.regime_shift is None else (_shift(report.regime_shift),),
         "rank": () if report.regime_shift is None else tuple(_ranks(report.regime_shift)),
-        "advice": tuple(item.payload() for item in report.recommendations),
+        "advice": tuple(map(vars, report.recommendations)),
         "failure": tuple({"mode": mode, "count": count, "losers": losers} for mode, count in modes),
         "failure_of": tuple(
             {"playbook_id": finding.playbook_id, "mode": mode, "count": count}
@@ -31,7 +31,7 @@ def records_of(report: HighLevelReflectionReport) -> dict[str, tuple[Record, ...
             if not finding.timeframe and finding.regime is None
             for mode, count in sorted(finding.failure_modes.items())
         ),
-        "decay": tuple(level.payload() for level in report.decay),
+        "decay": tuple(map(vars, report.decay)),
         "untraded": tuple({"why": why, **told} for why, told in sorted(report.untraded.items())),
         "report": (_whole(report),),
     }
@@ -42,7 +42,7 @@ def _cluster(finding: ClusterFinding) -> Record:
     needed = None if told is None else int(told[1])
     significant = 1.0 / finding.alpha
     is_suggestive = finding.e_value is not None and finding.e_value >= SUGGESTIVE_E
-    return finding.payload() | {
+    return vars(finding) | {
         "e_significant": significant,
         "e_next": significant if is_suggestive else SUGGESTIVE_E,
         "e_suggestive": SUGGESTIVE_E,
@@ -52,14 +52,14 @@ def _cluster(finding: ClusterFinding) -> Record:
 
 
 def _fire(row: FireQuality) -> Record:
-    told = {f"{name}_now": value for name, value in row.now.payload().items()}
-    told |= {f"{name}_before": value for name, value in row.before.payload().items()}
+    told = {f"{name}_now": value for name, value in vars(row.now).items()}
+    told |= {f"{name}_before": value for name, value in vars(row.before).items()}
     return told | {"playbook_id": row.playbook_id, "direction": row.direction}
 
 
 def _shift(shift: RegimeShift) -> Record:
     moves = [abs(shift.newer[name] - old) for name, old in shift.older.items()]
-    return shift.payload() | {"largest_move": max(moves, default=None)}
+    return vars(shift) | {"largest_move": max(moves, default=None)}
 
 
 def _ranks(shift: RegimeShift) -> Iterator[Record]:
