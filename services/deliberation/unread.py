@@ -39,6 +39,8 @@ STATE = re.compile(
     r"|have|had|hit|reached|ended|closed)(?:n['’]t)?\b",
     re.I,
 )
+# What is as expected is so of a figure that is expected; "expected to" is of what will be.
+EXPECTED = re.compile(r"\b(?:expected|planned|(?:its|the|with|all|their) expectations?)\b(?! to\b)", re.I)
 NOWHERE = re.compile(r"\bnowhere\b", re.I)
 TURNED = re.compile(r"\b(?:but|rather)\b")
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
@@ -71,6 +73,11 @@ def _left(
     yield from _denials(reading, claims)
     yield from unheld(reading, claims)
     offset = reading.layout.sentence.start
+    expected = EXPECTED.search(reading.layout.text, *said)
+    of_figures = any(question.startswith("expected") for claim in claims for question in claim.questions)
+    stated = expected and any(start <= expected.start() + offset < end for start, end in quoted)
+    if expected is not None and not of_figures and not stated:
+        yield reading.claim("comparison", expected.span(), ((Subject(),), 0.5), "unread")
     strange = [
         found
         for found in _strange_words(reading, *said)
