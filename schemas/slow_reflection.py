@@ -7,6 +7,8 @@ from pydantic import Field
 from schemas.contract import Contract
 from schemas.vocabulary import Claim, EvidenceGrade, RecommendedAction
 
+SUGGESTIVE_E = 10.0  # evidence that is suggestive, where the count is reached
+
 
 class ClusterFinding(Contract):
     """One cluster of resolved episodes, graded. R multiples after costs, winsorised."""

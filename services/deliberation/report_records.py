@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.reflection import HighLevelReflectionReport
-from schemas.slow_reflection import ClusterFinding, FireQuality, RegimeShift
-from services.high_level.gate import SUGGESTIVE_E
+from schemas.slow_reflection import SUGGESTIVE_E, ClusterFinding, FireQuality, RegimeShift
 
 Record = Mapping[str, Any]
 SHORT_OF = re.compile(r" of (\d+) resolved trades")

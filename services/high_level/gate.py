@@ -8,9 +8,9 @@ adjustment. The judge asks the same function again with the numbers printed in t
 from dataclasses import dataclass
 
 from schemas.settings import GateSettings
+from schemas.slow_reflection import SUGGESTIVE_E
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 
-SUGGESTIVE_E = 10.0
 ROUNDING = 1e-9
 
 STRENGTH = {action: position for position, action in enumerate(RecommendedAction)}
