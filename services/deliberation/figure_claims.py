@@ -267,10 +267,13 @@ def _headed(reading: SentenceReading, subject: Subject) -> Subject:
 
 
 def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:
-    """Whether the figure before an expected one lies where the word between says: "0.70R, below 1.00R"."""
+    """Whether the figure before an expected one lies where the word between says: "0.70R, below 1.00R".
+
+    Without one ("above the 1.00R that was expected") nothing says what is above.
+    """
     before = [m for m in reading.mentions[:index] if m.kind in NUMBERS]
     if not before:
-        return True
+        return False
     said, expected = abs(before[-1].value.value), abs(reading.mentions[index].value.value)
     return bool(said > expected if bound.value == ">" else said < expected)
 
