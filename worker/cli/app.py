@@ -21,12 +21,13 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError, nearest
-from services.store.open_files import too_few_files
+from services.store.open_files import NEEDED, limit, told_of_limit, too_few_files
 from worker.cli.console import complain, print_line
 from worker.operations.tracebacks import guard_tracebacks
 from worker.runs.interrupts import RunInterrupted
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
+HELPING = frozenset({"--help", "-h", "--version"})
 # As `--help` groups them: the module under `worker.cli`, and the function or the group of commands in it.
 GROUPS = {
     "Trade": {
@@ -138,6 +139,9 @@ class OneLineErrors(TyperGroup):
         guard_tracebacks()
         given = list(sys.argv[1:] if args is None else args) or ["--help"]
         extra["standalone_mode"] = False
+        if limit() < NEEDED and HELPING.isdisjoint(given):
+            complain(told_of_limit())
+            sys.exit(BAD_INPUT)
         sys.exit(self._exit_code(given, *rest, **extra))
 
     def _exit_code(self, args: Sequence[str], *rest: Any, **extra: Any) -> int:
