@@ -6,7 +6,7 @@ A sentence about a run with any other word says more than was read, and that is 
 from services.text.claim_words import words
 
 PLAIN = words(
-    "monitoring monitored according gate classify classifies same barely nowhere except excluding without "
+    "system monitoring monitored according gate classify classifies same barely nowhere except excluding without "
     "exact reflection written wrote write writes suffer suffered suffers "
     # articles, pronouns, prepositions, joints
     "a an the this that these those it its itself they them their theirs we our ours us i my you your "
@@ -139,5 +139,5 @@ ABOUT_A_RUN = words(
     "expectancy evidence volatility volume leverage benchmark index kelly system model bot agent "
     "recommendation recommendations report reports desk fed result results performance sample "
     "significance than drift quarter investor investors client clients fund funds analyst "
-    "analysts judge reflection researcher "
+    "analysts judge reflection researcher signal signals thesis theses trigger triggers expired "
 )
