@@ -6,8 +6,8 @@ A sentence about a run with any other word says more than was read, and that is 
 from services.text.claim_words import words
 
 PLAIN = words(
-    "system monitoring monitored according gate classify classifies same barely nowhere except excluding without "
-    "exact reflection written wrote write writes suffer suffered suffers "
+    "monitoring monitored according gate classify classifies same barely nowhere except excluding without "
+    "exact system reflection written wrote write writes suffer suffered suffers "
     # articles, pronouns, prepositions, joints
     "a an the this that these those it its itself they them their theirs we our ours us i my you your "
     "he his she her who whom whose which what where when while as of in on at by for from to into onto "
