@@ -141,7 +141,7 @@ class FactReader:
             stated = self._statements_of(then).of(text)
             lines = {**stated, **lines}
             read = read_sentence(Span(0, len(text), text), named, carried, list(lines))
-            checked = tuple(self._checked([*read.claims, *_stated(text, stated)], lines, then))
+            checked = tuple(self._checked(_with_stated(text, read.claims, stated), lines, then))
             fails = any(held.verdict != "verified" for _, held, _ in checked)
             known = CheckedSentence(text, checked, read.last, fails)
             of_whom[carried if read.rests else None] = known
@@ -184,10 +184,11 @@ class FactReader:
                 yield claim, held, confidence
 
 
-def _stated(text: str, stated: Iterable[tuple[int, int]]) -> Iterator[Claim]:
-    """A claim for each statement about a record of a report, so that it is told where nothing else is."""
-    for start, end in stated:
-        yield Claim("name", start, end, Span(0, len(text), text), (Subject(),), 1.0, "unread")
+def _with_stated(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]]) -> list[Claim]:
+    """The claims of a sentence, and each statement about a record of a report as one instead of its parts."""
+    places, whole = sorted(stated), Span(0, len(text), text)
+    kept = [one for one in claims if not any(b <= one.start and one.end <= e for b, e in places)]
+    return [*kept, *(Claim("name", b, e, whole, (Subject(),), 1.0, "unread") for b, e in places)]
 
 
 def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, tuple[Mention, ...]]:

@@ -82,8 +82,12 @@ class ReportStatements:
         said = {name: text for name, text in found.groupdict().items() if text and name not in NAMES}
         wrong = [name for name, text in said.items() if not _is_so(name, text, record)]
         wrong += [name for name, must in form.where.items() if not _meets(record[name], must)]
-        told = ", ".join(f"{name} {_told(record.get(name))}" for name in wrong)
-        return judged(not wrong, told or "a record of the report", (self._facts.report_row,))
+        told = [
+            (name.strip("_").replace("_", " "), _told(record.get(name.partition("__")[0]))) for name in wrong
+        ]
+        differs = ", ".join(f"{name} is {value}" for name, value in told)
+        values = [value for _, value in told]
+        return judged(not wrong, differs or "a record of the report", (self._facts.report_row,), values)
 
 
 def _longest(text: str, place: int) -> list[tuple[Form, re.Match[str]]]:
@@ -129,4 +133,4 @@ def _meets(value: object, must: object) -> bool:
 
 
 def _told(value: object) -> str:
-    return plainly(value) if isinstance(value, float) else str(value)
+    return "not known" if value is None else plainly(value) if isinstance(value, float) else str(value)
