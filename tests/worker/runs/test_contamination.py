@@ -20,7 +20,7 @@ from worker.cli import app
 from worker.models import Models
 from worker.runs.contamination import Course, contamination
 
-SLICE = ("2003-01-01", "2004-06-30")
+SLICE = ("2003-01-01", "2004-12-31")
 CUT = "2003-12-31"
 DAY_NS = 86_400_000_000_000
 CONFIG = """
