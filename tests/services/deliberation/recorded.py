@@ -5,7 +5,7 @@ store: of the embedded run, and of two runs over drawn bars. The names of `WHOLE
 the end of their run, with every report, or those of the given numbers, and the figures of its document:
 
 * `whole_embedded`: `thinktwice backtest`
-* `guided_days` and `guided_hours`: backtests of drawn daily and 4 h bars, with three of their reports
+* `guided_days` and `guided_hours`: backtests of drawn daily and 4 h bars, with some of their reports
 * `whole_drawn`: `thinktwice backtest --data BARS --tz UTC`, of the bars that `drawn_bars.py` writes
 * `whole_costly`: `thinktwice backtest SETTINGS --symbols AAPL,IBM,MSFT --from 2003-06-02 --to 2009-12-31
   --reflection off`, with cash 250,000, fee_bps 12, slippage_bps 4, risk_fraction 0.01 and the three playbooks
