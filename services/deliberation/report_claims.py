@@ -15,7 +15,7 @@ from services.deliberation.report_records import Record, records_of
 from services.evidence.run_facts import RunFacts
 
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
-LEAD = re.compile(r"\s*(?:(?:however|overall|still|so far|therefore|thus|and|but),? )?", re.IGNORECASE)
+LEAD = re.compile(r"\s{0,3}(?:(?:however|overall|still|so far|therefore|thus|and|but),? )?", re.IGNORECASE)
 NEXT = re.compile(BOUNDARY, re.IGNORECASE)
 BARS = re.compile(r" bars?$")
 BELOW, NONE, WENT = "<", "none", "went"

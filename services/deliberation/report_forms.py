@@ -10,7 +10,13 @@ from pathlib import Path
 from services.deliberation.measure_words import COUNT_WORDS
 from services.deliberation.numerals import DIGITS, SIGN
 
-BOUNDARY = r"\s*[.!]?\s*$|(?:\s*[,;:])?\s+(?:and|but|while|whereas|yet|because)\s+|\s*[,;:]\s+"
+# Of at most three spaces: patterns that may repeat them without end take time by the cube of their number.
+GAP = r"\s{1,3}"
+BOUNDARY = (
+    r"[.!]?\s{0,3}$"
+    rf"|(?:\s{{0,3}}[,;:])?{GAP}(?:and|but|while|whereas|yet|because){GAP}"
+    rf"|\s{{0,3}}[,;:]{GAP}"
+)
 SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 UNITS = {
     "": rf"{SIGN}?{DIGITS}(?: ?%)?|(?:{'|'.join(sorted(COUNT_WORDS, key=len, reverse=True))})\b",

@@ -11,6 +11,8 @@ import pytest
 import prompts
 from schemas.reflection import HighLevelReflectionReport
 from services.deliberation.fact_check import check_facts
+from services.deliberation.report_claims import LEAD, NEXT
+from services.deliberation.report_forms import forms
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded
 
@@ -229,3 +231,11 @@ def test_it_is_whom_the_sentence_named_alone():
     assert check_facts(f"channel_breakout made {n} trades, and {said}", facts).holds
     both = "channel_breakout averaged more per trade than squeeze_breakout, and "
     assert not check_facts(both + said, facts).holds
+
+
+def test_no_pattern_of_a_statement_repeats_spaces_without_end():
+    patterns = [LEAD.pattern, NEXT.pattern, *(form.pattern.pattern for form in forms())]
+    assert [one for one in patterns if re.search(r"(?:\\s| )[*+]", one)] == []
+    facts, _ = facts_with_report(EMBEDDED)
+    text = f"The energy distance of {' ' * 45_000}channel_breakout was 0.4."
+    assert not check_facts(text, facts).holds
