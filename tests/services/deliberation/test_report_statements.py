@@ -239,3 +239,13 @@ def test_no_pattern_of_a_statement_repeats_spaces_without_end():
     facts, _ = facts_with_report(EMBEDDED)
     text = f"The energy distance of {' ' * 45_000}channel_breakout was 0.4."
     assert not check_facts(text, facts).holds
+
+
+def test_statement_that_two_records_may_answer_holds_where_one_does():
+    facts, report = facts_with_report(EMBEDDED)
+    one = next(one for one in report.clusters if not one.regime and len(one.failure_modes) > 1)
+    (first, count), (second, other) = sorted(one.failure_modes.items())[:2]
+    assert other != report.failure_modes[second]
+    said = f"{first} ended {count} losers of {one.playbook_id} and {second} ended "
+    assert check_facts(f"{said}{other}.", facts).holds
+    assert not check_facts(f"{said}{report.failure_modes[second] + other}.", facts).holds
