@@ -66,6 +66,11 @@ def ask(
 ) -> None:
     """Ask a run a question; every figure of the answer names its row. Nothing changes by asking.
 
+    Without a model, rules read the market of a symbol ("in which regime is IBM?"), trades ("which trades of
+    IBM lost?"), why something lost, what is proven, reports and the judge, why a fill happened ("why did we
+    buy IBM on 2005-06-30?") and what a playbook is. Say one thing a sentence, and name symbols and playbooks
+    as the run does.
+
     Exit 0: answered. 3: the question was not understood. 4: it asks for a change, and a change plan waits for
     a decision. 2: bad input.
     """

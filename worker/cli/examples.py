@@ -64,6 +64,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     "ask": (
         'thinktwice ask "why did squeeze_breakout lose?"',
         'thinktwice ask "what did IBM look like?" --run r0001 --at 2008-06-30',
+        'thinktwice ask "in which regime is IBM, and which trades of IBM lost?"',
     ),
     "reflect": ("thinktwice reflect latest", "thinktwice reflect latest --at 2004-06-30 --out results"),
     "replan": ("thinktwice replan latest", "thinktwice replan latest --write new_playbooks"),
