@@ -10,7 +10,7 @@ from functools import cached_property
 
 from services.deliberation.held import Held, judged, plainly, unknown
 from services.deliberation.numerals import worded_figure, written_figure
-from services.deliberation.report_forms import BOUNDARY, MARK, NAMES, Form, forms
+from services.deliberation.report_forms import BOUNDARY, GAP, MARK, NAMES, Form, forms
 from services.deliberation.report_records import Record, records_of
 from services.evidence.run_facts import RunFacts
 
@@ -19,6 +19,8 @@ LEAD = re.compile(r"\s{0,3}(?:(?:however|overall|still|so far|therefore|thus|and
 NEXT = re.compile(BOUNDARY, re.IGNORECASE)
 BARS = re.compile(r" bars?$")
 BELOW, NONE, WENT = "<", "none", "went"
+CARRIED = ("action", "mode")  # what a second statement leaves out: "hold for P with ... and for Q with ..."
+WHOM = ("book", "side", "regime")
 RISING = frozenset({"rose", "climbed", "increased", "grew"})
 FALLING = frozenset({"fell", "dropped", "decreased", "declined"})
 Places = Mapping[tuple[int, int], Held]
@@ -43,43 +45,79 @@ class ReportStatements:
     def _read(self, text: str) -> Iterator[tuple[tuple[int, int], Held]]:
         lead = LEAD.match(text)
         place = lead.end() if lead else 0
+        carried: dict[str, str] = {}
         while place < len(text):
-            read = _longest(text, place)
+            read = _longest(text, place, carried)
+            said = read[0][1].groupdict() if read else {}
+            carried = (carried if read else {}) | {name: said[name] for name in CARRIED if said.get(name)}
             if read:
-                held = [self._held(form, found, self._names(found, text[:place])) for form, found in read]
-                best = next((one for one in held if one.verdict == "verified"), held[0])
-                yield read[0][1].span(), best
-                place = read[0][1].end()
+                others, end = self._listed(read[0][1], text)
+                held = [self._best(read, text[:place], carried, whom) for whom in (None, *others)]
+                yield (place, end), next((one for one in held if one.verdict != "verified"), held[0])
+                place = end
             following = (one.end() for one in NEXT.finditer(text, place) if one.end() > place)
             place = next(following, len(text))
 
     @cached_property
-    def _cluster(self) -> re.Pattern[str]:
+    def _whom(self) -> str:
         """A playbook, with a side and a regime where it is named with them."""
         books = "|".join(re.escape(book).replace("_", "[_ ]") for book in self._facts.playbook_ids)
-        return re.compile(
-            rf"\b({books})\b(?: (long|short)\b)?(?:,? (?:in|under)(?: the)? (\w+/\w+))?", re.IGNORECASE
-        )
+        return rf"\b({books})\b(?: (long|short)\b)?(?:,? (?:in|under)(?: the)? (\w+/\w+))?"
 
-    def _names(self, found: re.Match[str], before: str) -> dict[str, str]:
-        """The names in a statement; what it calls "it" is the one that the sentence named before."""
-        named = {group: said for group in NAMES if (said := found.groupdict().get(group)) is not None}
-        if "book" not in named and "book" in found.re.groupindex:
-            clusters = {one.groups() for one in self._cluster.finditer(before)}
-            for told in clusters if len(clusters) == 1 else ():
-                meant = zip(("book", "side", "regime"), told, strict=True)
-                named |= {name: said for name, said in meant if said and name in found.re.groupindex}
-        if "book" in named:
-            named["book"] = named["book"].casefold().replace(" ", "_")
-        return named
+    @cached_property
+    def _cluster(self) -> re.Pattern[str]:
+        return re.compile(self._whom, re.IGNORECASE)
 
-    def _held(self, form: Form, found: re.Match[str], named: Mapping[str, str]) -> Held:
+    @cached_property
+    def _list(self) -> re.Pattern[str]:
+        """What goes on behind the one that a statement ends with: ", Q and S"."""
+        one = rf"(?:\s{{0,3}},{GAP}(?:and{GAP})?|{GAP}and{GAP})(?:for |of |in )?{self._whom}"
+        return re.compile(rf"(?:{one}(?={BOUNDARY}))+", re.IGNORECASE)
+
+    def _listed(self, found: re.Match[str], text: str) -> tuple[list[dict[str, str]], int]:
+        """Of whom else a statement is told, by name, and where that list ends."""
+        ends = [found.end(group) for group in WHOM if group in found.re.groupindex]
+        more = self._list.match(text, found.end()) if found.end() in ends else None
+        if more is None:
+            return [], found.end()
+        return [self._named(one) for one in self._cluster.finditer(more[0])], more.end()
+
+    def _named(self, one: re.Match[str]) -> dict[str, str]:
+        return {name: said for name, said in zip(WHOM, one.groups(), strict=True) if said}
+
+    def _best(
+        self,
+        read: list[tuple[Form, re.Match[str]]],
+        before: str,
+        carried: Mapping[str, str],
+        whom: Mapping[str, str] | None,
+    ) -> Held:
+        """What is held of one of those that a statement is told of, by the form that bears it out best."""
+        held = [
+            self._held(form, _said(found, carried), self._names(found, before, carried, whom))
+            for form, found in read
+        ]
+        return next((one for one in held if one.verdict == "verified"), held[0])
+
+    def _names(
+        self, found: re.Match[str], before: str, carried: Mapping[str, str], whom: Mapping[str, str] | None
+    ) -> dict[str, str | None]:
+        """Whose record is meant; what is called "it" is the one that the sentence named before."""
+        groups = [group for group in NAMES if group in found.re.groupindex]
+        named = {group: found[group] or carried.get(group) for group in groups}
+        clusters = {one.groups() for one in self._cluster.finditer(before)}
+        if whom is None and "book" in named and named["book"] is None and len(clusters) == 1:
+            whom = dict(zip(WHOM, clusters.pop(), strict=True))
+        if whom is not None:
+            named |= {group: whom.get(group) for group in WHOM if group in named}
+        return {group: said and said.casefold().replace(" ", "_") for group, said in named.items()}
+
+    def _held(self, form: Form, said: Mapping[str, str], named: Mapping[str, str | None]) -> Held:
         """The verdict on one statement by the record that it names."""
-        records = [one for one in self._records[form.of] if _is_of(one, found, named)]
+        records = [one for one in self._records[form.of] if _is_of(one, named)]
         if len(records) != 1:
             return unknown()
         record = records[0]
-        said = {name: text for name, text in found.groupdict().items() if text and name not in NAMES}
         wrong = [name for name, text in said.items() if not _is_so(name, text, record)]
         wrong += [name for name, must in form.where.items() if not _meets(record[name], must)]
         told = [
@@ -90,17 +128,31 @@ class ReportStatements:
         return judged(not wrong, differs or "a record of the report", (self._facts.report_row,), values)
 
 
-def _longest(text: str, place: int) -> list[tuple[Form, re.Match[str]]]:
+def _longest(text: str, place: int, carried: Mapping[str, str]) -> list[tuple[Form, re.Match[str]]]:
     """The forms that reach furthest from a place to a boundary."""
     read = [(form, found) for form in forms() if (found := form.pattern.match(text, place)) is not None]
+    read = [one for one in read if _is_whole(one[1], carried)]
     end = max((found.end() for _, found in read), default=None)
     return [one for one in read if one[1].end() == end]
 
 
-def _is_of(record: Record, found: re.Match[str], named: Mapping[str, str]) -> bool:
+def _is_whole(found: re.Match[str], carried: Mapping[str, str]) -> bool:
+    """Whether what a statement leaves out was said before it."""
+    told = found.groupdict()
+    return all(told[name] or carried.get(name) for name in CARRIED if name in told)
+
+
+def _said(found: re.Match[str], carried: Mapping[str, str]) -> dict[str, str]:
+    """What a statement says of a record, by slot, beside whose it is."""
+    told = {name: text or carried.get(name) for name, text in found.groupdict().items()}
+    return {name: text for name, text in told.items() if text and name not in NAMES}
+
+
+def _is_of(record: Record, named: Mapping[str, str | None]) -> bool:
     """Whether a record is the one that a statement names."""
-    groups = [group for group in NAMES if group in found.re.groupindex and NAMES[group] in record]
-    return all(_plain(record[NAMES[group]]) == named.get(group) for group in groups)
+    return all(
+        _plain(record[NAMES[group]]) == said for group, said in named.items() if NAMES[group] in record
+    )
 
 
 def _plain(name: object) -> object:

@@ -33,6 +33,7 @@ NAMES = {
     "mode": "mode",
     "why": "why",
     "rank": "rank",
+    "parameter": "parameter",
 }
 # What shows that a sentence may hold one of the forms.
 MARK = re.compile(

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.reflection import HighLevelReflectionReport
-from schemas.slow_reflection import SUGGESTIVE_E, ClusterFinding, FireQuality, RegimeShift
+from schemas.slow_reflection import (
+    SUGGESTIVE_E,
+    ClusterFinding,
+    FireQuality,
+    Recommendation,
+    RegimeShift,
+)
 
 Record = Mapping[str, Any]
 SHORT_OF = re.compile(r" of (\d+) resolved trades")
@@ -16,13 +22,17 @@ def records_of(report: HighLevelReflectionReport) -> dict[str, tuple[Record, ...
     """Every record of a report by its sort; shares are 0 to 1, holds in bars, effects in R."""
     losers = sum(report.failure_modes.values())
     modes = sorted(report.failure_modes.items())
+    whole = _whole(report)
     return {
-        "cluster": tuple(_cluster(finding) for finding in report.clusters if not finding.timeframe),
+        "cluster": tuple(
+            {**_cluster(finding), **whole} for finding in report.clusters if not finding.timeframe
+        ),
         "expectation": tuple(map(vars, report.expectations)),
         "fire": tuple(map(_fire, report.fire_quality)),
         "shift": () if report.regime_shift is None else (_shift(report.regime_shift),),
         "rank": () if report.regime_shift is None else tuple(_ranks(report.regime_shift)),
-        "advice": tuple(map(vars, report.recommendations)),
+        "advice": tuple(map(_advice, report.recommendations)),
+        "trial": report.shadow_trials,
         "failure": tuple({"mode": mode, "count": count, "losers": losers} for mode, count in modes),
         "failure_of": tuple(
             {"playbook_id": finding.playbook_id, "mode": mode, "count": count}
@@ -32,7 +42,7 @@ def records_of(report: HighLevelReflectionReport) -> dict[str, tuple[Record, ...
         ),
         "decay": tuple(map(vars, report.decay)),
         "untraded": tuple({"why": why, **told} for why, told in sorted(report.untraded.items())),
-        "report": (_whole(report),),
+        "report": (whole,),
     }
 
 
@@ -59,6 +69,11 @@ def _fire(row: FireQuality) -> Record:
 def _shift(shift: RegimeShift) -> Record:
     moves = [abs(shift.newer[name] - old) for name, old in shift.older.items()]
     return vars(shift) | {"largest_move": max(moves, default=None)}
+
+
+def _advice(item: Recommendation) -> Record:
+    change = {f"on_{name}": item.change.get(name) for name in ("parameter", "value")}
+    return vars(item) | change
 
 
 def _ranks(shift: RegimeShift) -> Iterator[Record]:

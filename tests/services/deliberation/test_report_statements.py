@@ -5,6 +5,7 @@ The sentences are filled in here from the reports of recorded runs, beside the r
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -192,10 +193,26 @@ def test_statement_of_a_record_passes_and_with_another_value_it_does_not(sort, w
     assert [text for text in false if check_facts(text, facts).holds] == []
 
 
+TRIAL = {
+    "kind": "experiment", "playbook_id": "squeeze_breakout", "parameter": "failure_atr", "value": 0.0,
+    "regime": None, "n": 83, "mean_r": 0.1868, "e_value": 4.1469, "e_needed": 40.0,
+}  # fmt: skip
+
+
+def facts_with_trial(of: str) -> RunFacts:
+    facts, report = facts_with_report(EMBEDDED)
+    shown = report.model_copy(update={"shadow_trials": (TRIAL | {"playbook_id": of},)})
+    return replace(facts, report=shown)
+
+
 @pytest.mark.parametrize("told", TOLD)
 def test_form_that_a_prompt_tells_is_read(told):
-    facts, _ = facts_with_report(EMBEDDED)
-    text = re.sub(r"\bQ\b", "trend_pullback", re.sub(r"\bP\b", "channel_breakout", told))
+    facts = facts_with_trial("channel_breakout")
+    text = re.sub(
+        r"\bS\b",
+        "mean_reversion",
+        re.sub(r"\bQ\b", "trend_pullback", re.sub(r"\bP\b", "channel_breakout", told)),
+    )
     checked = check_facts(text.replace("REGIME", "up/low"), facts)
     assert checked.claims
     assert [claim.said for claim in checked.claims if claim.verdict == "unverifiable"] == []
@@ -249,3 +266,79 @@ def test_statement_that_two_records_may_answer_holds_where_one_does():
     said = f"{first} ended {count} losers of {one.playbook_id} and {second} ended "
     assert check_facts(f"{said}{other}.", facts).holds
     assert not check_facts(f"{said}{report.failure_modes[second] + other}.", facts).holds
+
+
+def listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def test_statement_of_several_playbooks_is_held_for_each_of_them():
+    facts, report = facts_with_report(EMBEDDED)
+    held = [str(item.playbook_id) for item in report.recommendations if item.action.value == "hold"]
+    other = next(str(item.playbook_id) for item in report.recommendations if item.action.value != "hold")
+    assert len(held) >= 3
+    assert check_facts(f"Hold is recommended for {listed(held)}.", facts).holds
+    for place in range(1, len(held)):
+        false = [*held[:place], other, *held[place:]]
+        assert not check_facts(f"Hold is recommended for {listed(false)}.", facts).holds
+    trades = next(one.n for one in report.clusters if one.playbook_id == other and not one.regime)
+    assert check_facts(f"Hold is recommended for {held[0]}, and {other} made {trades} trades.", facts).holds
+
+
+def test_second_statement_takes_what_the_first_one_said():
+    facts, report = facts_with_report(EMBEDDED)
+    hold = [item for item in report.recommendations if item.action.value == "hold"]
+    other = next(item for item in report.recommendations if item.action.value != "hold")
+    first = f"Hold is recommended for {hold[0].playbook_id} with a confidence of {hold[0].confidence:.2f}"
+    second = "for {} with a confidence of {:.2f}."
+    assert check_facts(f"{first} and {second.format(hold[1].playbook_id, hold[1].confidence)}", facts).holds
+    for whom, confidence in (
+        (hold[1].playbook_id, hold[1].confidence + 0.1),
+        (other.playbook_id, other.confidence),
+    ):
+        assert not check_facts(f"{first} and {second.format(whom, confidence)}", facts).holds
+    overall = [one for one in report.clusters if not one.regime and not one.timeframe]
+    mode = "gave_back"
+    one, two = [found for found in overall if mode in found.failure_modes][:2]
+    said = f"{mode} ended {one.failure_modes[mode]} losers of {one.playbook_id} and"
+    count = two.failure_modes[mode]
+    assert check_facts(f"{said} {count} of {two.playbook_id}.", facts).holds
+    assert not check_facts(f"{said} {count + 1} of {two.playbook_id}.", facts).holds
+    assert not check_facts(f"{count} of {two.playbook_id}.", facts).holds
+
+
+def test_count_of_a_playbook_may_name_the_window_and_no_other_days():
+    facts, report = facts_with_report(EMBEDDED)
+    one = next(one for one in report.clusters if not one.regime and not one.timeframe)
+    first, last = f"{report.window_start:%Y-%m-%d}", f"{report.window_end:%Y-%m-%d}"
+    said = f"{one.playbook_id} made {one.n} of the {report.n_episodes} trades from {{}} to {{}}."
+    assert check_facts(said.format(first, last), facts).holds
+    assert not check_facts(said.format(first, "2011-07-20"), facts).holds
+    assert not check_facts(said.format("2004-07-20", last), facts).holds
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        ("The trial of failure_atr for squeeze_breakout averaged +0.19R on 83 trades.", True),
+        ("The trial of failure_atr for squeeze_breakout averaged -0.19R on 83 trades.", False),
+        ("The trial of failure_atr for squeeze_breakout averaged +0.19R on 84 trades.", False),
+        ("The shadow trial of failure_atr for squeeze_breakout has an E of 4.15 and needs 40.", True),
+        ("The trial of failure_atr for squeeze_breakout has an E of 4.15, where 40 is needed.", True),
+        ("The trial of failure_atr for squeeze_breakout has an E of 4.15 and needs 10.", False),
+        ("The trial of failure_atr for squeeze_breakout has an E of 3.15 and needs 40.", False),
+        ("The trial of target_atr for squeeze_breakout has an E of 4.15 and needs 40.", False),
+        ("The trial of failure_atr for channel_breakout has an E of 4.15 and needs 40.", False),
+    ],
+)
+def test_trial_is_held_against_what_it_has_shown(said, holds):
+    assert check_facts(said, facts_with_trial("squeeze_breakout")).holds == holds
+
+
+def test_advice_names_its_parameter():
+    facts, report = facts_with_report(EMBEDDED)
+    item = next(item for item in report.recommendations if item.change.get("parameter"))
+    action, book, parameter = item.action.value, item.playbook_id, item.change["parameter"]
+    said = f"The report recommends {action} for {book} on {{}} with a confidence of {item.confidence:.2f}."
+    assert check_facts(said.format(parameter), facts).holds
+    assert not check_facts(said.format("target_atr"), facts).holds
