@@ -93,15 +93,19 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     return [
         reading.claim(
             "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
-            relation=_relation(reading, mention), other=other, filters=filters,
+            relation=_relation(reading, mention, questions), other=other, filters=filters,
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
 
 
-def _relation(reading: SentenceReading, mention: Mention) -> str:
-    """Which way it goes: who lost more made less."""
-    turns = MORE.match(mention.text) and LOST.search(reading.layout.text[: mention.start])
+def _relation(reading: SentenceReading, mention: Mention, questions: tuple[str, ...] = ()) -> str:
+    """Which way it goes: who lost more made less, but has the larger share of losers."""
+    turns = (
+        questions != ("loss_rate",)
+        and MORE.match(mention.text)
+        and LOST.search(reading.layout.text[: mention.start])
+    )
     return TURNED[mention.value] if turns else str(mention.value)
 
 

@@ -30,6 +30,8 @@ WITHIN_WHICH = frozenset({"period", "basis", "regime", "timeframe", "direction",
 # A verb before "the most" makes of the name behind it where, and not of whom.
 DID = re.compile(r"\b(?:earn|ma[dk]e|los[te]|gain|trad|return|won|did|paid)\w* the $", re.I)
 WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $", re.I)
+WON = re.compile(r"\b(?:(?P<won>won|wins?)|los(?:t|es?)) (?:an? |the )?$", re.I)
+OF_ITS = re.compile(r"(?: (?:share|part|portion|percentage))? of (?:its|their|all) (?:own )?trades\b", re.I)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
 
@@ -37,6 +39,12 @@ def measures_of(
     reading: SentenceReading, mention: Mention, *, behind: bool = True
 ) -> tuple[tuple[str, ...], Subject]:
     """The measure that a comparison or an extreme is of, and the trades that it counts."""
+    won = WON.search(reading.layout.text[: mention.start])
+    all_of_them = OF_ITS.match(reading.layout.text, mention.end)
+    if won and all_of_them:
+        inside = [m for m in reading.mentions if won.start() <= m.start and m.end <= all_of_them.end()]
+        reading.use(*inside)
+        return ("win_rate" if won["won"] else "loss_rate",), Subject()
     if OFTEN.search(reading.layout.text[mention.start : mention.end + OFTEN_BEHIND]):
         rates = [m for m in reading.clause(mention, "measure") if m.value in ("win_rate", "loss_rate")]
         if rates:

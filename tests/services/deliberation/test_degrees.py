@@ -1,9 +1,11 @@
 """Words of change and degree say more than the figure beside them: nothing bears that out."""
 
+from itertools import permutations
+
 import pytest
 
 from services.deliberation.fact_check import check_facts
-from tests.services.deliberation.recorded import whole
+from tests.services.deliberation.recorded import recorded, whole
 
 
 def checked(text):
@@ -45,3 +47,19 @@ def test_word_of_change_or_degree_is_unverifiable(text, said):
 )
 def test_degree_beside_a_figure_is_as_near_as_it_says(text, holds):
     assert checked(text).holds is holds
+
+
+@pytest.mark.parametrize("word", ["more", "a larger share"])
+@pytest.mark.parametrize(("verb", "sign"), [("won", 1), ("lost", -1)])
+def test_more_of_its_trades_is_the_larger_share_of_them(verb, sign, word):
+    facts = recorded()
+    results: dict[str, list[bool]] = {}
+    for known in facts.episodes:
+        results.setdefault(known.episode.playbook_id, []).append(sign * known.episode.r > 0)
+    shares = {book: sum(of) / len(of) for book, of in results.items()}
+    counts = {book: sum(of) for book, of in results.items()}
+    pairs = [pair for pair in permutations(shares, 2) if shares[pair[0]] != shares[pair[1]]]
+    assert any((shares[a] > shares[b]) != (counts[a] > counts[b]) for a, b in pairs)
+    for a, b in pairs:
+        held = check_facts(f"{a} {verb} {word} of its trades than {b}.", facts).holds
+        assert held == (shares[a] > shares[b]), (a, b)
