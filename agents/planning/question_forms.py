@@ -43,6 +43,19 @@ FILLERS = words_of(
     "ok okay now so well hey hi hello please pls and then also but right alright hmm um oh thanks yes"
     " just quick quickly"
 )
+# What is said before a question and asks for nothing: "Well, ...".
+OPENER = re.compile(
+    r"^\W*(?:(?:well|okay|ok|so|hi|hey|hello|right|alright|sorry|excuse me|now|hmm+|oh|ah|yes|no|look"
+    r"|listen|honestly|frankly|thanks|thank you|good (?:morning|afternoon|evening)"
+    r"|(?:a |one |just a )?quick (?:question|one)|then|first|all right|(?:hi|hello) there"
+    r"|dear (?:all|team|sir|madam))\b(?: then| again)?\s*[,:.!\u2026\u2013-]+\s+)+",
+    re.IGNORECASE,
+)
+# A verb that orders is none before these: "exit rules of", "stop distance of", "change history of".
+OF_ORDER_NOUNS = words_of(
+    "of rule rules reason reasons price prices condition conditions criterion criteria logic level levels"
+    " distance loss losses history date dates day days type types mode modes rate time times and or"
+)
 IMPERATIVES = words_of(
     "show list give tell explain compare rank count check test print pull describe summarize"
     " summarise get find display walk trace remind"
@@ -93,6 +106,7 @@ SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 POINTS = words_of("it its they them their that those these this there so each")
+ONLY_WHICH = re.compile(r"^\W*(?:which|what|whose) \w+\W*$", re.IGNORECASE)
 FRAGMENT = re.compile(
     r"^\W*(?:on|over|for|with|from|by|at|after) (?:how|which|what)\b(?:\W+\w+){0,3}\W*$", re.IGNORECASE
 )

@@ -15,6 +15,9 @@ from agents.planning.question_forms import (
     LIMITS,
     LOST_TRADES,
     NO_CHANGE,
+    OF_ORDER_NOUNS,
+    ONLY_WHICH,
+    OPENER,
     PART,
     PLACE_OF_EARLIER,
     POINTS,
@@ -78,8 +81,8 @@ def has_far_limit(text: str) -> bool:
 
 
 def without_denial(text: str) -> str:
-    """A text without the words that nothing is to be changed, which no question needs."""
-    rest = NO_CHANGE.sub(" ", text)
+    """A text without a greeting and without the words that nothing is to be changed."""
+    rest = OPENER.sub("", NO_CHANGE.sub(" ", text))
     return rest if rest.strip(" .,;:!?-") else text
 
 
@@ -89,7 +92,7 @@ def is_order(words: Sequence[str]) -> bool:
     while rest and rest[0] in ("please", "now", "then", "and", "just", "also", "system", "assistant"):
         rest.pop(0)
     return bool(rest) and (
-        (rest[0] in ORDERS and rest[1:2] != ["of"])
+        (rest[0] in ORDERS and OF_ORDER_NOUNS.isdisjoint(rest[1:2]))
         or rest[:2] in (["you", "must"], ["you", "should"], ["do", "not"])
     )
 
@@ -111,6 +114,8 @@ def pieces_of(text: str) -> list[str]:
         )
         if announced and POINTS & set(tokens(piece)):
             found[-1] = f"{found[-1]}, {piece}"
+        elif found and ONLY_WHICH.match(found[-1]):
+            found[-1] = f"{found[-1]} and {piece}"
         elif piece.strip(" ?.!,;"):
             found.append(piece)
     return found

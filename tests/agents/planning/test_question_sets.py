@@ -64,9 +64,9 @@ async def answers_of(*numbers: int) -> list[SetAnswer]:
     return [await answer_of(one) for number in numbers for one in question_set(number)]
 
 
-def test_sets_have_sixty_questions_each_and_their_first_readings_are_of_their_calls():
+def test_sets_have_sixty_or_seventy_questions_and_their_first_readings_are_of_their_calls():
     for number in FIRST_READINGS:
-        assert len(list(question_set(number))) == (70 if number == PARTLY_MENDED else 60)
+        assert len(list(question_set(number))) == (60 if number < PARTLY_MENDED else 70)
         kept = sum(len(one.calls) for one in question_set(number))
         assert kept == FIRST_READINGS[number].calls - FIRST_READINGS[number].rules
 
