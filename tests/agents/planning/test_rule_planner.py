@@ -292,6 +292,26 @@ def test_close_of_a_symbol_is_no_order():
     assert calls(planned("close of IBM")) == [("market_snapshot", {"symbol": "IBM"})]
 
 
+@pytest.mark.parametrize("noun", ["rules", "conditions", "logic"])
+def test_exit_of_a_playbook_is_no_order(noun):
+    assert calls(planned(f"Exit {noun} of squeeze_breakout?")) == [
+        ("playbooks", {"playbook_id": "squeeze_breakout"})
+    ]
+    assert not planned("Exit squeeze_breakout now").tools
+
+
+@pytest.mark.parametrize("opener", ["Well, ", "Okay, ", "Hi there! ", "Good morning. ", "Quick question: "])
+@pytest.mark.parametrize("text", ["why did we go short in IBM on 2004-10-04?", "what was the close of IBM?"])
+def test_what_is_said_before_a_question_changes_nothing(opener, text):
+    assert calls(planned(opener + text)) == calls(planned(text))
+    assert planned(text).tools
+
+
+def test_two_that_are_asked_of_one_id_are_one_question():
+    plan = planned(f"Which order and which policy led to fill {FILL}?")
+    assert calls(plan) == [("explain_fill", {"fill_id": FILL})]
+
+
 def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():
     assert calls(planned("explain the fill deadbeef")) == [("explain_fill", {"fill_id": "deadbeef"})]
 
