@@ -24,6 +24,7 @@ from services.deliberation.measure_words import (
     LOSS_BEFORE,
     LOSS_BEHIND,
     LOST_BEFORE,
+    OF_EXPECTED,
 )  # fmt: skip
 from services.deliberation.mention import SUBJECT_KINDS, Mention
 from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
@@ -103,7 +104,9 @@ class FigureReader:
         before = self._layout.previous(index)
         if before is None or before.kind != "bound":
             return None
-        return before if self._layout.is_near(before.end, self._layout.mentions[index].start) else None
+        start = self._layout.mentions[index].start
+        is_told = OF_EXPECTED.fullmatch(self._layout.text, before.end, start)
+        return before if is_told or self._layout.is_near(before.end, start) else None
 
     def _side_of_piece(self, mention: Mention) -> str | None:
         """Gained or lost, by the word nearest to a figure in its piece, or before the mark that opens it."""

@@ -215,6 +215,10 @@ EXPECTED_ONLY = re.compile(
     r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
     re.I,
 )
+# Between a bound and the figure that was expected: "below the expected 1.00R".
+OF_EXPECTED = re.compile(
+    r" (?:(?:an?|the|its|their) )?(?:expected|planned|designed|assumed) (?:level of )?", re.I
+)
 EXPECTED_BEHIND = re.compile(
     r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
     r"(?:expected|planned|designed|assumed)",

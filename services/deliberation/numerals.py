@@ -42,7 +42,7 @@ NOUN = r"(?:(?:trades?|positions?|episodes?|times?|of (?:them|its|the)(?: trades
 FRACTION = (
     rf"\b(?:(?:a|one|two|three|four|five|seven|nine)[ -](?:(?:{'|'.join(PARTS)})s?)(?: of(?: all)?)?"
     rf"|{SMALL} {NOUN}(?:in|out of) (?:every )?(?:two|three|four|five|ten|[2-5]|10)(?! (?:of|regimes?"
-    rf"|years?|months?))"
+    rf"|years?|months?|weeks?|days?|bars?|blocks?|windows?|symbols?|playbooks?))"
     r"|[1-9]/(?:[2-9]|10)(?: of(?: all)?)?)(?![\w/-])"
 )
 FRACTION_WRITTEN = re.compile(

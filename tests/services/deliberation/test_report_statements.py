@@ -342,3 +342,16 @@ def test_advice_names_its_parameter():
     said = f"The report recommends {action} for {book} on {{}} with a confidence of {item.confidence:.2f}."
     assert check_facts(said.format(parameter), facts).holds
     assert not check_facts(said.format("target_atr"), facts).holds
+
+
+@pytest.mark.parametrize("said", ["which was {} the expected", "{} the expected", "which is {} the expected"])
+def test_side_of_what_was_expected_is_the_side_on_which_the_figure_lies(said):
+    facts, report = facts_with_report(EMBEDDED)
+    apart = [one for one in report.expectations if one.mfe_p50_r and one.mfe_p50_r != one.expected_mfe_p50_r]
+    assert apart
+    for one in apart:
+        lies, other = ("below", "above") if one.mfe_p50_r < one.expected_mfe_p50_r else ("above", "below")
+        expected = f"{said} {one.expected_mfe_p50_r:.2f}R."
+        told = f"The median MFE of {one.playbook_id} was {one.mfe_p50_r:.2f}R, {expected}"
+        assert check_facts(told.format(lies), facts).holds
+        assert not check_facts(told.format(other), facts).holds
