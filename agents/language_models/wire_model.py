@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from agents.language_models.knowledge_cutoffs import answers_for
+from agents.language_models.trusted_certificates import certificates
 from schemas.errors import ConfigError, ModelError
 from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.language_model import ModelReply
@@ -240,7 +241,8 @@ class WireModel(ABC):
                 f"llm.provider {self.package!r} needs the package {self.package!r}: install "
                 f"thinktwice[{self.package}]"
             ) from error
-        http = sdk.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_looked_at]})
+        hooks = {"response": [_looked_at]}
+        http = sdk.DefaultAsyncHttpxClient(verify=certificates(), follow_redirects=False, event_hooks=hooks)
         self._client = self._connect(
             sdk, api_key=self._api_key, base_url=self._base_url, max_retries=0, http_client=http
         )
