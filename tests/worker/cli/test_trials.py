@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from services.store.tables import trials as table
 from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
+from worker.studies.scenarios import SCENARIOS
 
 BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-12-31")
 
@@ -89,6 +90,7 @@ def test_ablate_registers_nothing(tmp_path):
 
 def test_worlds_and_scenarios_register_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("worker.studies.scenarios.SCENARIOS", SCENARIOS[:4])  # the fifth runs for seconds
     command(tmp_path, "backtest", *BARS)
     for words in (["scenarios"], ["worlds", "--world", "independent", "--runs", "1"]):
         done = CliRunner().invoke(app, words)

@@ -7,12 +7,13 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from schemas.errors import DataError
 from trading_core.bars import BarSeries
 from worker.feeds.files.files import load_bar_file
-from worker.feeds.time_range import Moment
+from worker.feeds.time_range import Moment, range_ns
 
 DATA_FILE = Path(__file__).with_name("daily_bars.csv.gz")
 NOTICE_FILE = Path(__file__).with_name("NOTICE")
@@ -33,7 +34,13 @@ def load_embedded_bars(
         DataError: an unknown symbol, an unusable range, or an installed file that is not the published one.
     """
     _check_content()
-    return load_bar_file(DATA_FILE, symbols=symbols, timeframe="1d", start=start, end=end)
+    return _all_bars(DATA_FILE).select(tuple(symbols or ()) or None, *range_ns(start, end))
+
+
+@cache
+def _all_bars(path: Path) -> BarSeries:
+    """Every bar of the published file: parsed once, however often a process selects some of them."""
+    return load_bar_file(path, timeframe="1d")
 
 
 def _check_content() -> None:
