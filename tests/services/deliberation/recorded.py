@@ -5,7 +5,8 @@ store: of the embedded run, and of two runs over drawn bars. The names of `WHOLE
 the end of their run, with every report, or those of the given numbers, and the figures of its document:
 
 * `whole_embedded`: `thinktwice backtest`
-* `guided_days` and `guided_hours`: backtests of drawn daily and 4 h bars, with some of their reports
+* `guided_days`, `guided_shares`, `guided_hours`, `guided_coins`: backtests of drawn daily, 4 h and 1 h
+  bars, with some of their reports
 * `whole_drawn`: `thinktwice backtest --data BARS --tz UTC`, of the bars that `drawn_bars.py` writes
 * `whole_costly`: `thinktwice backtest SETTINGS --symbols AAPL,IBM,MSFT --from 2003-06-02 --to 2009-12-31
   --reflection off`, with cash 250,000, fee_bps 12, slippage_bps 4, risk_fraction 0.01 and the three playbooks
@@ -34,7 +35,7 @@ from worker.review.run_facts import read_facts
 EMBEDDED = "embedded_2012"
 WORLDS = {"embedded": EMBEDDED, "w1": "drawn_hours_2022", "w2": "drawn_days_2015"}
 WHOLE = ("whole_embedded", "whole_drawn", "whole_costly")
-GUIDED = ("guided_days", "guided_hours")
+GUIDED = ("guided_days", "guided_hours", "guided_coins", "guided_shares")
 OF_THE_END = ("cash", "settings", "ended")
 REPORTS = 13  # of the embedded run, the last one of July 2012
 
