@@ -10,7 +10,7 @@ from functools import cached_property
 
 from services.deliberation.held import Held, judged, plainly, unknown
 from services.deliberation.numerals import worded_figure, written_figure
-from services.deliberation.report_forms import BOUNDARY, GAP, MARK, NAMES, Form, forms
+from services.deliberation.report_forms import BOUNDARY, GAP, MARK, NAMES, Form, forms, words_of_value
 from services.deliberation.report_records import Record, records_of
 from services.evidence.run_facts import RunFacts
 
@@ -120,11 +120,10 @@ class ReportStatements:
         record = records[0]
         wrong = [name for name, text in said.items() if not _is_so(name, text, record)]
         wrong += [name for name, must in form.where.items() if not _meets(record[name], must)]
-        told = [
-            (name.strip("_").replace("_", " "), _told(record.get(name.partition("__")[0]))) for name in wrong
-        ]
-        differs = ", ".join(f"{name} is {value}" for name, value in told)
-        values = [value for _, value in told]
+        names = dict.fromkeys(name for slot in wrong for name in values_of(slot))
+        values = [_told(record[name]) for name in names]
+        told = zip(map(words_of_value, names), values, strict=True)
+        differs = ", ".join(f"{name}: {value}" for name, value in told)
         return judged(not wrong, differs or "a record of the report", (self._facts.report_row,), values)
 
 
@@ -159,14 +158,21 @@ def _plain(name: object) -> object:
     return name.casefold() if isinstance(name, str) else name
 
 
+def values_of(slot: str) -> tuple[str, ...]:
+    """The values of a record that a slot is of: where it says which way one went, both ends."""
+    if not slot.startswith(WENT):
+        return (slot.partition("__")[0],)
+    measure = slot.removeprefix(WENT).lstrip("_")
+    return (f"{measure}_before", f"{measure}_now") if measure else ("older", "newer")
+
+
 def _is_so(name: str, text: str, record: Record) -> bool:
     """Whether what a statement says in one slot is what the record has."""
     if name.startswith(WENT):
-        measure = name.removeprefix(WENT).lstrip("_")
-        ends = (f"{measure}_before", f"{measure}_now") if measure else ("older", "newer")
-        before, now = (record[end] or 0.0 for end in ends)
+        before, now = (record[end] or 0.0 for end in values_of(name))
         return text.casefold() not in (RISING if now <= before else FALLING if now >= before else ())
-    value = record[name.partition("__")[0]]
+    [named] = values_of(name)
+    value = record[named]
     if not isinstance(value, int | float):
         return str(value) == text.casefold().replace(" ", "_")
     plain = BARS.sub("", text)

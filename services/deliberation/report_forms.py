@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from services.deliberation.measure_words import COUNT_WORDS
 from services.deliberation.numerals import DIGITS, SIGN
@@ -63,13 +64,23 @@ class Form:
 @cache
 def forms() -> tuple[Form, ...]:
     """Every form."""
-    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    words = told.pop("words")
+    written = dict(_written())
+    words, _ = written.pop("words"), written.pop("told")
     return tuple(
         Form(of, _compiled(statement, words), where)
-        for of, statements in told.items()
+        for of, statements in written.items()
         for statement, where in statements.items()
     )
+
+
+def words_of_value(name: str) -> str:
+    """What a value of a record is called where a reader is told of it."""
+    return str(_written()["told"][name])
+
+
+@cache
+def _written() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def _compiled(statement: str, words: Mapping[str, str]) -> re.Pattern[str]:

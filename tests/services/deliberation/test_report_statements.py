@@ -12,8 +12,8 @@ import pytest
 import prompts
 from schemas.reflection import HighLevelReflectionReport
 from services.deliberation.fact_check import check_facts
-from services.deliberation.report_claims import LEAD, NEXT
-from services.deliberation.report_forms import forms
+from services.deliberation.report_claims import LEAD, NEXT, values_of
+from services.deliberation.report_forms import NAMES, forms, words_of_value
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded
 
@@ -355,3 +355,20 @@ def test_side_of_what_was_expected_is_the_side_on_which_the_figure_lies(said):
         told = f"The median MFE of {one.playbook_id} was {one.mfe_p50_r:.2f}R, {expected}"
         assert check_facts(told.format(lies), facts).holds
         assert not check_facts(told.format(other), facts).holds
+
+
+def test_every_value_of_a_form_has_words_in_which_a_reader_is_told_of_it():
+    slots = {slot for form in forms() for slot in form.pattern.groupindex if slot not in NAMES}
+    named = {name for slot in slots for name in values_of(slot)} | {
+        name for form in forms() for name in form.where
+    }
+    assert len({words_of_value(name) for name in named}) == len(named)
+
+
+def test_false_statement_is_told_in_words_and_with_both_ends():
+    facts, report = facts_with_report(EMBEDDED)
+    row = next(row for row in report.fire_quality if (row.before.mean_r or 0.0) < (row.now.mean_r or 0.0))
+    rule = f"{row.playbook_id} {row.direction}"
+    said = f"The mean R of {rule} fell from {row.before.mean_r:+.2f}R to {row.now.mean_r:+.2f}R."
+    [claim] = [one for one in check_facts(said, facts).claims if one.verdict == "contradicted"]
+    assert re.fullmatch(r"mean R before: -?[\d.]+, mean R now: -?[\d.]+", claim.found)
