@@ -88,6 +88,7 @@ FIRST_READINGS = {
     "guided_coins 0": Reading(54, 1, 136, 2, 56, 1, 10, 0),
     "guided_hours 3": Reading(52, 0, 149, 0, 58, 0, 10, 0),
     "guided_shares 0": Reading(54, 0, 150, 0, 58, 0, 10, 0),
+    "whole_embedded 10": Reading(54, 0, 121, 0, 64, 0, 10, 0),
 }
 # What is reached, and no more: true sentences that are struck.
 STRUCK_NOW = {
@@ -100,6 +101,7 @@ STRUCK_NOW = {
     "guided_coins 0": 0,
     "guided_hours 3": 0,
     "guided_shares 0": 0,
+    "whole_embedded 10": 0,
 }
 
 
