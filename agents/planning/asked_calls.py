@@ -18,9 +18,9 @@ from agents.planning.question_reading import (
     OF_PLAYBOOKS,
     OF_SYMBOLS,
     Reading,
-    clock_of,
     parts_of,
 )
+from agents.planning.question_times import clock_of
 from agents.planning.unmet_filters import unmet
 from schemas.errors import nearest
 from schemas.evidence_plan import Intent
@@ -68,7 +68,7 @@ SPAN_ANSWER = (
 )
 SINCE_TAKERS: frozenset[Kind] = frozenset({"trades", "decisions", "fill"})
 NAMELESS: frozenset[Kind] = frozenset({"runs", "report", "check"})
-TIMELESS: frozenset[Kind] = frozenset({"runs"})
+DATED: frozenset[Kind] = frozenset({"runs", "definition"})  # their answers name the day of each change
 Calls = list[tuple[str, dict[str, Any]]]
 
 
@@ -185,7 +185,7 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
     if part.kind not in SINCE_TAKERS:
         if time.of_day is not None:
             return replace(part, time=replace(time, since=None, at=time.of_day))
-        if time.since is not None and not time.is_day and part.kind not in TIMELESS:
+        if time.since is not None and not time.is_day and part.kind not in DATED:
             raise NotUnderstood(SPAN_ANSWER)
         time = replace(time, since=None)
     elif part.kind == "trades" and time.is_day and part.time.at is not None:

@@ -18,6 +18,7 @@ from services.text.claim_words import words as words_of
 PLAYBOOK_CLOSE, SYMBOL_CLOSE, EXACT = 0.64, 0.62, 0.95
 NAME_BEFORE = words_of("of for on in about how's did does has fill report run")
 JOINING, ASKED_OF = words_of("and or vs versus than with"), words_of("is was are were")
+BESIDE_A_PARAMETER = frozenset({"of book", "in book", "for book", "BOOK"})
 OF_A_PLAYBOOK = words_of("playbook playbooks strategy strategies setup setups system trades one's")
 OF_NAMES = words_of("of for")
 COUNTING = words_of("last latest newest recent past previous first top than least most about over under to")
@@ -55,7 +56,9 @@ class QuestionNames:
         found._take_playbooks(left, tuple(context.get("playbooks", ())))
         found._take_companies(left, tuple(context.get("symbols", ())))
         found._take_symbols(left, tuple(context.get("symbols", ())))
-        found.left = tuple(term_of(word) or word for word in left if word)
+        found.left = tuple(
+            term_of(word) or word for word in _with_parameters([word for word in left if word])
+        )
         found.strange = tuple(dict.fromkeys(word for word in found.left if _is_strange(word)))
         found.unknown = tuple(dict.fromkeys((*found.unknown, *_unknown(found.left))))
         return found
@@ -120,6 +123,14 @@ class QuestionNames:
             if symbol is not None:
                 self.symbols = tuple(dict.fromkeys((*self.symbols, symbol)))
                 words[place] = "SYMBOL"
+
+
+def _with_parameters(words: Sequence[str]) -> Iterator[str]:
+    """The words, with "parameter" for what a playbook may call one: `failure_atr` beside its name."""
+    for place, word in enumerate(words):
+        beside = {" ".join(words[place + 1 : place + 3]).casefold(), words[place - 1] if place else ""}
+        is_one = "_" in word and not beside.isdisjoint(BESIDE_A_PARAMETER)
+        yield "parameter" if is_one and all(known_word(part) for part in _parts(word)) else word
 
 
 def _letters(name: str) -> str:

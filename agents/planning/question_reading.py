@@ -9,7 +9,6 @@ never replaced. A part that gives an order is no question.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
@@ -60,10 +59,9 @@ from agents.planning.question_phrases import (
     scored_words,
     without_denial,
 )
-from agents.planning.question_times import NamedTime, named_time
+from agents.planning.question_times import NamedTime, clock_of, named_time
 from agents.planning.question_words import IT, WANTED_WHOLE
 from agents.planning.row_questions import BOUGHT, RowQuestion, row_question
-from schemas.canonical import ns_to_datetime
 from services.ports import EvidenceQuestion
 from services.text.claim_words import words as words_of
 from services.text.claims import sentences
@@ -246,6 +244,9 @@ class Reading:
             return False
         if before.is_statement or before.is_order:
             return False
+        named = _named_by(before, self)
+        if named is not self and named.kind not in (before.kind, "outside") and not named.is_doubtful:
+            return False
         if FRAGMENT.match(self.text) or self.says_little:
             return True
         of_before = next((score for score, kind in self.scores if kind == before.kind), 0.0)
@@ -376,6 +377,8 @@ def _named_by(before: Reading, reading: Reading) -> Reading:
     ):
         words = tuple("ID" if word in IT else word for word in reading.words)
         return replace(reading, ids=before.ids, words=words, earlier=frozenset())
+    if reading.playbooks and before.symbols and "it" in reading.earlier and not reading.symbols:
+        return reading if before.playbooks else reading.with_names(before.symbols, reading.playbooks)
     is_open = not reading.symbols and not reading.playbooks
     is_meant = reading.earlier & {"it", "symbol", "playbook"} or (before.is_statement and not reading.earlier)
     if not is_open or not is_meant or not (before.symbols or before.playbooks):
@@ -386,15 +389,6 @@ def _named_by(before: Reading, reading: Reading) -> Reading:
     return replace(
         named, direction=named.direction or before.direction, terms={**before.terms, **named.terms}
     )
-
-
-def clock_of(context: Mapping[str, Any]) -> datetime | None:
-    """The moment up to which things are known, UTC."""
-    known_at = context.get("known_at")
-    if known_at is None:
-        return None
-    known = ns_to_datetime(known_at) if isinstance(known_at, int) else datetime.fromisoformat(str(known_at))
-    return known.astimezone(UTC) if known.tzinfo else known.replace(tzinfo=UTC)
 
 
 def read_part(text: str, context: Mapping[str, Any]) -> Reading:

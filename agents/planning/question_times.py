@@ -8,13 +8,14 @@ like `last week` and months without a year are a stretch that is not determined.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from agents.planning.question_words import NUMBERS
+from schemas.canonical import ns_to_datetime
 from services.text.dates import DAY, MONTH, MONTHS
 from services.text.dates import YEAR as YEAR_OF_DAY
 
@@ -417,3 +418,12 @@ def _moment(end: datetime, before: int = 1) -> str:
 
 def _midnight(year: int, month: int, day: int) -> datetime:
     return datetime(year, month, day, tzinfo=UTC)
+
+
+def clock_of(context: Mapping[str, Any]) -> datetime | None:
+    """The moment up to which things are known, UTC."""
+    known_at = context.get("known_at")
+    if known_at is None:
+        return None
+    known = ns_to_datetime(known_at) if isinstance(known_at, int) else datetime.fromisoformat(str(known_at))
+    return known.astimezone(UTC) if known.tzinfo else known.replace(tzinfo=UTC)

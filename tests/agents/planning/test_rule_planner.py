@@ -312,6 +312,46 @@ def test_two_that_are_asked_of_one_id_are_one_question():
     assert calls(plan) == [("explain_fill", {"fill_id": FILL})]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "What are the rules of squeeze_breakout, and how did it do?",
+            [
+                ("playbooks", {"playbook_id": "squeeze_breakout"}),
+                ("episodes", {"playbook_id": "squeeze_breakout"}),
+            ],
+        ),
+        (
+            "What does MSFT look like, and what did squeeze_breakout make on it?",
+            [
+                ("market_snapshot", {"symbol": "MSFT"}),
+                ("episodes", {"playbook_id": "squeeze_breakout", "symbol": "MSFT"}),
+            ],
+        ),
+        ("Why did IBM lose?", [("episodes", {"symbol": "IBM", "outcome": "lost"})]),
+        (
+            "How has squeeze_breakout changed since 2004?",
+            [("playbooks", {"playbook_id": "squeeze_breakout"})],
+        ),
+    ],
+)
+def test_second_part_asks_of_what_the_first_one_names(text, expected):
+    assert calls(planned(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["What is failure_atr in squeeze_breakout?", "squeeze_breakout's failure_atr?"]
+)
+def test_parameter_beside_its_playbook_is_no_unknown_name(text):
+    assert calls(planned(text)) == [("playbooks", {"playbook_id": "squeeze_breakout"})]
+    for other in (
+        "compare squeeze_breakout with gap_fade",
+        "what did gap_fade make?",
+    ):
+        assert "I know no 'gap_fade'" in str(planned(other).clarification)
+
+
 def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():
     assert calls(planned("explain the fill deadbeef")) == [("explain_fill", {"fill_id": "deadbeef"})]
 
