@@ -101,10 +101,9 @@ class FigureReader:
 
     def bound_before(self, index: int) -> Mention | None:
         """The "more than" or "below" of a figure."""
-        before = self._layout.previous(index)
+        before, start = self._layout.previous(index), self._layout.mentions[index].start
         if before is None or before.kind != "bound":
             return None
-        start = self._layout.mentions[index].start
         is_told = OF_EXPECTED.fullmatch(self._layout.text, before.end, start)
         return before if is_told or self._layout.is_near(before.end, start) else None
 
