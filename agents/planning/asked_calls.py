@@ -67,6 +67,7 @@ SPAN_ANSWER = (
     "Evidence is as of one moment, not of a span: name a day, such as 2004-06-30, or the last trades."
 )
 SINCE_TAKERS: frozenset[Kind] = frozenset({"trades", "decisions", "fill"})
+AS_OF_AN_END: frozenset[Kind] = frozenset({"market", "gate"})  # the answer names the day that it is of
 NAMELESS: frozenset[Kind] = frozenset({"runs", "report", "check"})
 DATED: frozenset[Kind] = frozenset({"runs", "definition"})  # their answers name the day of each change
 Calls = list[tuple[str, dict[str, Any]]]
@@ -185,7 +186,8 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
     if part.kind not in SINCE_TAKERS:
         if time.of_day is not None:
             return replace(part, time=replace(time, since=None, at=time.of_day))
-        if time.since is not None and not time.is_day and part.kind not in DATED:
+        is_as_of_its_end = time.is_within and part.kind in AS_OF_AN_END
+        if time.since is not None and not (time.is_day or is_as_of_its_end or part.kind in DATED):
             raise NotUnderstood(SPAN_ANSWER)
         time = replace(time, since=None)
     elif part.kind == "trades" and time.is_day and part.time.at is not None:

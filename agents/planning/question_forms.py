@@ -106,6 +106,7 @@ SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 POINTS = words_of("it its they them their that those these this there so each")
+THAT_DAY = re.compile(r"\b(?:that|the same) (?:day|date|session)\b|\b(?:back )?then\W*$", re.IGNORECASE)
 ONLY_WHICH = re.compile(r"^\W*(?:which|what|whose) \w+\W*$", re.IGNORECASE)
 FRAGMENT = re.compile(
     r"^\W*(?:on|over|for|with|from|by|at|after) (?:how|which|what)\b(?:\W+\w+){0,3}\W*$", re.IGNORECASE

@@ -41,6 +41,7 @@ from agents.planning.question_forms import (
     SOME,
     STATES,
     SUPPOSED,
+    THAT_DAY,
     VERSION,
     WANTS,
     WHETHER_MONEY,
@@ -358,9 +359,9 @@ def _has_names(readings: Sequence[Reading], reading: Reading) -> bool:
 
 def _at_the_time_of(before: Reading, reading: Reading) -> Reading:
     """It at the time and in the regimes that are told before it, where it names none."""
-    if not before.is_statement:
-        return reading
     time, own = before.time, reading.time
+    if not before.is_statement:
+        return replace(reading, time=time) if time.at and THAT_DAY.search(reading.text) else reading
     is_timeless = not (own.since or own.at or own.is_unclear or own.wrong)
     return replace(
         reading,

@@ -82,8 +82,8 @@ FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 BETWEEN = re.compile(r"\b(?:between|from)\s*$", re.IGNORECASE)
 JOINED = re.compile(r"\s*(?:to|until|till|and|through|thru|up to|-|\u2013|\u2014|\.\.\.?)\s*", re.IGNORECASE)
 EDGE = re.compile(
-    r"\b(?:(?:at|by|as of|in|until|(?P<since>since|from|after)) )?(?:the )?(?:very )?"
-    r"(?P<edge>end|close|start|beginning) of\s*$",
+    r"\b(?:(?:at|by|as of|in|on|until|(?P<since>since|from|after)) )?(?:the )?(?:very )?"
+    r"(?P<edge>end|close|start|beginning|last day|first day) of\s*$",
     re.IGNORECASE,
 )
 FROM = re.compile(
@@ -128,6 +128,7 @@ class NamedTime:
         rest: the text with `DATE` in place of each.
         wrong: what is wrong with a day or a span that it names; None where nothing is.
         of_day: end of the day in `from DAY`, which may be that day alone.
+        is_within: whether one month, quarter or year is named, as in `in 2004`.
     """
 
     since: str | None
@@ -137,6 +138,7 @@ class NamedTime:
     rest: str
     wrong: str | None = None
     of_day: str | None = None
+    is_within: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def _of_one(text: str, first: _Span, known_at: datetime | None) -> NamedTime:
     if edge := EDGE.search(before):
         at = (
             first.following
-            if edge["edge"].casefold() in ("end", "close")
+            if edge["edge"].casefold() in ("end", "close", "last day")
             else first.first + timedelta(days=1)
         )
         rest = before[: edge.start()] + PLACE + after
@@ -224,7 +226,8 @@ def _of_one(text: str, first: _Span, known_at: datetime | None) -> NamedTime:
         return NamedTime(None, _moment(at), False, False, before[: until.start()] + PLACE + after)
     if known_at is not None and first.following > known_at >= first.first:
         return NamedTime(_day(first.first), None, _is_day(first), False, rest)
-    return NamedTime(_day(first.first), _moment(first.following), _is_day(first), False, rest)
+    is_day = _is_day(first)
+    return NamedTime(_day(first.first), _moment(first.following), is_day, False, rest, is_within=not is_day)
 
 
 def _is_day(one: _Span) -> bool:

@@ -16,7 +16,7 @@ LONGEST_SHOWN = 120
 WORDED = "|".join(NUMBERS)
 # A year or a day is a time of its own.
 NO_TIME = r"(?!(?:1[89]|20)\d\d\b(?!\s*(?:shares|dollars|bars|usd))|\d+[-/.]\d+[-/.]\d+|\d{4}-\d\d\b)"
-FIGURE = rf"{NO_TIME}(?:[$€£]\s?)?[-+]?\d+(?:[.,]\d+)*(?:\s?(?:%|r|k|x|bps|atr)(?!\w))?"
+FIGURE = rf"{NO_TIME}(?:[$€£]\s?)?[-+]?\d+(?:[.,]\d+)*(?:\s?(?:%|r|k|x|bps|atr)(?!\w)|(?!\w))"
 AMOUNT = rf"(?:{FIGURE}|(?:an?|half|twice|{WORDED})\b)"
 UNIT = (
     r"(?:[\s-]+(?:percent|per cent|dollars|usd|bucks|points?|shares?|bars?|days?|weeks?|months?|hours?|r|atr"

@@ -41,7 +41,6 @@ def calls(plan):
         ("what happened to fill zz?", "I know no 'zz'"),
         ("how did breakout do?", "Which playbook is meant: channel_breakout, squeeze_breakout?"),
         ("price of IBM since March", "not of a span"),
-        ("price of IBM in 2004", "not of a span"),
         ("what was proven from 2004-01-01 to 2004-06-30", "not of a span"),
         ("trades in the 90s", "not of a span"),
         ("trades on 03/02/2004", "not of a span"),
@@ -350,6 +349,32 @@ def test_parameter_beside_its_playbook_is_no_unknown_name(text):
         "what did gap_fade make?",
     ):
         assert "I know no 'gap_fade'" in str(planned(other).clarification)
+
+
+@pytest.mark.parametrize(
+    ("text", "method", "at"),
+    [
+        ("price of IBM in 2004", "market_snapshot", "2004-12-31T23:59:59Z"),
+        ("RSI of IBM in March 2004", "market_snapshot", "2004-03-31T23:59:59Z"),
+        ("trend of IBM on the last day of 2004", "market_snapshot", "2004-12-31T23:59:59Z"),
+        ("what was proven about squeeze_breakout in 2004?", "gate_status", "2004-12-31T23:59:59Z"),
+    ],
+)
+def test_market_and_grade_in_a_month_or_a_year_are_as_of_its_end(text, method, at):
+    assert [(name, params["at"]) for name, params in calls(planned(text))] == [(method, at)]
+
+
+def test_that_day_is_the_one_of_the_part_before():
+    found = calls(planned("What did IBM close at on 2004-10-04, and why did we buy it that day?"))
+    assert [(name, params["at"][:10]) for name, params in found] == [
+        ("market_snapshot", "2004-10-04"),
+        ("episodes", "2004-10-04"),
+    ]
+
+
+def test_id_that_begins_with_digits_is_no_amount():
+    plan = planned("How was the size of 2c0381853559f3ca chosen?")
+    assert calls(plan) == [("explain_fill", {"fill_id": "2c0381853559f3ca"})]
 
 
 def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():
