@@ -29,7 +29,8 @@ def whom(params: Mapping[str, Any]) -> str:
 
 def of_episodes(reply: Reply) -> Iterator[Statement]:
     """How many trades, what they made, how they failed, and the newest of them."""
-    figures, name = reply.content["figures"], whom(reply.params)
+    figures, name, day = reply.content["figures"], whom(reply.params), reply.params.get("day")
+    name += f" that was entered or left on {day_of(day)}" if day else ""
     outcome = reply.params.get("outcome")
     trades = int(figures["trades"])
     side = f"{reply.params['direction']} " if reply.params.get("direction") else ""

@@ -342,7 +342,10 @@ def _decisions(part: Reading) -> Calls:
 def _filters(part: Reading) -> list[dict[str, Any]]:
     names = product(part.playbooks or (None,), part.symbols or (None,), part.regimes or (None,))
     rows, limit, time = part.rows, _some(part), part.time
-    rest = _with(outcome=part.outcome, direction=rows.direction, since=time.since, at=time.at)
+    when = (
+        _with(day=time.since) if part.kind == "fill" and time.is_day else _with(since=time.since, at=time.at)
+    )
+    rest = _with(outcome=part.outcome, direction=rows.direction) | when
     by = rows.by if part.kind == "trades" else None
     rest |= _with(by=by) if by else _with(order=rows.order, limit=limit)
     return [

@@ -78,6 +78,7 @@ class EpisodeArguments(PlaybookArguments):
     regime: Regime = None
     direction: Direction | None = None
     since: Since = None
+    day: Moment | None = Field(default=None, description="entered or left on this day, ISO, UTC")
     outcome: Literal["won", "lost"] | None = Field(
         default=None, description="by what they earned after costs"
     )

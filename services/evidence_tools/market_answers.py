@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.episode import Episode
 from schemas.regime import RegimeLabels
+from services.clock import DAY_NS
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.catalogue import CATALOGUE, lost, won
@@ -92,7 +93,7 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
         period=None if arguments.since is None else (arguments.since, view.known_at + 1),
         basis="exit",
     )
-    matching = chosen_of(view.episodes, subject)
+    matching = [known for known in chosen_of(view.episodes, subject) if _is_of_day(known, arguments.day)]
     page, cursor = _page(matching, arguments)
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     trades = [known.episode for known in matching]
@@ -107,6 +108,14 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
         groups=_groups(matching, arguments.by),
         episodes=seen,
     )
+
+
+def _is_of_day(known: KnownEpisode, moment: int | None) -> bool:
+    """Whether a trade was entered or left on the day of a moment; of any day where there is none."""
+    if moment is None:
+        return True
+    labels = known.episode.entry_label, known.episode.exit_label
+    return moment // DAY_NS in {label // DAY_NS for label in labels}
 
 
 def _page(

@@ -125,7 +125,7 @@ def test_unknown_tools_and_bad_arguments_are_dropped_logged_and_kept_in_the_plan
             OWN,
             "episodes",
             "episodes has no argument 'sybol': it takes limit, cursor, run, at, playbook_id, symbol, regime, "
-            "direction, since, outcome, order, by. Did you mean 'symbol'?",
+            "direction, since, day, outcome, order, by. Did you mean 'symbol'?",
         ),
         (OWN, "episodes", "limit '3': input should be a valid integer"),
         (OWN, "explain_fill", "explain_fill needs fill_id: give it"),

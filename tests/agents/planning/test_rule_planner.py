@@ -366,7 +366,7 @@ def test_market_and_grade_in_a_month_or_a_year_are_as_of_its_end(text, method, a
 
 def test_that_day_is_the_one_of_the_part_before():
     found = calls(planned("What did IBM close at on 2004-10-04, and why did we buy it that day?"))
-    assert [(name, params["at"][:10]) for name, params in found] == [
+    assert [(name, params.get("at", params.get("day"))[:10]) for name, params in found] == [
         ("market_snapshot", "2004-10-04"),
         ("episodes", "2004-10-04"),
     ]
@@ -375,6 +375,21 @@ def test_that_day_is_the_one_of_the_part_before():
 def test_id_that_begins_with_digits_is_no_amount():
     plan = planned("How was the size of 2c0381853559f3ca chosen?")
     assert calls(plan) == [("explain_fill", {"fill_id": "2c0381853559f3ca"})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why did we buy IBM on 2004-10-04?",
+        "what got us out of IBM on 2004-10-04?",
+        "what got us into IBM on 2004-10-04?",
+    ],
+)
+def test_trade_that_is_to_be_explained_is_looked_up_by_its_day_and_not_as_of_it(text):
+    [(name, params)] = calls(planned(text))
+    assert name == "episodes"
+    assert params["day"] == "2004-10-04"
+    assert {"at", "since"}.isdisjoint(params)
 
 
 def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():

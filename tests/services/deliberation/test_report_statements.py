@@ -371,4 +371,4 @@ def test_false_statement_is_told_in_words_and_with_both_ends():
     rule = f"{row.playbook_id} {row.direction}"
     said = f"The mean R of {rule} fell from {row.before.mean_r:+.2f}R to {row.now.mean_r:+.2f}R."
     [claim] = [one for one in check_facts(said, facts).claims if one.verdict == "contradicted"]
-    assert re.fullmatch(r"mean R before: -?[\d.]+, mean R now: -?[\d.]+", claim.found)
+    assert re.fullmatch(r"mean R before: -?[\d.]+, mean R now: -?[\d.]+", str(claim.found))

@@ -151,6 +151,29 @@ def test_answer_as_of_a_time_is_the_same_whatever_came_after_it(desk, ended_earl
     assert asked(desk, QUESTIONS[0])["answer"] != late[0]["answer"], "without the clock it is another answer"
 
 
+def test_trade_of_a_day_is_the_one_that_was_entered_or_left_on_it(desk):
+    rows = map(json.loads, desk.run("journal", "r0001", "--kind", "episode", "--jsonl").stdout.splitlines())
+    trades = [row["payload"]["episode"] for row in rows]
+    trade = next(one for one in trades if one["direction"] == "long" and one["hold_bars"] > 3)
+    entered, left = (f"{ns_to_datetime(trade[name]):%Y-%m-%d}" for name in ("entry_label", "exit_label"))
+    for day in (entered, left):
+        told = asked(desk, f"Why did we go long {trade['symbol']} on {day}?")
+        assert [call["tool"].removeprefix("thinktwice.") for call in told["tool_calls"]] == [
+            "episodes",
+            "explain_fill",
+        ]
+        assert f"{trade['symbol']} long, {entered} to {left}" in told["answer"]
+        assert "nothing was bought by it" not in told["answer"]
+    between = f"{ns_to_datetime(trade['entry_label'] + 24 * 3_600 * 10**9):%Y-%m-%d}"
+    told = asked(desk, f"Why did we go long {trade['symbol']} on {between}?")
+    assert (
+        f"Not known as of 2006-12-30: a long trade of {trade['symbol']} that was entered or left on {between}"
+        in told["answer"]
+    )
+    early = asked(desk, f"Why did we go long {trade['symbol']} on {entered}?", "--at", f"{entered}T23:59:59Z")
+    assert early["answer"].startswith(f"Not known as of {entered}"), "its end is not known yet"
+
+
 def test_nothing_known_yet_is_said_as_of_the_time(desk):
     told = asked(desk, "what is proven about channel_breakout?", "--at", "2000-03-20")
     assert told["answer"].startswith("Not known as of 2000-03-20: a report, so nothing is graded [1].")
