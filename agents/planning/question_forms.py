@@ -207,6 +207,12 @@ OPENS = (
     r"what|how(?! come\b)|why(?!\W*$)|which|who|when|where|show|list|tell|give|is|are|was|were|did|does|do"
     r"|explain|would|should|has|have|can|could|may (?:i|we)|might"
 )
+# What was told before, as the subject of a judgement: "is that significant".
+IS_THAT = re.compile(
+    r"\b(is|was|are|were) (?:that|this|these|those)(?= (?:really |still |just |statistically |any |a )?"
+    r"(?:significant|proven|real|luck|lucky|noise|chance|skill|enough|good|bad|sure|solid|reliable|credible|evidence)\b)",
+    re.IGNORECASE,
+)
 PART = re.compile(
     rf"(?:,\s*(?:and|also|then)?|\b(?:and|then|also|plus)\b)\s+(?=(?:(?:also|then)\s+)?(?:{OPENS})\b)",
     re.IGNORECASE,
@@ -214,7 +220,8 @@ PART = re.compile(
 JOINT = re.compile(
     r"\s*(?:,\s*(?:and|plus)?\s|\b(?:and|plus|as well as|along with|together with)\b|&)\s*", re.IGNORECASE
 )
-ASKS = re.compile(rf"^\W*(?:please\s+)?(?:{OPENS})\b|\?", re.IGNORECASE)
+LEADS = r"(?:(?:in|on|at|for|by|with|from|under|of|to|since|until|during|through)\s+(?=which|what|whom|how))?"
+ASKS = re.compile(rf"^\W*(?:please\s+)?{LEADS}(?:{OPENS})\b|\?", re.IGNORECASE)
 
 
 def regime_of(found: re.Match[str]) -> str:

@@ -27,6 +27,7 @@ from agents.planning.question_forms import (
     ID,
     IMPERATIVES,
     INNER_POINT,
+    IS_THAT,
     JOINT,
     NO_OUTCOME,
     OF_THE_RUN,
@@ -386,7 +387,7 @@ def _named_by(before: Reading, reading: Reading) -> Reading:
         return reading
     named = _at_the_time_of(before, reading.with_names(before.symbols, before.playbooks))
     if not before.is_statement:
-        return named
+        return replace(named, regimes=named.regimes or (before.regimes if named.kind == "gate" else ()))
     return replace(
         named, direction=named.direction or before.direction, terms={**before.terms, **named.terms}
     )
@@ -394,7 +395,7 @@ def _named_by(before: Reading, reading: Reading) -> Reading:
 
 def read_part(text: str, context: Mapping[str, Any]) -> Reading:
     """What a text names among the symbols and playbooks of `context`, and of what kind it is."""
-    plain = text.replace("\u2019", "'")
+    plain = IS_THAT.sub(r"\1 it", text.replace("\u2019", "'"))
     plain = ACTING_RUN.sub("we ", plain)
     run, bare = RUN.search(plain), OF_THE_RUN.sub(" ", plain)
     plain = bare if any(word in CLASSES_OF for word in tokens(bare)) else plain

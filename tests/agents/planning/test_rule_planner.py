@@ -330,6 +330,17 @@ def test_two_that_are_asked_of_one_id_are_one_question():
         ),
         ("Why did IBM lose?", [("episodes", {"symbol": "IBM", "outcome": "lost"})]),
         (
+            "What did squeeze_breakout make in up/low, and is that significant?",
+            [
+                ("episodes", {"playbook_id": "squeeze_breakout", "regime": "up/low"}),
+                ("gate_status", {"playbook_id": "squeeze_breakout", "regime": "up/low"}),
+            ],
+        ),
+        (
+            "In which regime is MSFT, and what did the last report recommend?",
+            [("market_snapshot", {"symbol": "MSFT"}), ("reports", {"limit": 1})],
+        ),
+        (
             "How has squeeze_breakout changed since 2004?",
             [("playbooks", {"playbook_id": "squeeze_breakout"})],
         ),
