@@ -33,6 +33,7 @@ from tests.agents.planning.question_sets import (
     question_set,
 )
 from tools.docs_pages import table
+from worker.review.asking import known_before
 from worker.review.evidence import store_tools
 from worker.review.run_views import RunViews
 
@@ -90,8 +91,9 @@ def ask_questions() -> list[QuestionCost]:
 
 async def _asked(path: Path) -> list[QuestionCost]:
     async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
-        host = store_tools(RunViews(store))
-        context, ids = await _context(host)
+        views = RunViews(store)
+        host = store_tools(views)
+        context, ids = known_before(await views.view("latest", None)), await _ids(host)
         questions = [one for name in FILES for one in labelled(name, ids) if one.kind != "change"]
         questions += [
             _labelled(one) for number in SETS for one in question_set(number) if one.status != "plan"
@@ -99,20 +101,11 @@ async def _asked(path: Path) -> list[QuestionCost]:
         return [await _cost(host, one, {**context, **one.recent}) for one in questions]
 
 
-async def _context(host: InProcessTools) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a question may know, and ids of the run."""
-    market = content_of(await host.call("market_snapshot", {}))
-    books = content_of(await host.call("playbooks", {"limit": 100}))["versions"]
+async def _ids(host: InProcessTools) -> dict[str, str]:
+    """Ids of the run that questions name."""
     fill = content_of(await host.call("episodes", {"limit": 1}))["episodes"][0]["fill_id"]
     report = content_of(await host.call("reports", {"limit": 1}))["reports"][0]["report_id"]
-    context = {
-        "run_id": market["run_id"],
-        "known_at": market["known_at"],
-        "symbols": tuple(item["symbol"] for item in market["snapshots"]),
-        "playbooks": tuple(sorted({item["playbook_id"] for item in books})),
-        "regimes": (),
-    }
-    return context, {"fill": fill, "prefix": fill[:8], "report": report}
+    return {"fill": fill, "prefix": fill[:8], "report": report}
 
 
 async def _cost(host: InProcessTools, labels: LabelledQuestion, context: Mapping[str, Any]) -> QuestionCost:

@@ -22,7 +22,7 @@ from services.clock import DAY_NS
 from services.deliberation.fact_check import FactCritic
 from services.feeds.port import BarRow
 from services.high_level.narrator import Narrator
-from services.high_level_reflection_service import HighLevelReflectionService
+from services.high_level_reflection_service import PROMPT_OF_RULES, HighLevelReflectionService
 from services.model_calls.language_model import ModelReply
 from services.playbooks.measures import revised
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
@@ -751,7 +751,17 @@ def test_report_carries_cadence_batch_size_request_and_prompt():
         InvocationOutcome.RAN,
     )
     assert report.request_hash == request(batch).content_hash
-    assert report.prompt_hash == load_prompt("high_level_reflection").hash
+
+
+def test_report_of_a_model_names_its_prompt_and_one_of_rules_no_word_of_it(monkeypatch):
+    batch = trades(PULLBACK, 1, 30, 0.1)
+    prompt = load_prompt("high_level_reflection")
+    assert reflect(batch, model=Model()).prompt_hash == prompt.hash
+    by_rules = reflect(batch)
+    assert by_rules.prompt_hash == PROMPT_OF_RULES != prompt.hash
+    other = replace(prompt, hash="0" * 64)
+    monkeypatch.setattr("services.high_level_reflection_service.load_prompt", lambda name: other)
+    assert reflect(batch).content_hash == by_rules.content_hash, "an edited prompt changes no run of rules"
 
 
 def test_report_shows_regimes_misses_failures_untraded_deferred_and_judge_actions():

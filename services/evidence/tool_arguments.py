@@ -111,10 +111,10 @@ class GateArguments(PlaybookArguments):
 
 
 class FillArguments(RunArguments):
-    """One fill, or the amendment of a stop; its whole chain where a page holds it."""
+    """One fill, the one that closed a trade, or a stop's amendment; its whole chain where a page holds it."""
 
     limit: int = Field(default=MOST_ITEMS, ge=1, le=MOST_ITEMS, description="items at most")
-    fill_id: Name = Field(description="id of a fill or of a stop's amendment, or the start of one")
+    fill_id: Name = Field(description="id of a fill, a trade or a stop's amendment, or its start")
 
 
 class PlanArguments(ToolArguments):

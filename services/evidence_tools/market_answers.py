@@ -177,7 +177,8 @@ def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResu
     """The tree of reasons behind a fill or a stop move, step by step in depth first order."""
     index, prefix = view.index, arguments.fill_id
     known = (_key(event) for kind in FILL_KINDS for event in index.of_kind(kind)[-NEAR:])
-    event = the_one("fill", prefix, [*index.fills(prefix), *index.stop_moves(prefix)], _key, known)
+    found = [*index.fills(prefix), *index.stop_moves(prefix)] or _exits(view, prefix)
+    event = the_one("fill", prefix, found, _key, known)
     root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
     nodes = list(enumerate(_nodes(root, 0)))
     page, cursor = page_of(nodes, arguments, lambda item: item[0])
@@ -190,6 +191,13 @@ def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResu
         fill_id=_key(event),
         steps=shown,
     )
+
+
+def _exits(view: RunView, prefix: str) -> list[Event]:
+    """The fills that closed the trades whose id starts with `prefix`."""
+    trades = (known for known in view.episodes if known.episode.episode_id.startswith(prefix))
+    exits = (view.exit_of(known) for known in trades)
+    return [event for fill in exits if fill is not None for event in view.index.fills(fill)]
 
 
 def _key(event: Event) -> str:

@@ -22,7 +22,7 @@ from tests.worker.settings_walk.texts_seen import told
 from tests.worker.settings_walk.walking import settings_with
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tests.worker.test_texts_of_models import contradicted, corrected, judged_falsely, narrated
-from tools.docs_pages import DOCS, ROOT
+from tools.docs_pages import DOCS, README, ROOT
 from trading_core.tick_events import EVENT_FIELDS
 from worker.models import Models
 
@@ -136,6 +136,10 @@ def test_json_document_of_every_run_is_documented():
     known = documented_keys()
     for run in runs():
         assert present_keys(run.document, "", known) - set(known) == set()
+
+
+def test_readme_shows_the_head_of_the_run_without_any_choice():
+    assert f"head {embedded_run().document['journal']['head_hash']}" in README.read_text("utf-8")
 
 
 def test_json_document_has_every_documented_key():

@@ -174,6 +174,15 @@ def test_trade_of_a_day_is_the_one_that_was_entered_or_left_on_it(desk):
     assert early["answer"].startswith(f"Not known as of {entered}"), "its end is not known yet"
 
 
+def test_id_of_a_trade_is_explained_by_the_fill_that_closed_it(desk):
+    rows = map(json.loads, desk.run("journal", "r0001", "--kind", "episode", "--jsonl").stdout.splitlines())
+    trade = next(rows)["payload"]["episode"]
+    told = asked(desk, f"Why was {trade['episode_id']} made?")
+    left = f"{ns_to_datetime(trade['exit_label']):%Y-%m-%d}"
+    assert f"closed a {trade['direction']} position in {trade['symbol']} on {left}" in told["answer"]
+    assert told["complete"]
+
+
 def test_nothing_known_yet_is_said_as_of_the_time(desk):
     told = asked(desk, "what is proven about channel_breakout?", "--at", "2000-03-20")
     assert told["answer"].startswith("Not known as of 2000-03-20: a report, so nothing is graded [1].")
