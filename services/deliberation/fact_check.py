@@ -48,7 +48,7 @@ from services.deliberation.mention import Mention
 from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task
-from services.deliberation.report_claims import ReportStatements
+from services.deliberation.report_claims import ReportStatements, leading
 from services.deliberation.rule_critics import critique_of
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
@@ -87,6 +87,9 @@ class CheckedSentence(NamedTuple):
     def told(self, start: int) -> Iterator[CheckedClaim]:
         """The claims in a text in which the sentence begins at a place."""
         return (_checked(self.text, claim, held, sure, start) for claim, held, sure in self.claims)
+
+
+WHOM = frozenset({"playbook", "symbol", "regime"})
 
 
 class FactReader:
@@ -140,7 +143,8 @@ class FactReader:
             then = self._known_then(text, named)
             stated = self._statements_of(then).of(text)
             lines = {**stated, **lines}
-            read = read_sentence(Span(0, len(text), text), named, carried, list(lines))
+            rest, left = _rest_of(text, named, stated)
+            read = read_sentence(Span(0, len(text), rest), left, carried, list(lines))
             checked = tuple(self._checked(_with_stated(text, read.claims, stated), lines, then))
             fails = any(held.verdict != "verified" for _, held, _ in checked)
             known = CheckedSentence(text, checked, read.last, fails)
@@ -182,6 +186,23 @@ class FactReader:
                 held, confidence = known.get(id(claim)) or _held(claim, facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
                 yield claim, held, confidence
+
+
+def _rest_of(
+    text: str, named: Sequence[Mention], stated: Iterable[tuple[int, int]]
+) -> tuple[str, tuple[Mention, ...]]:
+    """A sentence and its names without its first statements about a report, but for whom these are of."""
+    places = list(leading(text, stated))
+    inside = [m for m in named if any(b <= m.start and m.end <= e for b, e in places)]
+    whom = [m for m in inside if m.kind in WHOM]
+    marks = list(text)
+    for begin, end in places:
+        marks[begin:end] = " " * (end - begin)
+    for mention in whom:
+        marks[mention.start : mention.end] = text[mention.start : mention.end]
+    for _, end in places[:-1] if places and places[-1][1] == len(text) else places:
+        marks[end - 1 : end] = ";"
+    return "".join(marks), tuple(m for m in named if m not in inside or m in whom)
 
 
 def _with_stated(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]]) -> list[Claim]:

@@ -5,7 +5,7 @@ word between them belongs to the form. It holds where its names and figures are 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from services.deliberation.held import Held, judged, plainly, unknown
@@ -17,6 +17,7 @@ from services.evidence.run_facts import RunFacts
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
 LEAD = re.compile(r"\s{0,3}(?:(?:however|overall|still|so far|therefore|thus|and|but),? )?", re.IGNORECASE)
 NEXT = re.compile(BOUNDARY, re.IGNORECASE)
+COUNTS_ON = re.compile(r"\bof (?:them|these|those|which)\b", re.IGNORECASE)
 BARS = re.compile(r" bars?$")
 BELOW, NONE, WENT = "<", "none", "went"
 CARRIED = ("action", "mode")  # what a second statement leaves out: "hold for P with ... and for Q with ..."
@@ -125,6 +126,23 @@ class ReportStatements:
         told = zip(map(words_of_value, names), values, strict=True)
         differs = ", ".join(f"{name}: {value}" for name, value in told)
         return judged(not wrong, differs or "a record of the report", (self._facts.report_row,), values)
+
+
+def leading(text: str, stated: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The statements with which a sentence begins, each up to where what follows it begins.
+
+    None where what follows counts on ("281 trades were made, and 60 of them ..."): it is read with them.
+    """
+    if COUNTS_ON.search(text):
+        return
+    lead = LEAD.match(text)
+    begin = lead.end() if lead else 0
+    for start, end in sorted(stated):
+        if start > begin:
+            return
+        following = NEXT.match(text, end)
+        begin = end if following is None else following.end()
+        yield start, begin
 
 
 def _longest(text: str, place: int, carried: Mapping[str, str]) -> list[tuple[Form, re.Match[str]]]:
