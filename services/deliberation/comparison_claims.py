@@ -31,6 +31,7 @@ MORE, LOST = (
     re.compile(r"more|less|fewer", re.I),
     re.compile(r"\b(?:los[te]|losing|loses|gave back)\s+$", re.I),
 )
+LOSING = (("loss_rate",), ("losers",))  # measures of which who lost more has more
 TURNED = {">": "<", "<": ">"}
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = words(
@@ -102,7 +103,7 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
 def _relation(reading: SentenceReading, mention: Mention, questions: tuple[str, ...] = ()) -> str:
     """Which way it goes: who lost more made less, but has the larger share of losers."""
     turns = (
-        questions != ("loss_rate",)
+        questions not in LOSING
         and MORE.match(mention.text)
         and LOST.search(reading.layout.text[: mention.start])
     )

@@ -50,6 +50,7 @@ from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task
 from services.deliberation.report_claims import ReportStatements, leading
 from services.deliberation.rule_critics import critique_of
+from services.deliberation.scopes import NAMING
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
 from services.model_calls.asking import NoReply
@@ -89,6 +90,7 @@ class CheckedSentence(NamedTuple):
         return (_checked(self.text, claim, held, sure, start) for claim, held, sure in self.claims)
 
 
+SAYS = re.compile(r"\w")
 WHOM = frozenset({"playbook", "symbol", "regime"})
 
 
@@ -145,7 +147,8 @@ class FactReader:
             lines = {**stated, **lines}
             rest, left = _rest_of(text, named, stated)
             read = read_sentence(Span(0, len(text), rest), left, carried, list(lines))
-            checked = tuple(self._checked(_with_stated(text, read.claims, stated), lines, then))
+            claims = [*_with_stated(text, read.claims, stated), *_silent(text, read.claims, stated)]
+            checked = tuple(self._checked(claims, lines, then))
             fails = any(held.verdict != "verified" for _, held, _ in checked)
             known = CheckedSentence(text, checked, read.last, fails)
             of_whom[carried if read.rests else None] = known
@@ -203,6 +206,15 @@ def _rest_of(
     for _, end in places[:-1] if places and places[-1][1] == len(text) else places:
         marks[end - 1 : end] = ";"
     return "".join(marks), tuple(m for m in named if m not in inside or m in whom)
+
+
+def _silent(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]]) -> Iterator[Claim]:
+    """What follows the first statements about a report in a sentence, where nothing of it was read."""
+    places = list(leading(text, stated))
+    end = places[-1][1] if places else len(text)
+    read = [one for one in claims if one.start >= end and one.said not in NAMING]
+    if SAYS.search(text, end) and not read and not any(b >= end for b, _ in stated):
+        yield Claim("name", end, len(text), Span(0, len(text), text), (Subject(),), 0.8, "unread")
 
 
 def _with_stated(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]]) -> list[Claim]:

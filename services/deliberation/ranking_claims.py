@@ -31,6 +31,7 @@ WITHIN_WHICH = frozenset({"period", "basis", "regime", "timeframe", "direction",
 DID = re.compile(r"\b(?:earn|ma[dk]e|los[te]|gain|trad|return|won|did|paid)\w* the $", re.I)
 WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $", re.I)
 WON = re.compile(r"\b(?:(?P<won>won|wins?)|los(?:t|es?)) (?:an? |the )?$", re.I)
+TRADES = re.compile(r" (?:trades|positions)(?= than\b)", re.I)
 OF_ITS = re.compile(r"(?: (?:share|part|portion|percentage))? of (?:its|their|all) (?:own )?trades\b", re.I)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
@@ -41,6 +42,10 @@ def measures_of(
     """The measure that a comparison or an extreme is of, and the trades that it counts."""
     won = WON.search(reading.layout.text[: mention.start])
     all_of_them = OF_ITS.match(reading.layout.text, mention.end)
+    trades = TRADES.match(reading.layout.text, mention.end)
+    if won and trades:
+        reading.use(*(m for m in reading.mentions if won.start() <= m.start and m.end <= trades.end()))
+        return ("winners" if won["won"] else "losers",), Subject()
     if won and all_of_them:
         inside = [m for m in reading.mentions if won.start() <= m.start and m.end <= all_of_them.end()]
         reading.use(*inside)

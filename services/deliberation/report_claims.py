@@ -19,7 +19,7 @@ LEAD = re.compile(r"\s{0,3}(?:(?:however|overall|still|so far|therefore|thus|and
 NEXT = re.compile(BOUNDARY, re.IGNORECASE)
 COUNTS_ON = re.compile(r"\bof (?:them|these|those|which)\b", re.IGNORECASE)
 BARS = re.compile(r" bars?$")
-BELOW, NONE, WENT = "<", "none", "went"
+BEYOND, NONE, SOME, WENT = "<>", "none", "some", "went"
 CARRIED = ("action", "mode")  # what a second statement leaves out: "hold for P with ... and for Q with ..."
 WHOM = ("book", "side", "regime")
 RISING = frozenset({"rose", "climbed", "increased", "grew"})
@@ -81,7 +81,9 @@ class ReportStatements:
         more = self._list.match(text, found.end()) if found.end() in ends else None
         if more is None:
             return [], found.end()
-        return [self._named(one) for one in self._cluster.finditer(more[0])], more.end()
+        others = [self._named(one) for one in self._cluster.finditer(more[0])]
+        known = found.re.groupindex.keys()  # no record of this sort is of a side or a regime beside them
+        return [one if one.keys() <= known else {"book": ""} for one in others], more.end()
 
     def _named(self, one: re.Match[str]) -> dict[str, str]:
         return {name: said for name, said in zip(WHOM, one.groups(), strict=True) if said}
@@ -202,9 +204,12 @@ def _is_so(name: str, text: str, record: Record) -> bool:
 
 
 def _meets(value: object, must: object) -> bool:
-    """Whether a value of a record is as a form must have it: `none`, below a limit, or the value itself."""
-    if isinstance(must, str) and must.startswith(BELOW):
-        return isinstance(value, float) and value < float(must.removeprefix(BELOW))
+    """Whether a value of a record is as a form must have it: none, some, beyond a limit, or itself."""
+    if isinstance(must, str) and must[0] in BEYOND:
+        limit = float(must[1:])
+        return isinstance(value, float) and (value < limit if must[0] == "<" else value >= limit)
+    if must == SOME:
+        return bool(value)
     return value is None if must == NONE else value == must
 
 

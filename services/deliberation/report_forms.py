@@ -41,7 +41,7 @@ MARK = re.compile(
     r"detect|\b(?:seen|found|shown)\b|need|\breach\b|\b(?:has|have) to\b|\bof (?:the )?\d+\b|\bP[589]0\b"
     r"|\b(?:review|window|report|run) (?:cover|count|h[oea])|fingerprint|mean \w*.?rank|energy"
     r"|\bp[ -]?value\b|\bof p\b|\bz of\b|expir|activat|\bmean R\b|recommend|strongest action|monitoring"
-    r"|decay|averaged|unclassified|\blosers\b|\bchange\b|\bE of\b|reason to act|\bdrift",
+    r"|decay|\balarm|\blimit\b|averaged|unclassified|\blosers\b|\bchange\b|\bE of\b|reason to act|\bdrift",
     re.IGNORECASE,
 )
 

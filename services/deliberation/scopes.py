@@ -13,6 +13,7 @@ from services.deliberation.claim import Claim
 from services.deliberation.mention import Mention
 from services.deliberation.numerals import PORTIONS
 from services.deliberation.sentence_reading import SentenceReading
+from services.deliberation.unborne import unborne
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.observed import ACCOUNT
@@ -88,6 +89,8 @@ def unheld(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]
     yield from _begins(reading, claims)
     yield from _phases(reading)
     yield from _rest(reading, telling)
+    for place in unborne(reading.layout.text):
+        yield reading.claim("comparison", place, ((Subject(),), 0.6), "unread")
 
 
 def _groups(reading: SentenceReading, telling: Sequence[Claim], claims: Sequence[Claim]) -> Iterator[Claim]:
