@@ -11,9 +11,11 @@ import pytest
 
 import prompts
 from schemas.reflection import HighLevelReflectionReport
+from schemas.vocabulary import RecommendedAction
 from services.deliberation.fact_check import check_facts
 from services.deliberation.report_claims import LEAD, NEXT, values_of
 from services.deliberation.report_forms import NAMES, forms, words_of_value
+from services.deliberation.report_records import records_of
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded
 
@@ -372,3 +374,73 @@ def test_false_statement_is_told_in_words_and_with_both_ends():
     said = f"The mean R of {rule} fell from {row.before.mean_r:+.2f}R to {row.now.mean_r:+.2f}R."
     [claim] = [one for one in check_facts(said, facts).claims if one.verdict == "contradicted"]
     assert re.fullmatch(r"mean R before: -?[\d.]+, mean R now: -?[\d.]+", str(claim.found))
+
+
+def test_records_have_what_the_report_says_of_all_of_it():
+    _, report = facts_with_report(EMBEDDED)
+    [whole] = records_of(report)["report"]
+    actions = {item.action for item in report.recommendations}
+    assert len(actions) > 1
+    assert whole["only_action"] is None
+    assert (whole["structural"], whole["alarms"], whole["advised"]) == (False, 0, len(report.recommendations))
+    first = report.recommendations[0]
+    changed = first.model_copy(update={"action": RecommendedAction.REPLAN})
+    alarmed = [level.model_copy(update={"alarmed": True}) for level in report.decay[:1]]
+    other = report.model_copy(update={"recommendations": (changed,), "decay": (*alarmed, *report.decay[1:])})
+    [whole] = records_of(other)["report"]
+    assert (whole["structural"], whole["alarms"], whole["only_action"]) == (True, 1, "replan")
+    for one in records_of(report)["cluster"]:
+        short = re.search(r"(\d+) of (\d+) resolved trades", one["reason"])
+        assert one["missing"] == (int(short[2]) - int(short[1]) if short else None)
+        reached = (one["e_value"] or 0.0) >= 10.0
+        assert one["e_next"] == (one["e_significant"] if reached else 10.0)
+    shift = report.regime_shift
+    assert shift is not None
+    [moved] = records_of(report)["shift"]
+    assert moved["largest_move"] == max(abs(shift.newer[name] - old) for name, old in shift.older.items())
+    overall = [one for one in report.clusters if one.regime is None and one.timeframe is None]
+    assert len(records_of(report)["failure_of"]) == sum(len(one.failure_modes) for one in overall)
+
+
+def test_value_of_a_parameter_share_of_losers_and_a_lead_are_read():
+    facts, report = facts_with_report(EMBEDDED)
+    item = next(item for item in report.recommendations if item.change.get("parameter"))
+    said = f"The report recommends {item.action.value} for {item.playbook_id} on {item.change['parameter']}"
+    assert check_facts(f"{said} with the value {item.change['value']}.", facts).holds
+    assert not check_facts(f"{said} with the value {item.change['value'] + 0.5}.", facts).holds
+    share = 100.0 * (report.unclassified_share or 0.0)
+    assert check_facts(f"{share:.1f} % of the losers are unclassified.", facts).holds
+    assert not check_facts(f"{share + 3:.1f} % of the losers are unclassified.", facts).holds
+    assert check_facts("However, no decay alarm was raised.", facts).holds
+
+
+def test_what_a_first_statement_said_ends_with_what_stands_between():
+    facts, report = facts_with_report(EMBEDDED)
+    overall = [one for one in report.clusters if not one.regime and not one.timeframe]
+    one, two = [found for found in overall if "gave_back" in found.failure_modes][:2]
+    first = f"gave_back ended {one.failure_modes['gave_back']} losers of {one.playbook_id}"
+    last = f"{two.failure_modes['gave_back']} of {two.playbook_id}."
+    assert check_facts(f"{first} and {last}", facts).holds
+    assert not check_facts(f"{first}, the judge saw it, and {last}", facts).holds
+
+
+def test_trials_of_one_parameter_that_are_several_are_not_told_apart():
+    facts = facts_with_trial("squeeze_breakout")
+    assert facts.report is not None
+    other = TRIAL | {"playbook_id": "squeeze_breakout", "value": 0.2, "e_value": 1.0}
+    both = facts.report.model_copy(update={"shadow_trials": (*facts.report.shadow_trials, other)})
+    said = "The trial of failure_atr for squeeze_breakout has an E of 4.15 and needs 40."
+    assert check_facts(said, facts).holds
+    assert not check_facts(said, replace(facts, report=both)).holds
+
+
+def test_regime_of_one_in_a_list_is_its_own():
+    facts, report = facts_with_report(EMBEDDED)
+    clusters = [one for one in report.clusters if not one.timeframe]
+    none = [(one.playbook_id, one.regime) for one in clusters if one.smallest_detectable_r is None]
+    some = [one.playbook_id for one in clusters if one.smallest_detectable_r is not None and not one.regime]
+    other = next(book for book, regime in none if not regime)
+    whole, within = next((book, regime) for book, regime in none if regime and book in some)
+    said = f"No effect could have been detected for {other} and {whole}"
+    assert check_facts(f"{said} in {within}.", facts).holds
+    assert not check_facts(f"{said}.", facts).holds
