@@ -148,6 +148,7 @@ class FactReader:
             rest, left = _rest_of(text, named, stated)
             read = read_sentence(Span(0, len(text), rest), left, carried, list(lines))
             claims = [*_with_stated(text, read.claims, stated), *_silent(text, read.claims, stated)]
+            claims = sorted(claims, key=lambda one: one.start) if stated else claims
             checked = tuple(self._checked(claims, lines, then))
             fails = any(held.verdict != "verified" for _, held, _ in checked)
             known = CheckedSentence(text, checked, read.last, fails)
