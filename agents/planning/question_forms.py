@@ -54,7 +54,8 @@ OPENER = re.compile(
 # A verb that orders is none before these: "exit rules of", "stop distance of", "change history of".
 OF_ORDER_NOUNS = words_of(
     "of rule rules reason reasons price prices condition conditions criterion criteria logic level levels"
-    " distance loss losses history date dates day days type types mode modes rate time times and or"
+    " distance strategy strategies signal signals point points"
+    " loss losses history date dates day days type types mode modes rate time times and or"
 )
 IMPERATIVES = words_of(
     "show list give tell explain compare rank count check test print pull describe summarize"

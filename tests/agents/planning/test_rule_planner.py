@@ -291,7 +291,7 @@ def test_close_of_a_symbol_is_no_order():
     assert calls(planned("close of IBM")) == [("market_snapshot", {"symbol": "IBM"})]
 
 
-@pytest.mark.parametrize("noun", ["rules", "conditions", "logic"])
+@pytest.mark.parametrize("noun", ["rules", "conditions", "strategy"])
 def test_exit_of_a_playbook_is_no_order(noun):
     assert calls(planned(f"Exit {noun} of squeeze_breakout?")) == [
         ("playbooks", {"playbook_id": "squeeze_breakout"})
