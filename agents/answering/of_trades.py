@@ -57,6 +57,8 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
         yield _length(reply, f"{of_kind}s of {name}", figures, Part.WHAT)
     if side or reply.params.get("since"):
         since = f" since {day_of(reply.params['since'])}" if reply.params.get("since") else ""
+        if since and reply.params.get("at"):
+            since = f" from {day_of(reply.params['since'])} to {day_of(reply.params['at'])}"
         yield reply.told(f"{_opening(name)} made {counted(trades, of_kind)}{since}.", Part.WHAT)
         mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
         yield reply.told(f"On average they made {mean}, {total} in all.", Part.AMOUNT)

@@ -7,6 +7,7 @@ never replaced. A part that gives an order is no question.
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -286,7 +287,7 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
     What `it` means in a part is what the part before names. Left out are orders where something else is
     asked, what asks for nothing, and what goes on with a part before it. A part is not empty.
     """
-    whole = without_denial(question.text)
+    whole = without_denial(unicodedata.normalize("NFKC", question.text))  # letters of full width, too
     spans = sentences(INNER_POINT.sub("_", whole), parts=True)
     asked = [whole[span.start : span.end] for span in spans]
     texts = [part for text in asked for part in pieces_of(text)]

@@ -29,8 +29,9 @@ from services.text.claim_words import (
     TURNS,
 )
 
-# A point between digits, of a share class (BRK.B), and those of "e.g.", "i.e." and "vs.", end no sentence.
-CLASS = r"(?<=[A-Z])\.(?=[A-Z]\b)"
+# No sentence ends with a point between digits, of a share class or an exchange (BRK.B, NESN.SW, 0700.HK), or
+# those of "e.g.", "i.e." and "vs.".
+CLASS = r"(?<=[A-Z\d])\.(?=[A-Z]{1,3}\b)"
 INNER = rf"\.(?=\d)|{CLASS}|(?<=\b[eEiI])\.(?=[gGeE]\.)|(?<=\b[eE]\.[gG])\.|(?<=\b[iI]\.[eE])\.|(?<=\bvs)\."
 WHOLE_SENTENCE = re.compile(rf"(?:[^.!?\n]|{INNER})+(?:[.!?]+|\n)?")
 PART_OF_SENTENCE = re.compile(rf"(?:[^.!?;\n]|{INNER})+(?:[.!?;]+|\n)?")

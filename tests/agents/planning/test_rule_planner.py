@@ -403,6 +403,11 @@ def test_trade_that_is_to_be_explained_is_looked_up_by_its_day_and_not_as_of_it(
     assert {"at", "since"}.isdisjoint(params)
 
 
+def test_letters_of_full_width_are_letters():
+    wide = "".join(chr(ord(one) + 0xFEE0) for one in "IBM")
+    assert calls(planned(f"trades of {wide}")) == calls(planned("trades of IBM"))
+
+
 def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():
     assert calls(planned("explain the fill deadbeef")) == [("explain_fill", {"fill_id": "deadbeef"})]
 
