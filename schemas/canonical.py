@@ -6,13 +6,14 @@ value is null), times as integer nanoseconds.
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID_LENGTH = 16
+LAST_SECOND = time(23, 59, 59)
 
 
 def datetime_to_ns(moment: datetime) -> int:
@@ -25,6 +26,22 @@ def datetime_to_ns(moment: datetime) -> int:
         raise ValueError(f"naive time {moment!r}: give it a time zone")
     delta = moment - EPOCH
     return ((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds) * 1_000
+
+
+def text_to_ns(text: str) -> int:
+    """Nanoseconds since the epoch of an ISO time: UTC where it carries no offset, midnight where it is a date.
+
+    The last second of a day stands for the end of it, at which its last bar closes.
+
+    Raises:
+        ValueError: it is no such time.
+    """
+    moment = datetime.fromisoformat(text.strip())
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    if moment.time() >= LAST_SECOND and moment.date() < date.max:
+        moment += timedelta(days=1)
+        moment = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return datetime_to_ns(moment)
 
 
 def ns_to_datetime(ns: int) -> datetime:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agents.answering.statements import Part, Reply, Statement, day_of, listed, price_of, quoted, r_of
-from agents.planning.question_times import named_time
 from agents.planning.row_questions import BOUGHT, SHORTED
 
 Step = Mapping[str, Any]
@@ -35,8 +34,8 @@ def _supposed(reply: Reply, step: Step) -> Iterator[Statement]:
     question = reply.question.casefold()
     buys, sells = BOUGHT.search(question) is not None, SHORTED.search(question) is not None
     did_buy = (step["kind"], step["facts"].get("direction")) in BUYS
-    by_day = named_time(question, None).is_day  # of a trade one fill bought and another sold
-    if not by_day and step["kind"].endswith("_filled") and buys != sells and buys != did_buy:
+    # Of a trade of a day one fill bought and another sold.
+    if reply.named_day is None and step["kind"].endswith("_filled") and buys != sells and buys != did_buy:
         did, not_done = ("bought", "sold") if did_buy else ("sold", "bought")
         yield reply.told(f"That fill {did}; nothing was {not_done} by it.", Part.WHAT, step["row"])
 

@@ -1,5 +1,6 @@
 """Sentences on markets and plans: the newest snapshot of a symbol, what a plan meets, what a rule trades."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,11 @@ from services.model_calls.quoting import counted
 
 OF_THE_BAR = frozenset({"open", "high", "low", "close", "volume"})
 MOST_FEATURES = 6
+# Indicators as people name them: a feature as it is written, the high, low or open of the bar, or a kind of feature.
+INDICATORS = re.compile(
+    r"\b([a-z]+(?:_[a-z]+)*(?:_\d+)+(?:_[a-z]+)*)\b|\b(?:the|daily|day's) (high|low|open)\b(?! vol)"
+    r"|\b(volume|atr|rsi|macd|adx|ema|sma|obv|vwap|cci|roc|kama|bandwidth|stochastic|aroon|mfi|z-?score)\b"
+)
 MOST_FINDINGS = 4
 WORDS = {"pass": "would pass", "revise": "would have to be revised", "block": "would be blocked"}
 
@@ -34,15 +40,36 @@ def of_snapshots(reply: Reply) -> Iterator[Statement]:
 def _snapshot(reply: Reply, seen: Mapping[str, Any], *, whole: bool) -> Iterator[Statement]:
     symbol, row, bar = seen["symbol"], seen["row"], day_of(seen["bar"])
     regime = "not known yet" if seen["regime"] is None else f"{seen['regime']}, {seen['structure']}"
+    if reply.named_day not in (None, seen["bar"][:10]):
+        told = f"{symbol} was not evaluated on {reply.named_day}; this is from the last time before."
+        yield reply.told(told, Part.WHAT, row)
     yield reply.told(f"The close of {symbol} on {bar} was {price_of(seen['close'])}.", Part.WHAT, row)
     yield reply.told(f"The regime of {symbol} is {regime}; its state is {seen['state']}.", Part.WHAT, row)
     yield reply.told(_position(symbol, seen["position"]), Part.AMOUNT, row)
     features = {name: value for name, value in seen["features"].items() if name not in OF_THE_BAR}
     known = [f"{name} {price_of(value)}" for name, value in features.items() if value is not None]
+    yield from _indicators(reply, seen)
     if whole and known:
         yield reply.told(f"Features of {symbol}: {', '.join(known[:MOST_FEATURES])}.", Part.REASON, row)
     if whole and seen["events"]:
         yield reply.told(f"It was looked at for {listed(seen['events'])}.", Part.REASON, row)
+
+
+def _indicators(reply: Reply, seen: Mapping[str, Any]) -> Iterator[Statement]:
+    """The indicators that are asked for; of one that the snapshot has not, that it has not."""
+    features, symbol = seen["features"], seen["symbol"]
+    for found in INDICATORS.finditer(reply.question.casefold()):
+        asked = next(filter(None, found.groups())).replace("-", "")
+        values = {
+            name: value
+            for name, value in features.items()
+            if value is not None and (name == asked or name.startswith(f"{asked}_"))
+        }
+        for name, value in values.items():
+            yield reply.told(f"{name} of {symbol} is {price_of(value)}.", Part.WHAT, seen["row"])
+        if not values:
+            told = f"The snapshots of {symbol} have no {asked}: no playbook of the run uses it."
+            yield reply.told(told, Part.WHAT, seen["row"])
 
 
 def _position(symbol: str, position: Mapping[str, Any] | None) -> str:

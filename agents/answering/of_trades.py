@@ -1,11 +1,12 @@
 """Sentences on trades: what they made, how they failed, and what of it is proven."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any
 
 from agents.answering.statements import Part, Reply, Statement, day_of, listed, quoted, r_of, share_of
-from agents.planning.row_questions import BOUGHT, LENGTH, MANY
+from agents.planning.row_questions import BOUGHT, FIGURES, LENGTH, MANY
 from schemas.vocabulary import EvidenceGrade
 from services.model_calls.quoting import counted
 
@@ -18,6 +19,16 @@ SIDES = {"lost": "losing ", "won": "winning "}
 FIRST = {"best": "best", "worst": "worst", "longest": "longest", "shortest": "shortest"}
 MOST_TRADES = 5
 MOST_GROUPS = 8
+# How figures that are told where they are asked for are called and written.
+FIGURE_TEXTS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "profit_factor": ("profit factor", "{:.2f}".format),
+    "win_rate": ("win rate", share_of),
+    "fees": ("sum of fees", "{:,.2f} in money".format),
+    "median_r": ("median", r_of),
+    "mean_mae": ("mean excursion against them", r_of),
+    "mean_mfe": ("mean excursion for them", r_of),
+    "pnl": ("profit and loss", "{:,.2f} in money".format),
+}
 
 
 def whom(params: Mapping[str, Any]) -> str:
@@ -29,45 +40,68 @@ def whom(params: Mapping[str, Any]) -> str:
 
 def of_episodes(reply: Reply) -> Iterator[Statement]:
     """How many trades, what they made, how they failed, and the newest of them."""
-    figures, name, day = reply.content["figures"], whom(reply.params), reply.params.get("day")
-    name += f" that was entered or left on {day_of(day)}" if day else ""
+    figures, name, when = reply.content["figures"], whom(reply.params), _when(reply.params)
     outcome = reply.params.get("outcome")
     trades = int(figures["trades"])
     side = f"{reply.params['direction']} " if reply.params.get("direction") else ""
     of_kind = f"{SIDES.get(str(outcome), '')}{side}trade"
     if not trades:
-        yield reply.absent(f"a {of_kind} of {name}")
+        yield reply.absent(f"a {of_kind} of {name}{when}")
         if side and BOUGHT.search(reply.question.casefold()):
             yield reply.told(f"The question supposes a {side}trade of {name}: none was made.", Part.WHAT)
         return
     limit, order = reply.params.get("limit"), reply.params.get("order")
     if reply.content["groups"]:
-        yield from _grouped(reply, name)
+        yield from _grouped(reply, name + when)
         return
     if limit == 1 or order is not None:  # these alone were asked for
         for number, seen in enumerate(reply.content["episodes"][: limit or MOST_TRADES], 1):
             rank = "newest" if order is None else FIRST[order] if number == 1 else f"next {FIRST[order]}"
-            yield _seen(reply, f"{rank} {of_kind} of {name}", seen, Part.WHAT)
+            yield _seen(reply, f"{rank} {of_kind} of {name}{when}", seen, Part.WHAT)
         return
     if limit is not None and limit <= MOST_LISTED:
-        for number, seen in enumerate(reply.content["episodes"], 1):
-            rank = "newest" if number == 1 else "next newest"
-            yield _seen(reply, f"{rank} {of_kind} of {name}", seen, Part.WHAT)
+        yield from _listed(reply, f"{of_kind} of {name}{when}")
     if LENGTH.search(reply.question.casefold()):
-        yield _length(reply, f"{of_kind}s of {name}", figures, Part.WHAT)
-    if side or reply.params.get("since"):
-        since = f" since {day_of(reply.params['since'])}" if reply.params.get("since") else ""
-        if since and reply.params.get("at"):
-            since = f" from {day_of(reply.params['since'])} to {day_of(reply.params['at'])}"
-        yield reply.told(f"{_opening(name)} made {counted(trades, of_kind)}{since}.", Part.WHAT)
+        yield _length(reply, f"{of_kind}s of {name}{when}", figures, Part.WHAT)
+    yield from _asked_figures(reply, f"{of_kind}s of {name}{when}", figures)
+    if side or reply.params.get("since") or reply.params.get("day"):
+        yield reply.told(f"{_opening(name)} made {counted(trades, of_kind)}{when}.", Part.WHAT)
         mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
         yield reply.told(f"On average they made {mean}, {total} in all.", Part.AMOUNT)
+        if limit is None and trades <= MOST_TRADES and when:
+            yield from _listed(reply, f"{of_kind} of {name}")
         return
     yield reply.known(_counted(name, outcome, figures), Part.WHAT)
     yield from _amounts(reply, name, of_kind)
     if limit is None:
         for seen in reply.content["episodes"][:1]:
             yield _seen(reply, f"newest {of_kind} of {name}", seen)
+
+
+def _listed(reply: Reply, of_kind: str) -> Iterator[Statement]:
+    """Each trade, the newest first."""
+    for number, seen in enumerate(reply.content["episodes"], 1):
+        rank = "newest" if number == 1 else "next newest"
+        yield _seen(reply, f"{rank} {of_kind}", seen, Part.WHAT)
+
+
+def _when(params: Mapping[str, Any]) -> str:
+    """The time that trades are of, with a space before it; nothing where it is all of the run's."""
+    since, at, day = (params.get(name) for name in ("since", "at", "day"))
+    if day:
+        return f" that was entered or left on {day_of(day)}"
+    if since:
+        return f" from {day_of(since)} to {day_of(at)}" if at else f" since {day_of(since)}"
+    return f" up to {day_of(at)}" if at else ""
+
+
+def _asked_figures(reply: Reply, whose: str, figures: Mapping[str, float]) -> Iterator[Statement]:
+    """Figures beyond those of every answer, where they are asked for."""
+    question = reply.question.casefold()
+    for field, form in FIGURES.items():
+        if form.search(question):
+            name, told = FIGURE_TEXTS[field]
+            yield reply.told(f"The {name} of the {whose} is {told(figures[field])}.", Part.WHAT)
 
 
 def _amounts(reply: Reply, name: str, of_kind: str) -> Iterator[Statement]:
@@ -196,23 +230,40 @@ def of_reports(reply: Reply) -> Iterator[Statement]:
         reports = counted(reply.content["total"], "report")
         yield reply.told(f"As of {reply.day} there are {reports}.", Part.WHAT)
     for seen in reply.content["reports"][:1]:
+        if reply.named_day is not None and not _is_of_day(seen["known_at"], reply.named_day):
+            yield reply.told(f"No report is of {reply.named_day}; this is the newest before.", Part.WHAT)
         counted_n = counted(seen["n_episodes"], "resolved trade")
         told = f"Report {seen['report_id']} of {day_of(seen['known_at'])} looks at {counted_n}."
         yield reply.told(told, Part.WHAT, seen["row"])
         _, found, advice = seen["narrative"].partition(ADVICE)
-        lines = [line.removeprefix("- ") for line in advice.splitlines() if line.startswith("- ")]
-        for line in lines[: MOST_LINES if found else 0]:
+        lines = [line.removeprefix("- ") for line in advice.splitlines() if found and line.startswith("- ")]
+        asked = reply.question.casefold().replace("_", " ")
+        named = [line for line in lines if _playbook_of(line) in asked]
+        for line in (named or lines)[:MOST_LINES]:
             yield reply.told(f"It says {quoted(line)}.", Part.REASON, seen["row"])
-        yield from _verdict(reply, seen["verdict"])
+        yield from _verdict(reply, seen["verdict"], seen["verdict_row"])
 
 
-def _verdict(reply: Reply, verdict: Mapping[str, Any] | None) -> Iterator[Statement]:
+def _is_of_day(moment: str, day: str) -> bool:
+    """Whether an ISO moment is of a day, also as the end of it."""
+    end = date.fromisoformat(day) + timedelta(days=1)
+    return moment[:10] == day or moment[:19] == f"{end}T00:00:00"
+
+
+def _playbook_of(line: str) -> str:
+    """What an advice such as `hold (count_only): NAME shows ...` is about, in words."""
+    return line.partition("): ")[2].partition(" ")[0].rstrip(":").casefold().replace("_", " ") or line
+
+
+def _verdict(
+    reply: Reply, verdict: Mapping[str, Any] | None, row: Mapping[str, Any] | None
+) -> Iterator[Statement]:
     if verdict is None:
         yield reply.told("The judge has not decided on it.", Part.NEXT)
         return
     decided = f"The judge decided {verdict['decision']} on {day_of(verdict['known_at'])}"
-    yield reply.told(f"{decided}: {quoted(verdict['reason'])}.", Part.NEXT)
+    yield reply.told(f"{decided}: {quoted(verdict['reason'])}.", Part.NEXT, row)
     refused = [quoted(f"{one['kind']} {one['playbook_id'] or ''}".strip()) for one in verdict["refused"]]
     if refused:
         told = listed(refused[:MOST_LINES])
-        yield reply.told(f"What the run's state did not allow of it: {told}.", Part.NEXT)
+        yield reply.told(f"What the run's state did not allow of it: {told}.", Part.NEXT, row)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from agents.planning.question_times import named_time
 from schemas.fact_check import FactRow
 from services.model_calls.quoting import visible
 
@@ -61,9 +62,15 @@ class Reply:
         return found or (self.newest,)
 
     @property
+    def named_day(self) -> str | None:
+        """The one day that the question names, ISO."""
+        named = named_time(self.question.casefold(), None)
+        return named.since if named.is_day else None
+
+    @property
     def day(self) -> str:
         """The date that the answer is as of."""
-        return day_of(self.content.get("known_at"))
+        return day_of(self.params.get("at") or self.content.get("known_at"))
 
     def absent(self, what: str) -> Statement:
         """That nothing of a kind was known."""
@@ -79,13 +86,14 @@ class Reply:
         at = self.params.get("at")
         if at is None:
             return Statement(text, self.rows, part)
-        return self.told(f"As of {day_of(at).removesuffix(' 23:59')}: {text}", part)
+        return self.told(f"As of {day_of(at)}: {text}", part)
 
 
 def day_of(moment: Any) -> str:
-    """The date of an ISO time, with the time of day where it is not midnight."""
+    """The date of an ISO time, with the time of day where it neither begins nor ends the day."""
     text = str(moment or "the newest row")
-    return text[:10] if text[10:19] in ("", "T00:00:00") else f"{text[:10]} {text[11:16]}"
+    is_whole = text[10:19] in ("", "T00:00:00", "T23:59:59")
+    return text[:10] if is_whole else f"{text[:10]} {text[11:16]}"
 
 
 def r_of(value: float) -> str:

@@ -190,8 +190,6 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
         if time.since is not None and not (time.is_day or is_as_of_its_end or part.kind in DATED):
             raise NotUnderstood(SPAN_ANSWER)
         time = replace(time, since=None)
-    elif part.kind == "trades" and time.is_day and part.time.at is not None:
-        time = replace(time, since=None)  # as of that day
     return replace(part, time=time)
 
 
@@ -342,9 +340,7 @@ def _decisions(part: Reading) -> Calls:
 def _filters(part: Reading) -> list[dict[str, Any]]:
     names = product(part.playbooks or (None,), part.symbols or (None,), part.regimes or (None,))
     rows, limit, time = part.rows, _some(part), part.time
-    when = (
-        _with(day=time.since) if part.kind == "fill" and time.is_day else _with(since=time.since, at=time.at)
-    )
+    when = _with(day=time.since) if time.is_day else _with(since=time.since, at=time.at)
     rest = _with(outcome=part.outcome, direction=rows.direction) | when
     by = rows.by if part.kind == "trades" else None
     rest |= _with(by=by) if by else _with(order=rows.order, limit=limit)

@@ -2,12 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from agents.planning.order_answers import order_answer
 from agents.planning.question_forms import ASKS
-from agents.planning.question_kinds import PLACES, edits
+from agents.planning.question_kinds import PLACES, Kind, edits
 from agents.planning.question_reading import HALF_SURE, Reading
+from agents.planning.row_questions import FIGURES
+from agents.planning.unmet_filters import CLAIMS
 from services.model_calls.reply_text import shown
 from services.plans.change_wordings import typed_form
 from services.plans.text_forms import has_form
@@ -19,8 +21,16 @@ POLITE = re.compile(
 ASKING = ("which", "what", "why", "who", "when", "where", "would", "should", "could", "does", "have", "didnt")
 PRONOUN = re.compile(r"\b(?:it|that|this)\b", re.IGNORECASE)
 AMOUNT = re.compile(r"\d[\d.,]*[a-z%]?", re.IGNORECASE)  # what a claim is held against
+# What the answer to a kind of question is told by; a name of any other sort changes nothing.
+TOLD_BY: Mapping[Kind, tuple[frozenset[str], str]] = {
+    "market": (frozenset({"symbol"}), "a market is told by symbol, as it was"),
+    "decisions": (frozenset({"symbol", "playbook"}), "decisions are told by symbol, playbook and time"),
+    "definition": (frozenset({"playbook"}), "what a playbook is holds for all that it trades"),
+    "gate": (frozenset({"playbook", "regime"}), "what is proven is told by playbook and regime"),
+    "report": (frozenset({"playbook"}), "a report is of all that was traded"),
+}
 # Figures that no tool tells on their own.
-UNTOLD = re.compile(r"(?<!after )(?<!before )(?<!net of )\b(?:fees?|commissions?|slippage)\b", re.IGNORECASE)
+UNTOLD = re.compile(r"(?<!after )(?<!before )(?<!net of )\bslippage\b", re.IGNORECASE)
 
 
 def told_of_left_out(read: Sequence[Reading], dropped: Sequence[Reading]) -> str | None:
@@ -30,7 +40,7 @@ def told_of_left_out(read: Sequence[Reading], dropped: Sequence[Reading]) -> str
         read: the parts that are answered.
         dropped: those that are not, or that go on with one that is.
     """
-    told = list(dict.fromkeys([*_dropped(read, dropped), *_unread(read, dropped)]))
+    told = list(dict.fromkeys([*_dropped(read, dropped), *_unread(read, dropped), *_unused(read)]))
     return f"Not taken up: {' '.join(told)}" if told else None
 
 
@@ -44,10 +54,27 @@ def _dropped(read: Sequence[Reading], dropped: Sequence[Reading]) -> Iterator[st
             yield f"{shown(said, LONGEST_SHOWN)}, but for what the answer says of it: ask it alone."
 
 
+def _unused(read: Sequence[Reading]) -> Iterator[str]:
+    """Names that a part is not chosen by."""
+    for part in read:
+        if part.kind not in TOLD_BY or (part.kind == "market" and CLAIMS.match(part.text)):
+            continue
+        taken = frozenset().union(*(TOLD_BY[kind][0] for kind in part.kinds if kind in TOLD_BY))
+        named: dict[str, Sequence[str]] = {
+            "symbol": part.symbols,
+            "playbook": part.playbooks,
+            "regime": part.regimes,
+            "direction": [f"{part.rows.direction}s"] if part.rows.direction else [],
+        }
+        if left := [one for sort, names in named.items() if sort not in taken for one in names]:
+            yield f"{', '.join(shown(one, LONGEST_SHOWN) for one in left)}: {TOLD_BY[part.kind][1]}."
+
+
 def _asks_more(part: Reading, times: Collection[str | None]) -> bool:
     """Whether it asks for something of its own."""
     is_whether = part.kind == "check" or (part.asks_if_so and not PLACES & set(part.words))
-    if is_whether or part.is_statement or not ASKS.search(part.text):
+    is_told = any(form.search(part.text.casefold()) for form in FIGURES.values())
+    if is_whether or is_told or part.is_statement or not ASKS.search(part.text):
         return False
     time = part.time.at or part.time.since
     if time is not None or part.regimes:

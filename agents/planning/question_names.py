@@ -223,12 +223,17 @@ def _unknown(words: Sequence[str]) -> Iterator[str]:
             following = [one.casefold() for one in words[place + 1 : place + 2]]
             if all(one in NAME_BEFORE for one in following):
                 yield word
-        if not _is_strange(word):
+        is_number = word.isdigit() and len(word) >= FEWEST_DIGITS and not _is_count(words, place)
+        if not _is_strange(word) and not is_number:
             continue
         is_symbol = word.isupper() and 2 <= len(word.partition("/")[0]) <= LONGEST_SYMBOL and not shouted
         is_listed = before in JOINING and place > 1 and words[place - 2] in ("SYMBOL", "BOOK")
         is_subject = before in ASKED_OF and place == 1
         stands_so = before in NAME_BEFORE or is_subject
+        if is_number:
+            if is_listed and words[place - 2] == "SYMBOL":
+                yield word
+            continue
         is_meant = (stands_so or is_symbol) and not is_named
         if "_" in word or is_listed or is_meant or (is_symbol and stands_so):
             yield word

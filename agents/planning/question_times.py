@@ -71,8 +71,8 @@ FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"(?P<unit>day|week|month|year)s?\b"
         )),
         ("ago", (
-            rf"\b{NUMBER} (?P<unit>day|week|month|year)s? ago\b|\b(?P<a>an?) (?P<unit2>week|month"
-            r"|year) ago\b"
+            rf"\b(?:{NUMBER} (?P<unit>day|week|month|year)s?|(?P<a>an?) (?P<unit2>week|month|year)) "
+            r"(?:ago\b|before the end\b(?: of (?:the|our) (?:run|test|backtest|data)\b)?)"
         )),
         ("calendar", r"\b(?P<which>this|last|past|previous|current) (?P<unit>week|month|quarter|year)\b"),
         ("calendar", r"\b(?P<which>year|month|quarter|week)[- ]to[- ]date\b|\b(?P<ytd>ytd|mtd)\b"),
@@ -109,7 +109,8 @@ SOME_DAY = re.compile(
 BESIDE = re.compile(rf"\b(?P<name>{NAMED_DAY}),?\s+(?:the )?$", re.IGNORECASE)
 YEAR_LIKE = re.compile(r"(?:19|20)\d\d")
 SPAN_LEFT = re.compile(
-    r"\b(?:next (?:week|month|quarter|year)|tomorrow|decade"
+    r"\b(?:next (?:week|month|quarter|year)|tomorrow|decade|(?:year|month|week|day) \d{1,3}"
+    r"|(?:day|week|month|year)s? (?:before|after|into) the (?:start|beginning|end|run|test|backtest)"
     r"|\d0s|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|(?:last|past|this|previous) (?:day|hour"
     r"|minute|second|night|couple)s?|(?:january|february|march|april|june|july|august|september"
     r"|october|november|december))\b", re.IGNORECASE)  # fmt: skip
@@ -148,6 +149,7 @@ class _Span:
     first: datetime
     following: datetime
     hour: datetime | None = None
+    is_about: bool = False  # as `a year ago`, which is not that day alone
 
 
 def named_time(text: str, known_at: datetime | None, symbols: Sequence[str] = ()) -> NamedTime:
@@ -224,6 +226,8 @@ def _of_one(text: str, first: _Span, known_at: datetime | None) -> NamedTime:
         is_before = until["word"].casefold() in ("before", "prior to")
         at = first.first if is_before else first.following
         return NamedTime(None, _moment(at), False, False, before[: until.start()] + PLACE + after)
+    if first.is_about:
+        return NamedTime(None, _moment(first.following), False, False, rest)
     if known_at is not None and first.following > known_at >= first.first:
         return NamedTime(_day(first.first), None, _is_day(first), False, rest)
     is_day = _is_day(first)
@@ -298,7 +302,8 @@ def _stretches(
                 hours, minutes, seconds = (int(part or 0) for part in hour.groups())
                 moment, end = span[0] + timedelta(hours=hours, minutes=minutes, seconds=seconds), hour.end()
             taken.append((start, end))
-            yield _Span(start, end, *span, moment)
+            is_about = kind == "ago" and "day" not in (found["unit"], found["unit2"])
+            yield _Span(start, end, *span, moment, is_about)
 
 
 def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[datetime, datetime] | None:

@@ -36,6 +36,8 @@ SIDES: dict[By, re.Pattern[str]] = {
     "exit_reason": re.compile(
         r"\bstop(?:s|ped|[- ]outs?)?\b.{1,30}\b(?:or|vs|versus|than|against|compared?"
         r"|and)\b.{0,20}\b(?:targets?|time)\b"
+        r"|\b(?:how (?:often|many)|(?:share|percent\w*|fraction|number) of)\b.{1,60}\b(?:stopped|timed out"
+        r"|hit (?:(?:the|a|its|their) )?(?:stops?|targets?)|time[- ]stops?)\b"
         r"|\btargets?\b.{1,30}\b(?:or|vs|versus|than|against|compared?|and)\b.{0,20}\bstop(?:s|ped)?\b"
     ),
     "outcome": re.compile(rf"\bwin(?:s|ners?|ning)?{OR}los\w*|\blos\w*{OR}win(?:s|ners?|ning)?\b"),
@@ -65,7 +67,7 @@ EARNING = re.compile(
 LOSING = re.compile(r"\b(?:los[est]\w*|cost\w*|hurt\w*|bleed\w*)\b")
 DIRECTED = re.compile(
     r"\b(long|short)s\b|(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b))\b"
-    r"(?! (?:do|did|does|is|are|was|have|has|ago|it|term|time)\b)"
+    r"(?! (?:do|did|does|is|are|was|have|has|ago|it|term|time)\b)|<symbol> (long|short) do(?:ne|ing)?\b"
 )
 BOUGHT = re.compile(r"\b(?:buy|bought|buying)\b")
 SHORTED = re.compile(r"\b(?:shorted|shorting|sell(?:ing)?|sold)\b")
@@ -84,6 +86,19 @@ LENGTH = re.compile(
     r"\bhow (?:long|many (?:bars|days))\b|\b(?:hold(?:ing)?|held) (?:time|times|period|periods)\b"
     r"|\b(?:typical|average|avg|mean|median|usual) (?:hold|holding|duration)\b"
 )
+# Figures of trades beyond those of every answer.
+FIGURES: dict[str, re.Pattern[str]] = {
+    field: re.compile(form)
+    for field, form in {
+        "profit_factor": r"\bprofit factor\b",
+        "win_rate": r"\b(?:win(?:ning)?|hit|success) (?:rate|ratio|share|percentage)s?\b",
+        "fees": r"\b(?:fees?|commissions?)\b",
+        "median_r": r"\bmedians?\b(?! hold| dur)",
+        "mean_mae": r"\b(?:mae|adverse)\b",
+        "mean_mfe": r"\b(?:mfe|favou?rable)\b",
+        "pnl": r"\b(?:dollars?|usd|euros?|cash|pnl|p&l|in money|how much money)\b|[$€£]",
+    }.items()
+}
 
 
 @dataclass(frozen=True)
@@ -147,7 +162,7 @@ def _order(text: str) -> Order | None:
 
 def _side(text: str) -> Side | None:
     if found := DIRECTED.search(text):
-        return "long" if "long" in (found[1], found[2]) else "short"
+        return "long" if "long" in found.groups() else "short"
     if SHORTED.search(text) and "short" in text:
         return "short"
     return "long" if BOUGHT.search(text) else None

@@ -91,6 +91,21 @@ UNMET = (
         r"|not\s+(?:losing|winning)\b)", CHOSEN, claimed=True,
     ),
     _filter(
+        r"\b(?:(?:that|which)\s+(?:were|was|are|is)\s+)?(?:not|no)\s+(?:an?\s+)?(?:longs?|shorts?|winners?|losers?)\b"
+        r"(?!\s+(?:trades?|positions?)?\s*(?:was|were|at all))",
+        "Ask for the longs, the shorts, the winners or the losers", claimed=True, kinds="trades decisions fill",
+    ),
+    _filter(
+        r"\b(?:w[io]n\w*|profit\w*|gain\w*|made money)\b[^,;.?!]*(?P<cut>,?\s+(?:but|and|while|yet)\s+(?:(?:which|that)\s+)?"
+        rf"(?:los[et]\w*|losing)\s+(?:on|in|with|for)\b{REST})",
+        AT_ONCE, kinds="trades fill decisions overview",
+    ),
+    _filter(
+        r"\blos[est]\w*\b[^,;.?!]*(?P<cut>,?\s+(?:but|and|while|yet)\s+(?:(?:which|that)\s+)?"
+        rf"(?:w[io]n\w*|profit\w*|gain\w*|made money)\s+(?:on|in|with|for)\b{REST})",
+        AT_ONCE, kinds="trades fill decisions overview",
+    ),
+    _filter(
         rf"\b(?P<cut>(?:best|worst|longest|shortest)\s+and\s+(?:the\s+)?)(?=(?:best|worst|longest|shortest)\s+"
         rf"(?:\w+\s+)?{ONE_OF}s?\b)", AT_ONCE, kinds="trades fill decisions",
     ),
@@ -128,13 +143,26 @@ UNMET = (
         r"|win|winner|fill|one)\b", IN_TURN, kinds="trades fill",
     ),
     _filter(
+        r"^(?!.*\b(?:how (?:often|many)|share|percent\w*|fraction|number of)\b).*?"
         r"\b(?:trades?|positions?|losers?|winners?|longs?|shorts?|ones)\s+(?P<cut>(?:(?:that|which)\s+)?"
         r"(?:(?:were|was|got)\s+)?stopped(?:\s+out)?)\b(?!.*\b(?:other|compared|vs|versus)\b)",
         f"{CHOSEN}; `trades by exit reason` tells of each way out", kinds="trades",
     ),
     _filter(
-        r"\b(?:medians?|variance|standard deviations?|correlat\w+|percentiles?|quartiles?)\b",
-        "Sums, means and rates are told",
+        r"\b(?:variance|standard deviations?|correlat\w+|percentiles?|quartiles?)\b",
+        "Sums, means, medians and rates are told",
+    ),
+    _filter(
+        r"\b(?:(?:max(?:imum|imal)?|biggest|largest|deepest|worst)\s+)?draw-?downs?\b|\b(?:sharpe|sortino|calmar"
+        r"|treynor|omega)(?:\s+ratios?)?\b|\b(?:cagr|ulcer index|equity curve|buying power|leverage)\b",
+        "Trades are told, not the account: `thinktwice page` draws the equity and its drawdown",
+        kinds="trades overview decisions gate fill runs",
+    ),
+    _filter(
+        r"\b(?:per|each|every|by)\s+(?:(?:calendar|single)\s+)?(?:year|quarter|month|week|day|weekday)\b"
+        r"|(?<=trades )an?\s+(?:year|quarter|month|week|day)\b(?!\s+ago)"
+        r"|\b(?:annually|yearly|monthly|annuali[sz]ed|year[- ]by[- ]year|month[- ]by[- ]month)\b",
+        "One stretch is told at a time: name it, such as `in 2004`", kinds="trades decisions overview",
     ),
     _filter(
         r"\b(?:as )?(?:compared|relative|against|versus|vs\.?)\s+(?:(?:with|to)\s+)?(?:(?:the|an?)\s+)?"

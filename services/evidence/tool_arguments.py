@@ -1,11 +1,10 @@
 """What each tool may be asked: closed, so that an argument which nobody reads is refused and not ignored."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from schemas.canonical import datetime_to_ns
+from schemas.canonical import text_to_ns
 from schemas.contract import Contract
 from schemas.vocabulary import Direction
 
@@ -17,10 +16,9 @@ def _moment(value: Any) -> Any:
     if not isinstance(value, str):
         raise ValueError("write a time like 2012-01-31 or 2012-01-31T16:00:00Z")
     try:
-        moment = datetime.fromisoformat(value.strip())
+        return text_to_ns(value)
     except ValueError as error:
         raise ValueError("write a time like 2012-01-31 or 2012-01-31T16:00:00Z") from error
-    return datetime_to_ns(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment)
 
 
 # Nanoseconds; told as an ISO time, UTC where it names no zone.
@@ -29,9 +27,15 @@ Name = Annotated[str, Field(min_length=1, max_length=64)]
 Rule = Annotated[str, Field(min_length=1, max_length=1_000)]
 RunName = Annotated[Name, Field(description="run id, a unique prefix of one, or latest")]
 At = Annotated[
-    Moment | None, Field(description="as of this time, ISO, UTC; left out: as of what the server knows")
+    Moment | None,
+    Field(
+        description="as of this time, ISO, UTC, as 2012-01-31T23:59:59Z for the end of a day; left out: as of "
+        "what the server knows"
+    ),
 ]
-Since = Annotated[Moment | None, Field(description="nothing that was known before this time, ISO, UTC")]
+Since = Annotated[
+    Moment | None, Field(description="what was known after this time alone, ISO, UTC; of a bar that is its close")
+]
 Playbook = Annotated[Name | None, Field(description="id of a playbook")]
 Symbol = Annotated[Name | None, Field(description="symbol")]
 Regime = Annotated[Name | None, Field(description="trend/volatility, such as up/low")]

@@ -147,6 +147,7 @@ class ReportSeen(Contract):
     verdict: dict[str, Any] | None
     content: dict[str, Any] | None = None
     row: FactRow
+    verdict_row: FactRow | None = None
 
 
 class ReportResult(ToolResult):

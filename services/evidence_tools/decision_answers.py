@@ -1,6 +1,6 @@
 """What a run decided: how far its policies came, and what stopped those that became no trade."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,10 +34,10 @@ class _Group:
     events: list[Event] = field(default_factory=list)
 
     def between(self, end: int, since: int | None) -> Sequence[Event]:
-        """Those before row `end` that were known from `since` on, ns."""
+        """Those before row `end` that were known after `since`, ns."""
         last = bisect_left(self.events, end, key=lambda event: event.row.seq)
         at = attrgetter("row.known_at")
-        first = 0 if since is None else bisect_left(self.events, since, hi=last, key=at)
+        first = 0 if since is None else bisect_right(self.events, since, hi=last, key=at)
         return self.events[first:last]
 
 

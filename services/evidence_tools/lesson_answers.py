@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from schemas.fact_check import FactRow
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
@@ -64,16 +65,17 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
         found = [the_one("report", prefix, matching, _id, map(_id, newest))]
     page, cursor = page_of(found, arguments, _seq, newest_first=True)
     full = arguments.report_id is not None
-    verdicts = {event.payload["report_id"]: event for event in view.index.of_kind("replan_verdict")}
-    rows = [row_of(event) for event in page]
-    rows += [row_of(verdicts[_id(event)]) for event in page if _id(event) in verdicts]
+    decided = {event.payload["report_id"]: row_of(event) for event in view.index.of_kind("replan_verdict")}
+    rows = [row_of(event) for event in page] + [decided[_id(event)] for event in page if _id(event) in decided]
     return told.ReportResult(
         run_id=view.run_id,
         known_at=view.moment,
         rows=tuple(rows),
         next_cursor=cursor,
         total=len(found),
-        reports=tuple(_report(event, view.past_runs[_id(event)], full=full) for event in page),
+        reports=tuple(
+            _report(event, view.past_runs[_id(event)], decided.get(_id(event)), full=full) for event in page
+        ),
     )
 
 
@@ -85,7 +87,7 @@ def _seq(event: Event) -> int:
     return event.row.seq
 
 
-def _report(event: Event, past: PastRun, *, full: bool) -> told.ReportSeen:
+def _report(event: Event, past: PastRun, decided: FactRow | None, *, full: bool) -> told.ReportSeen:
     report, verdict = event.payload["report"], past.verdict
     told_verdict = None if verdict is None else with_times(_verdict(past))
     return told.ReportSeen(
@@ -98,6 +100,7 @@ def _report(event: Event, past: PastRun, *, full: bool) -> told.ReportSeen:
         verdict=told_verdict,
         content=with_times({name: report[name] for name in CONTENT}) if full else None,
         row=row_of(event),
+        verdict_row=decided,
     )
 
 

@@ -90,10 +90,10 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
         regime=arguments.regime,
         outcome=arguments.outcome,
         direction=arguments.direction,
-        period=None if arguments.since is None else (arguments.since, view.known_at + 1),
-        basis="exit",
     )
-    matching = [known for known in chosen_of(view.episodes, subject) if _is_of_day(known, arguments.day)]
+    chosen = (known for known in chosen_of(view.episodes, subject) if _is_of_day(known, arguments.day))
+    since = arguments.since
+    matching = [known for known in chosen if since is None or known.episode.known_at > since]
     page, cursor = _page(matching, arguments)
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     trades = [known.episode for known in matching]

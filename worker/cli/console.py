@@ -8,10 +8,9 @@ import sys
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from schemas.canonical import datetime_to_ns
+from schemas.canonical import text_to_ns
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible, visible_json
 
@@ -99,14 +98,13 @@ def _part(table: "Table", columns: "Sequence[Column]") -> "Table":
 
 
 def time_option(text: str, option: str) -> int:
-    """Nanoseconds of an ISO time with a space or T; UTC when it carries no offset, midnight when only a date.
+    """Nanoseconds of an ISO time with a space or T, as `text_to_ns` reads it.
 
     Raises:
         ConfigError: not such a time.
     """
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return datetime_to_ns(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment)
+        return text_to_ns(text)
     except ValueError as error:
         raise ConfigError(
             f"{option} {text!r} is not a time: write it like 2012-01-31 or '2012-01-31 16:00'"

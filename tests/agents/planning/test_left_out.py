@@ -67,7 +67,7 @@ UNMET = {
     "the worst trade of each symbol": ("of each symbol", "the worst trade"),
     "show the trades of IBM, sorted by duration": ("sorted by duration", "show the trades of IBM"),
     "trades that were stopped out": ("that were stopped out", "trades"),
-    "what is the median R of IBM?": ("median", "what is the R of IBM"),
+    "what is the variance of the R of IBM?": ("variance", "what is the of the R of IBM"),
     "how did IBM do compared with the index?": ("compared with the index", "how did IBM do"),
     "trades of IBM in summer 2003": ("in summer", "trades of IBM 2003"),
     "trades of IBM in the first hour": ("in the first hour", "trades of IBM"),
@@ -112,7 +112,7 @@ TOLD = {
     "what is squeeze_breakout, and who wrote it?": ("'who wrote it?'", "what is squeeze_breakout"),
     "how did IBM do and what will it do tomorrow?": ("'what will it do tomorrow?'", "how did IBM do"),
     "price of IBM on 2003-05-05? and on 2003-05-06?": ("'and on 2003-05-06?'", "price of IBM on 2003-05-05?"),
-    "how many trades of IBM won, and what were the fees?": ("'fees', of which no figure is told", None),
+    "how many trades of IBM won, and what was the slippage?": ("'slippage', of which no figure is told", None),
     "trades of IBM with their zorkmids": ("'zorkmids', of which nothing is known", "trades of IBM"),
 }
 SILENT = (

@@ -96,7 +96,7 @@ def test_stretch_that_begins_before_the_run_is_read_and_29_february_is_the_newes
     known = {"known_from": "2000-03-01T00:00:00+00:00"}
     assert calls(planned("trades since 1990", **known)) == [("episodes", {"since": "1990-01-01"})]
     assert calls(planned("trades of IBM on Feb 29", **known)) == [
-        ("episodes", {"symbol": "IBM", "at": "2004-02-29T23:59:59Z"})
+        ("episodes", {"symbol": "IBM", "day": "2004-02-29"})
     ]
 
 
@@ -578,13 +578,17 @@ def test_day_is_meant_to_its_end_and_an_hour_to_the_hour(when, at):
         ("after June 2005", "2005-07-01", None),
         ("since the start of 2005", "2005-01-01", None),
         ("until the end of 2003", None, "2003-12-31T23:59:59Z"),
-        ("on 31/12/2004", None, "2004-12-31T23:59:59Z"),
-        ("yesterday", None, "2006-12-28T23:59:59Z"),
+        ("as of 31/12/2004", None, "2004-12-31T23:59:59Z"),
     ],
 )
 def test_span_of_trades_is_read_from_its_first_day_to_its_last(when, since, at):
     times = {name: value for name, value in (("since", since), ("at", at)) if value is not None}
     assert calls(planned(f"trades of IBM {when}")) == [("episodes", {"symbol": "IBM", **times})]
+
+
+@pytest.mark.parametrize(("when", "day"), [("on 31/12/2004", "2004-12-31"), ("yesterday", "2006-12-28")])
+def test_trades_of_a_day_are_those_that_were_entered_or_left_on_it(when, day):
+    assert calls(planned(f"trades of IBM {when}")) == [("episodes", {"symbol": "IBM", "day": day})]
 
 
 @pytest.mark.parametrize(

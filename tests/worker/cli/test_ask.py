@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from datetime import date, timedelta
 
 import pytest
 
@@ -69,7 +70,7 @@ def figures(text):
 @pytest.mark.parametrize("whom", ["channel_breakout", "IBM"])
 def test_question_that_names_a_day_is_answered_as_of_it_with_nothing_from_later(desk, whom):
     day = CLOCK[:10]
-    told = asked(desk, f"how did {whom} do on {day}?")
+    told = asked(desk, f"how did {whom} do as of {day}?")
     then = asked(desk, f"how did {whom} do?", "--at", f"{day}T23:59:59Z")
     now = asked(desk, f"how did {whom} do?")
     assert figures(told["answer"]) == figures(then["answer"]) != figures(now["answer"])
@@ -171,7 +172,8 @@ def test_trade_of_a_day_is_the_one_that_was_entered_or_left_on_it(desk):
         in told["answer"]
     )
     early = asked(desk, f"Why did we go long {trade['symbol']} on {entered}?", "--at", f"{entered}T23:59:59Z")
-    assert early["answer"].startswith(f"Not known as of {entered}"), "its end is not known yet"
+    assert early["answer"].startswith("Not known as of "), "its end is not known yet"
+    assert early["known_at"] == f"{date.fromisoformat(entered) + timedelta(days=1)}T00:00:00+00:00"
 
 
 def test_id_of_a_trade_is_explained_by_the_fill_that_closed_it(desk):
