@@ -96,9 +96,8 @@ def _frozen(facts: Mapping[str, Any], step: Step) -> str:
 
 
 def _evaluated(facts: Mapping[str, Any], step: Step) -> str:
-    return (
-        f"That policy was thought of on {day_of(facts['bar_label'])}, for {listed(facts.get('events', []))}."
-    )
+    events = listed(facts.get("events", []))
+    return f"That policy was thought of on {day_of(facts['bar_label'])}{f', for {events}' if events else ''}."
 
 
 def _proposed(facts: Mapping[str, Any], step: Step) -> str:

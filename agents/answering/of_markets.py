@@ -113,4 +113,4 @@ def of_runs(reply: Reply) -> Iterator[Statement]:
         end = "" if run["trades"] is None else f", {counted(run['trades'], 'trade')}"
         end += "" if run["total_return"] is None else f", return {share_of(run['total_return'])}"
         told = f"Run {run['run_id']} is a {run['mode']} of {listed(run['symbols'])}{end}."
-        yield reply.told(told, Part.WHAT)
+        yield reply.told(told, Part.WHAT, run["row"])

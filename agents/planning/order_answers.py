@@ -1,6 +1,7 @@
 """What is answered to a part that asks for a change, or for what a change would bring: the next step."""
 
 import re
+from collections.abc import Sequence
 
 from services.plans.text_forms import FORMS
 
@@ -40,6 +41,8 @@ def orders_within(text: str) -> bool:
     return WITHIN.search(text) is not None
 
 
-def order_answer(text: str) -> str:
-    """What to do instead of an order."""
+def order_answer(text: str, symbols: Sequence[str] = ()) -> str:
+    """What to do instead of an order, which may be about symbols."""
+    if symbols and STOPS.search(text):
+        return f"Nothing stops {', '.join(symbols)} alone: a playbook is banned or retired. {CHANGES}"
     return f"{KILL_SWITCH} {CHANGES}" if STOPS.search(text) else CHANGES

@@ -8,17 +8,25 @@ is read, and no call here changes anything.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agents.planning.asked_calls import CAN_ASK, Calls, NotUnderstood, asked_calls
+from agents.planning.asked_calls import CAN_ASK, Calls, NotThere, NotUnderstood, asked_calls
 from agents.planning.call_check import MOST_CALLS
 from agents.planning.completeness import to_follow
 from agents.planning.left_out import told_of_left_out
-from agents.planning.question_reading import Reading, read_part, read_question
+from agents.planning.question_kinds import PLACES
+from agents.planning.question_reading import LITTLE, Reading, read_question
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, Intent, PlannedCall
 from schemas.settings.planner import OWN
 from schemas.tool import ToolDefinition
 from services.ports import EvidenceQuestion
+from services.text.claim_words import words as words_of
 
 SURE, GUESSED = 0.95, 0.85
+NOT_UNDERSTOOD = "not all of the question is understood"
+NOT_THERE = "the question names what the run does not have"
+# Words of a part that only says which trades are meant.
+OF_SOME = words_of(
+    "only just long longs short shorts trade trades one ones side winners losers won lost winning losing year month"
+)
 FOLLOWS_BY = {"fill_id": "explain_fill", "report_id": "reports"}
 
 
@@ -37,7 +45,7 @@ class RulePlanner:
         if earlier:
             return _followed(parts, earlier)
         offered = {tool.name for tool in tools.get(OWN, ())}
-        calls, intents, asked = Calls(), list[Intent](), list[str]()
+        calls, intents, asked, why = Calls(), list[Intent](), list[str](), NOT_UNDERSTOOD
         for part in parts:
             try:
                 intent, some = asked_calls(part, question.context)
@@ -45,6 +53,7 @@ class RulePlanner:
                     raise NotUnderstood(CAN_ASK)
             except NotUnderstood as back:
                 asked.append(str(back))
+                why = NOT_THERE if isinstance(back, NotThere) else why
                 continue
             calls += [call for call in some if call not in calls]
             intents.append(intent)
@@ -53,25 +62,38 @@ class RulePlanner:
                 f"That takes {len(calls)} look-ups, and a plan has {MOST_CALLS}: ask in several questions."
             )
         if asked:
-            words, why = " ".join(dict.fromkeys(asked)), "not all of the question is understood"
-            return EvidencePlan(confidence=0.0, clarification=words, reasoning=why)
+            return EvidencePlan(
+                confidence=0.0, clarification=" ".join(dict.fromkeys(asked)), reasoning=why
+            )
         return _plan(calls, intents, parts, told_of_left_out(parts, left_out))
 
 
 def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
-    """A part like `and MSFT?` with the kind of what was asked before."""
-    is_bare = part.says_little and (part.symbols or part.playbooks or part.regimes)
-    if not (part.follows and is_bare and question.turns):
+    """A part like `and MSFT?` or `and shorts only` with what was asked before, and all that it named."""
+    if not (part.follows and question.turns and _only_names(part)):
         return part
-    before = read_part(question.turns[-1][0], question.context)
+    turns = question.turns[:-1]
+    earlier = replace(question, text=question.turns[-1][0], turns=turns)
+    before = _continued(read_question(earlier)[0][-1], earlier)
     if before.kind == "outside":
         return part
     filled = part.with_names(part.symbols or before.symbols, part.playbooks or before.playbooks)
-    regimes, earlier = part.regimes or before.regimes, filled.earlier | {"turn"}
-    rows, outcome = before.rows, before.outcome
+    is_timeless = part.time.since is None and part.time.at is None
     return replace(
-        filled, of_before=before.kind, rows=rows, outcome=outcome, regimes=regimes, earlier=earlier
+        filled,
+        of_before=before.kind,
+        rows=replace(before.rows, direction=part.rows.direction or before.rows.direction),
+        outcome=part.outcome or before.outcome,
+        regimes=part.regimes or before.regimes,
+        time=before.time if is_timeless else part.time,
+        earlier=filled.earlier | before.earlier | {"turn"},
     )
+
+
+def _only_names(part: Reading) -> bool:
+    """Whether it says whom or what else it asks about, and nothing of what is asked."""
+    named = part.symbols or part.playbooks or part.regimes or part.rows.direction or part.outcome
+    return bool(named or part.time.since or part.time.at) and set(part.words) <= PLACES | LITTLE | OF_SOME
 
 
 def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading], told: str | None) -> EvidencePlan:

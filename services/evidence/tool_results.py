@@ -33,6 +33,7 @@ class RunSeen(Contract):
     events: int | None = None
     trades: int | None = None
     total_return: float | None = None
+    row: FactRow | None = Field(default=None, description="the first row of the run's own journal")
 
 
 class RunListResult(ToolResult):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from services.ports import ToolHost
     from services.store import RunRecord, Store
     from services.store.conversations import ConversationTurn
+    from worker.review.asking import Answer
 
-ANSWERED, ASKED_BACK, PLANNED = 0, 3, 4
+ANSWERED, BAD_INPUT, ASKED_BACK, PLANNED = 0, 2, 3, 4
 CODES = {"answered": ANSWERED, "clarify": ASKED_BACK, "abstained": ASKED_BACK, "plan": PLANNED}
 LONGEST_QUESTION = 8_000
 LONGEST_NAME = 64
@@ -72,7 +73,7 @@ def ask(
     as the run does.
 
     Exit 0: answered. 3: the question was not understood. 4: it asks for a change, and a change plan waits for
-    a decision. 2: bad input.
+    a decision. 2: bad input, also a symbol, a playbook, an id or a time that the run does not have.
     """
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
     name = None if conversation is None else _conversation(conversation)
@@ -83,10 +84,10 @@ def ask(
     told = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
     first = None if json or not _attended() else FirstAnswer()
     with step("asking") if sys.stderr.isatty() else nullcontext():
-        document = run_async(_answered(told, settings, first))
+        document, names_nothing = run_async(_answered(told, settings, first))
     if first is None or not first.stands(document):
         _print(document, json=json)
-    raise typer.Exit(CODES[document["status"]])
+    raise typer.Exit(BAD_INPUT if names_nothing else CODES[document["status"]])
 
 
 @dataclass(frozen=True)
@@ -157,16 +158,18 @@ class FirstAnswer:
         return same
 
 
-async def _answered(told: Asked, settings: "Settings", first: FirstAnswer | None) -> dict[str, Any]:
-    """The document of the answer, kept in its conversation."""
+async def _answered(told: Asked, settings: "Settings", first: FirstAnswer | None) -> tuple[dict[str, Any], bool]:
+    """The document of the answer, kept in its conversation, and whether the question names what is not there."""
     from worker.cli.ask_changes import asks_for_change, planned_change
 
     db = settings.runtime.db
     store, record = await open_for_run(db, told.run, read_only=True)
+    names_nothing = False
     async with store:
         said, statement = asks_for_change(told.question, record, settings)
         if statement is None:
-            document, results = await _evidence(store, record, told, settings, first)
+            found = await _evidence(store, record, told, settings, first)
+            document, results, names_nothing = found.document, found.results, found.names_nothing
     if statement is not None:
         if told.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
@@ -174,7 +177,7 @@ async def _answered(told: Asked, settings: "Settings", first: FirstAnswer | None
     document["two_phase"] = document["two_phase"] or said.payload()
     if told.conversation is not None:
         await _keep(db, told.conversation, told.question, {"answer": document, "results": results})
-    return document
+    return document, names_nothing
 
 
 def _attended() -> bool:
@@ -184,7 +187,7 @@ def _attended() -> bool:
 
 async def _evidence(
     store: "Store", record: "RunRecord", told: Asked, settings: "Settings", first: FirstAnswer | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> "Answer":
     from worker.review.asking import AskedQuestion
     from worker.review.asking import ask as answered
 
@@ -194,8 +197,7 @@ async def _evidence(
     with ReadingBar() as reading:
         async with _hosts(settings, told.servers) as hosts:
             asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts, first, reading)
-            found = await answered(store, asked, settings, os.environ)
-    return found.document, found.results
+            return await answered(store, asked, settings, os.environ)
 
 
 @asynccontextmanager

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from services.store.plan_records import StoredPlan
 
 POLITE = re.compile(
-    r"^(?:please|pls|kindly|now|ok|okay|hey|hi|so|then|(?:can|could|would|will) you|go ahead and"
-    r"|just|let's|let us"
+    r"^(?:please|pls|kindly|now|ok|okay|hey|hi|hello|dear \w+|good (?:morning|afternoon|evening)|so|then"
+    r"|(?:can|could|would|will) you|go ahead and|just|let's|let us"
     r"|(?:i(?: would|'d)?|we(?: would|'d)?) (?:want|like|need|have)(?: you)? to|i think (?:we"
-    r"|you) should|(?:we|you) should)\b[\s,]*",
+    r"|you) should|(?:we|you) should)\b[\s,!.:]*",
     re.I,
 )
 ENDS = re.compile(r"(?:[\s,]*\b(?:please|pls|thanks|thank you|for me)\b)*[\s?!.]*$", re.I)

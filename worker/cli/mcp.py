@@ -88,6 +88,8 @@ def mcp(
     from worker.settings import load_settings
 
     address = None
+    if chosen == "stdio":
+        _refuse_of_http(context)
     if chosen == "http":
         token = guard(MCP_TOKEN, "--host", host, os.environ)
         address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
@@ -138,6 +140,13 @@ def _refuse_options(context: typer.Context) -> None:
     if given:
         option = f"--{given[0].replace('_', '-')}"
         raise ConfigError(f"{option} stands before {context.invoked_subcommand}: give it behind it")
+
+
+def _refuse_of_http(context: typer.Context) -> None:
+    """Refuse options that stdio would not read."""
+    given = [name for name in ("host", "port", "allow_host", "allow_origin") if _is_given(context, name)]
+    if given:
+        raise ConfigError(f"--{given[0].replace('_', '-')} is of HTTP: give --transport http, too")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -181,6 +181,8 @@ class HostAnswers:
             re.fullmatch(r"[\w-]{1,64}", item) for item in given.values()
         ):
             raise MCPError(types.INVALID_PARAMS, f"{params.name} takes {about} and run, each an id")
+        tool, argument = ("reports", "report_id") if about == "report" else ("explain_fill", "fill_id")
+        await self._read(tool, {"run": given["run"], argument: given[about], "limit": 1})  # it is there
         content = types.TextContent(text=text.format(**given))
         return types.GetPromptResult(
             description=said, messages=[types.PromptMessage(role="user", content=content)]

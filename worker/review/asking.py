@@ -14,6 +14,7 @@ from agents.answering.evidence_critic import EvidenceCritic, believed
 from agents.answering.rules import rule_answer
 from agents.answering.statements import Statement
 from agents.planning.gathering import gather
+from agents.planning.rule_planner import NOT_THERE
 from agents.tool_hosts.in_process import untold
 from schemas.deliberation import Deliberation
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
@@ -64,10 +65,14 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as its document, and what the tools brought for it, by the id of the call."""
+    """An answer as its document, and what the tools brought for it, by the id of the call.
+
+    `names_nothing` says that the question names what the run does not have.
+    """
 
     document: dict[str, Any]
     results: dict[str, Any] = field(default_factory=dict)
+    names_nothing: bool = False
 
 
 async def ask(
@@ -88,7 +93,12 @@ async def ask(
         found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
         told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
         if found.status != "gathered":
-            return Answer(document_of(told, found, usage=asking.usage))
+            names_nothing = found.plans[-1].reasoning == NOT_THERE
+            return Answer(document_of(told, found, usage=asking.usage), names_nothing=names_nothing)
+        if refused := _refused(found):
+            document = document_of(told, found, usage=asking.usage)
+            status = "clarify" if asked.attended else "abstained"
+            return Answer({**document, "status": status, "clarification": refused}, names_nothing=True)
         left_out = found.clarification if found.plans[0].intent is not None else None  # as the rules say it
         facts = facts_of(view, asked.run, ended=asked.at is None)
         said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
@@ -111,6 +121,13 @@ async def ask(
         done = await _refined(*refining, asking)
         results = {call.id: call.reply.payload() for call in found.calls}
         return Answer(document(done), results)
+
+
+def _refused(found: GatheredEvidence) -> str | None:
+    """What our own tools refused, where they refused all that was asked of them, as an id that is not there."""
+    if any(call.client != OWN or not call.reply.is_error for call in found.calls):
+        return None
+    return " ".join(dict.fromkeys(f"{call.reply.text.strip().rstrip('.')}." for call in found.calls)) or None
 
 
 def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dict[str, Any]:

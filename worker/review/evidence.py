@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
+from schemas.fact_check import FactRow
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import page_of
@@ -16,6 +17,7 @@ from worker.review.run_views import RunViews
 if TYPE_CHECKING:
     from services.store import RunRecord
 
+FIRST_ROW = FactRow(seq=0, kind="genesis")
 Answer = Callable[[RunView, Any], told.ToolResult]
 OF_A_RUN: Mapping[str, Answer] = {
     "market_snapshot": market_answers.market_snapshot,
@@ -38,7 +40,8 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
     handlers: dict[str, Handler] = {name: _on_view(views, answer) for name, answer in OF_A_RUN.items()}
 
     async def list_runs(arguments: asked.RunListArguments, progress: ToolProgress) -> told.RunListResult:
-        return _runs(await views.records(), views.at, arguments)
+        records = await views.records()
+        return _runs(records, await views.newest(records), arguments, whole=views.at is None)
 
     async def check_plan(arguments: asked.PlanArguments, progress: ToolProgress) -> told.PlanResult:
         from worker.review.plan_of_run import checked_plan  # loads the engine, which no other tool needs
@@ -65,15 +68,17 @@ def _on_view(views: RunViews, answer: Answer) -> Handler:
 
 
 def _runs(
-    records: "list[RunRecord]", clock: int | None, arguments: asked.RunListArguments
+    records: "list[RunRecord]", moment: int | None, arguments: asked.RunListArguments, *, whole: bool
 ) -> told.RunListResult:
     """Runs by number; as of an earlier clock without what their ends brought."""
     page, cursor = page_of(records, arguments, lambda record: record.number, newest_first=True)
+    seen = tuple(_run(record, whole=whole) for record in page)
     return told.RunListResult(
-        known_at=None if clock is None else iso(clock),
+        known_at=None if moment is None else iso(moment),
+        rows=tuple(run.row for run in seen if run.row is not None),
         next_cursor=cursor,
         total=len(records),
-        runs=tuple(_run(record, whole=clock is None) for record in page),
+        runs=seen,
     )
 
 
@@ -91,5 +96,6 @@ def _run(record: "RunRecord", *, whole: bool) -> told.RunSeen:
         mode=record.mode,
         symbols=tuple(record.data["symbols"]),
         timeframe=record.data["timeframe"],
+        row=FIRST_ROW if record.events else None,
         **(end if whole else {}),
     )

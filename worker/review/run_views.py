@@ -6,6 +6,7 @@ A clock binds every view: no argument reaches a row that was known later. The st
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,12 @@ class RunViews:
         """Whether the first bar lies before the clock; a run that does not say is told of."""
         start = record.data.get("start")
         return self.at is None or start is None or datetime_to_ns(datetime.fromisoformat(start)) <= self.at
+
+    async def newest(self, records: "Sequence[RunRecord]") -> int | None:
+        """The moment that a list of runs is as of, ns: of the clock, or of their newest row."""
+        if self.at is not None:
+            return self.at
+        return await self._store.journal.newest([record.run_id for record in records])
 
     async def record(self, name: str) -> "RunRecord":
         """The run of a name, a unique prefix of one, or the newest.
