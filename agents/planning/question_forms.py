@@ -137,7 +137,7 @@ HALF_REGIME = re.compile(
     re.IGNORECASE,
 )
 INNER_POINT = re.compile(r"(?<=\w)\.(?=\w)|(?<=[A-Z]):(?=[A-Z])")  # as in BRK.B: it ends no sentence
-WORD = re.compile(r"[A-Za-z0-9_&](?:[A-Za-z0-9_'/.&-]|(?<=[A-Z])[=:](?=[A-Z]))*")
+WORD = re.compile(r"[\w&](?:[\w'/.&-]|(?<=[A-Z])[=:](?=[A-Z]))*")
 SUPERLATIVES = (
     "quickest|fastest|best|worst|biggest|largest|greatest|costliest|smallest|longest|shortest|most|least|top"
 )

@@ -171,6 +171,10 @@ UNMET = (
     ),
     _filter(rf"\b(?:in|of|during)\s+(?:the\s+)?(?:{SEASONS})\b", STRETCH),
     _filter(
+        r",?\s*\b(?:(?:only\s+)?(?:on|of)\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)days\b(?:\s+(?:only|alone))?"
+        r"|\b(?:week|work)days?\b(?:\s+(?:only|alone))?", STRETCH, kinds="trades fill decisions overview market",
+    ),
+    _filter(
         r"\b(?:in|of|during)\s+(?:the\s+)?(?:first|last|opening|closing)\s+(?:half\s+)?(?:hours?|minutes?)\b",
         STRETCH,
     ),

@@ -35,11 +35,13 @@ def asks_for_change(question: str, record: "RunRecord", settings: "Settings") ->
         plain = shorter
     whole = stops_whole(plain)
     plain = typed_form(plain)
-    typed = has_form(plain) and not whole
+    symbols = {symbol.casefold() for symbol in record.data.get("symbols", ())}
+    of_symbol = plain.casefold().removeprefix("retire ") in symbols  # `stop trading IBM`: no playbook is meant
+    typed = has_form(plain) and not whole and not of_symbol
     live = record.mode == "paper" and record.status == "running"
     context = DetectionContext(live=live, typed=typed)
     said = detect_two_phase(plain if typed else question, context, settings.plans)
-    return said, plain if said.should_use and not whole else None
+    return said, plain if said.should_use and not whole and not of_symbol else None
 
 
 async def planned_change(

@@ -7,6 +7,7 @@ import pytest
 from agents.answering.borne_out import stands_in
 from agents.answering.citing import Citation, cited, without_marks
 from agents.answering.evidence_critic import EvidenceCritic
+from agents.answering.of_fills import REASONS
 from agents.answering.rules import rule_answer
 from agents.answering.statements import Part, Statement, day_of, quoted
 from agents.planning.backed_planner import BackedPlanner
@@ -68,6 +69,24 @@ def test_rows_are_numbered_in_order_and_a_figure_without_a_row_goes():
     told, found = cited(text, statements, [claim])
     assert told == "It lost 3 trades [1][2]. It says “1. a list” [2]. So IBM won 2 [2]. Nothing else."
     assert found == (Citation(n=1, kind="exit_filled", seq=9), Citation(n=2, kind="episode", seq=7))
+
+
+@pytest.mark.parametrize("verdict", ["verified", "contradicted", "unverifiable"])
+def test_rows_of_claims_that_are_not_verified_bear_out_no_sentence(verdict):
+    claim = CheckedClaim(
+        text="So IBM won 2.", start=0, end=1, kind="count", said="2", verdict=verdict, confidence=1.0,
+        rows=(FactRow(seq=7, kind="episode"),),
+    )  # fmt: skip
+    told, found = cited("So IBM won 2. Nothing else.", [], [claim])
+    stands = verdict == "verified"
+    assert told == ("So IBM won 2 [1]. Nothing else." if stands else "Nothing else.")
+    assert bool(found) is stands
+
+
+@pytest.mark.parametrize(("events", "said"), [(["heartbeat"], ", for heartbeat."), ([], " 2004-06-30.")])
+def test_policy_that_was_thought_of_for_no_event_is_told_without_one(events, said):
+    facts = {"bar_label": "2004-06-30T00:00:00+00:00", "events": events}
+    assert REASONS["policy_event"](facts, {}).endswith(said)
 
 
 def test_marks_of_a_model_are_its_own_and_go():

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import sqlite3
+from datetime import date, timedelta
 
 import pytest
 
 from agents.answering.rules import rule_answer
+from schemas.canonical import ns_to_datetime
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import FactRow
 from services.store import open_store
@@ -14,6 +16,7 @@ from tests.worker.evidence_stores import store_run
 from worker.review.evidence import store_tools
 from worker.review.run_views import RunViews
 
+DAY = 24 * 3_600 * 10**9
 NEWEST = FactRow(seq=99_999, kind="run_finished")
 
 
@@ -87,6 +90,85 @@ def test_trades_since_a_day_are_those_that_ended_after_it(call, trades):
     later = [one for one in trades if one["exit_label"] >= 1_072_915_200_000_000_000]
     figures = call("episodes", since="2004-01-01").reply.content["figures"]
     assert figures["trades"] == len(later) > 0
+
+
+def test_months_hold_every_trade_once_in_the_month_of_its_last_bar(call, trades):
+    first = [date(year, month, 1) for year in range(2000, 2005) for month in range(1, 13)]
+    ends = [one - timedelta(days=1) for one in (*first[1:], date(2005, 1, 1))]
+    months = [
+        call("episodes", since=f"{begin}", at=f"{end}T23:59:59Z", limit=100).reply.content["episodes"]
+        for begin, end in zip(first, ends, strict=True)
+        if begin >= date(2000, 4, 1)
+    ]
+    assert sorted(one["episode_id"] for month in months for one in month) == sorted(
+        one["episode_id"] for one in trades
+    )
+    at_an_end = [one for one in trades if ns_to_datetime(one["exit_label"] + DAY).day == 1]
+    assert at_an_end, "trades that end on the last day of a month are what a window may lose"
+    for month in months:
+        assert len({one["exited"][:7] for one in month}) <= 1
+
+
+def test_market_of_a_day_is_that_of_the_bar_which_closes_at_its_end(call):
+    snapshots = call("market_snapshot", symbol="IBM").reply.content["snapshots"]
+    day = snapshots[0]["bar"][:10]
+    then = call("market_snapshot", symbol="IBM", at=f"{day}T23:59:59Z").reply.content["snapshots"]
+    assert then == snapshots
+    assert call("market_snapshot", symbol="IBM", at=day).reply.content["snapshots"] != snapshots
+    later = f"{date.fromisoformat(day) + timedelta(days=40)}"
+    text = said(f"price of IBM on {later}", call("market_snapshot", symbol="IBM", at=f"{later}T23:59:59Z"))
+    assert f"IBM was not evaluated on {later}; this is from the last time before." in text
+
+
+def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
+    found = call("market_snapshot", symbol="IBM")
+    value = found.reply.content["snapshots"][0]["features"]["zscore_20"]
+    assert f"zscore_20 of IBM is {value:.6g}." in said("z-score of IBM?", found)
+    assert "The snapshots of IBM have no rsi" in said("how high is the RSI of IBM?", found)
+    assert "zscore_20" not in said("what is the regime of IBM?", found)
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "of"),
+    [
+        ("profit factor?", "profit factor of the trades of IBM is {:.2f}", "profit_factor"),
+        ("fees of IBM", "sum of fees of the trades of IBM is {:,.2f} in money", "fees"),
+        ("median R", "median of the trades of IBM is {:+.2f}R", "median_r"),
+        ("how much money did it make", "profit and loss of the trades of IBM is {:,.2f} in money", "pnl"),
+    ],
+)
+def test_figure_that_is_asked_for_is_told(call, question, told, of):
+    found = call("episodes", symbol="IBM")
+    assert told.format(found.reply.content["figures"][of]) in said(question, found)
+    assert told[:14] not in said("how did IBM do", found)
+
+
+def test_trades_of_a_time_are_said_to_be_of_it(call):
+    span = {"since": "2004-01-01", "at": "2004-12-31T23:59:59Z"}
+    best = said("best trade in 2004?", call("episodes", order="best", limit=1, **span))
+    assert "The best trade of the run from 2004-01-01 to 2004-12-31 is" in best
+    none = said("trades", call("episodes", since="2004-12-31", at="2004-12-31T23:59:59Z", symbol="IBM"))
+    assert "a trade of IBM from 2004-12-31 to 2004-12-31" in none
+
+
+def test_report_of_a_day_is_told_with_its_own_verdict_or_that_there_is_none(call, stored):
+    newest, older = call("reports").reply.content["reports"][:2]
+    decided = [one for one in rule_answer((call("reports"),), NEWEST) if "The judge decided" in one.text]
+    assert [[row.payload() for row in one.rows] for one in decided] == [[newest["verdict_row"]]]
+    day = newest["known_at"][:10]
+    assert "No report is of" not in said(f"report of {day}", call("reports", at=f"{day}T23:59:59Z"))
+    before = f"{date.fromisoformat(day) - timedelta(days=3)}"
+    text = said(f"report of {before}", call("reports", at=f"{before}T23:59:59Z"))
+    assert f"No report is of {before}; this is the newest before." in text
+    assert f"Report {older['report_id']}" in text
+
+
+def test_advice_of_a_report_is_that_on_the_playbook_which_is_asked_about(call):
+    text = said("what does the report say about mean_reversion?", call("reports"))
+    advice = [sentence for sentence in text.split("It says ")[1:]]
+    assert len(advice) == 1
+    assert "mean_reversion" in advice[0]
+    assert text.count("It says ") < said("what does the report say?", call("reports")).count("It says ")
 
 
 def test_reasons_against_trades_are_counted_with_a_row_of_each(call, stored):

@@ -62,7 +62,7 @@ def test_questions_are_twenty_of_each_kind_half_of_them_held_out(ids):
 
 def test_change_that_is_asked_for_has_the_form_of_a_plan_and_calls_no_tool(ids, ask):
     changes = [one for name in ("traders", "unseen") for one in labelled(name, ids) if one.kind == "change"]
-    record: Any = SimpleNamespace(mode="backtest", status="finished")
+    record: Any = SimpleNamespace(mode="backtest", status="finished", data={"symbols": ["IBM"]})
     for one in changes:
         said, statement = asks_for_change(one.text, record, Settings())
         assert (statement is not None) == one.is_change, (one.text, said.reason)

@@ -67,6 +67,13 @@ UNMET = {
     "the worst trade of each symbol": ("of each symbol", "the worst trade"),
     "show the trades of IBM, sorted by duration": ("sorted by duration", "show the trades of IBM"),
     "trades that were stopped out": ("that were stopped out", "trades"),
+    "Which trades won on AAPL but lost on IBM?": ("but lost on IBM", "Which trades won on AAPL"),
+    "Which trades lost on IBM and won on AAPL?": ("and won on AAPL", "Which trades lost on IBM"),
+    "trades of IBM that were not shorts": ("that were not shorts", "trades of IBM"),
+    "max drawdown of mean_reversion?": ("max drawdown", "of mean_reversion"),
+    "how many trades per year?": ("per year", "how many trades"),
+    "how many trades a year does IBM make?": ("a year", "how many trades does IBM make"),
+    "trades of IBM, Fridays only": ("Fridays only", "trades of IBM"),
     "what is the variance of the R of IBM?": ("variance", "what is the of the R of IBM"),
     "how did IBM do compared with the index?": ("compared with the index", "how did IBM do"),
     "trades of IBM in summer 2003": ("in summer", "trades of IBM 2003"),
@@ -113,6 +120,11 @@ TOLD = {
     "how did IBM do and what will it do tomorrow?": ("'what will it do tomorrow?'", "how did IBM do"),
     "price of IBM on 2003-05-05? and on 2003-05-06?": ("'and on 2003-05-06?'", "price of IBM on 2003-05-05?"),
     "how many trades of IBM won, and what was the slippage?": ("'slippage', of which no figure is told", None),
+    "is mean_reversion proven on IBM?": ("'IBM': what is proven is told by playbook", "is mean_reversion proven?"),
+    "are the longs of mean_reversion proven?": ("'longs': what is proven", None),
+    "What does IBM look like in up/mid?": ("'up/mid': a market is told by symbol", "What does IBM look like?"),
+    "why was no trade taken in up/low?": ("'up/low': decisions are told by symbol", None),
+    "what are the rules of mean_reversion on IBM?": ("'IBM': what a playbook is", None),
     "trades of IBM with their zorkmids": ("'zorkmids', of which nothing is known", "trades of IBM"),
 }
 SILENT = (
@@ -120,6 +132,9 @@ SILENT = (
     "I have been away for a while. How did IBM do?",
     "did squeeze_breakout lose more than 5R?",
     "how much did IBM make after fees?",
+    "how many trades of IBM won, and what were the fees?",
+    "Is IBM in up/mid?",
+    "What did the judge decide about squeeze_breakout?",
     "Why did squeeze_breakout lose? Do not change anything.",
 )
 ORDERED_WITHIN = (

@@ -25,7 +25,7 @@ from tests.agents.planning.question_sets import (
 )
 from worker.cli.ask_changes import asks_for_change
 
-RECORD: Any = SimpleNamespace(mode="backtest", status="finished")
+RECORD: Any = SimpleNamespace(mode="backtest", status="finished", data={"symbols": CONTEXT["symbols"]})
 OFFERED = [tool.definition for name, tool in TOOLS.items() if name != "backtest_rule"]  # as `ask` has them
 FOUND = {
     "episodes": {"episodes": [{"fill_id": "0abcdef0123"}]},

@@ -127,6 +127,66 @@ def test_number_that_stands_where_a_name_stands_and_is_none_is_asked_back():
     assert calls(planned("trades of the last 100 days"))
 
 
+@pytest.mark.parametrize("text", ["trades of 7203 and 7201", "trades of IBM or 500"])
+def test_number_beside_a_symbol_that_is_none_is_asked_back(text):
+    plan = planned(text, symbols=("7203", "IBM"))
+    assert plan.tools == ()
+    assert f"I know no '{text.split()[-1]}'" in plan.clarification
+    assert calls(planned("trades of 7203 and 2004", symbols=("7203",))) == [
+        ("episodes", {"symbol": "7203", "since": "2004-01-01", "at": "2004-12-31T23:59:59Z"})
+    ]
+
+
+@pytest.mark.parametrize("side", ["long", "short"])
+def test_direction_behind_a_name_is_one(side):
+    assert calls(planned(f"How did IBM {side} do?")) == [("episodes", {"symbol": "IBM", "direction": side})]
+    assert calls(planned("How long did IBM hold?")) == [("episodes", {"symbol": "IBM"})]
+
+
+@pytest.mark.parametrize("when", ["a year ago", "a year before the end", "one year before the end of the run"])
+def test_about_a_year_ago_is_what_was_known_then(when):
+    assert calls(planned(f"trades of IBM {when}")) == [
+        ("episodes", {"symbol": "IBM", "at": "2005-12-29T23:59:59Z"})
+    ]
+    assert planned("price of IBM in year 0").tools == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["how often was IBM stopped out?", "how many trades of IBM hit the target?"]
+)
+def test_how_often_a_way_out_was_taken_is_told_by_exit(text):
+    assert calls(planned(text)) == [("episodes", {"symbol": "IBM", "by": "exit_reason"})]
+
+
+TURNS = (("How did mean_reversion do on IBM in 2004?", "It won."),)
+THEN = {"since": "2004-01-01", "at": "2004-12-31T23:59:59Z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("and MSFT?", {"symbol": "MSFT"}),
+        ("and in up/mid?", {"regime": "up/mid"}),
+        ("and shorts only", {"direction": "short"}),
+        ("and in 2005?", {"since": "2005-01-01", "at": "2005-12-31T23:59:59Z"}),
+        ("what about the losers?", {"outcome": "lost"}),
+    ],
+)
+def test_part_that_goes_on_keeps_all_that_the_turn_before_named(text, changed):
+    before = {"playbook_id": "mean_reversion", "symbol": "IBM", **THEN}
+    assert calls(planned(text, TURNS)) == [("episodes", {**before, **changed})]
+
+
+def test_part_that_goes_on_with_one_that_went_on_keeps_what_both_named():
+    turns = (*TURNS, ("and in up/mid?", "It lost."))
+    assert calls(planned("and shorts only", turns)) == [
+        (
+            "episodes",
+            {"playbook_id": "mean_reversion", "symbol": "IBM", "regime": "up/mid", "direction": "short", **THEN},
+        )
+    ]
+
+
 MAY = {"since": "2004-05-01", "at": "2004-05-31T23:59:59Z"}
 
 
@@ -413,9 +473,9 @@ def test_id_of_letters_alone_is_looked_up_behind_the_word_fill():
 
 
 def test_two_kinds_that_are_as_likely_are_asked_back():
-    plan = planned("no more channel_breakout shorts in down/high please")
+    plan = planned("price report of IBM")
     assert plan.tools == ()
-    assert plan.clarification == "Is why no trade was taken meant, or trades and what they made?"
+    assert plan.clarification == "Is reports and verdicts meant, or the market?"
 
 
 @pytest.mark.parametrize("text", ["quux zork price", "wibble wobble flimflam of IBM trades"])

@@ -222,9 +222,38 @@ def test_question_that_is_not_understood_is_abstained_from_in_a_pipe(desk):
         [],
     )
     assert "I can look up" in told["clarification"]
-    said = desk.run("ask", "how did IBN do?")
-    assert said.exit_code == 3
-    assert "Did you mean 'IBM'?" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("how did IBN do?", "Did you mean 'IBM'?"),
+        ("why did gap_fade lose?", "I know no 'gap_fade'"),
+        ("what was the price of IBM in 1850?", "Nothing is known before the run"),
+        ("trades of IBM on 2004-02-30", "There is no day"),
+        ("why was fill 0123456789abcdef made?", "no fill '0123456789abcdef'"),
+        ("what does report 0123456789abcdef say?", "no report '0123456789abcdef'"),
+    ],
+)
+def test_name_that_the_run_does_not_have_is_bad_input_with_the_nearest(desk, question, told):
+    said = desk.run("ask", question)
+    assert said.exit_code == 2
+    assert told in said.stdout
+    assert asked(desk, question, code=2)["answer"] is None
+
+
+@pytest.mark.parametrize("greeting", ["Hello! ", "Hi, please ", "Good morning. Please ", "Dear all, kindly "])
+def test_change_behind_a_greeting_is_planned(desk, greeting):
+    assert asked(desk, f"{greeting}ban squeeze_breakout in up/low", code=4)["plan_id"]
+
+
+def test_symbol_alone_is_not_stopped_and_what_can_be_is_told(desk):
+    told = asked(desk, "Stop trading IBM", code=3)["clarification"]
+    assert told.startswith("Nothing stops IBM alone: a playbook is banned or retired.")
+
+
+def test_letters_of_another_script_are_not_passed_over(desk):
+    assert asked(desk, "κέρδη και ζημιές trades", code=3)["status"] == "abstained"
 
 
 def test_order_beside_a_question_is_told_in_the_first_line_and_its_command_makes_a_plan(desk):
@@ -265,7 +294,7 @@ def test_stop_of_the_run_is_asked_back_with_the_kill_switch_and_plans_nothing(de
 
 
 def test_day_before_the_run_is_asked_back_with_the_span_of_the_run(desk):
-    told = asked(desk, "what was the price of IBM in 1850?", code=3)
+    told = asked(desk, "what was the price of IBM in 1850?", code=2)
     first = json.loads(desk.run("journal", "r0001", "--jsonl").stdout.splitlines()[0])
     begins = ns_to_datetime(first["known_at"]).isoformat()
     assert told["clarification"] == (

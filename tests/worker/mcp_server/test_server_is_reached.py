@@ -239,6 +239,9 @@ def test_bad_input_is_one_line_before_anything_is_served(shell, stored):
     )
     assert "there is no store" in shell.complaint("mcp")
     assert "--db stands before config: give it behind it" in shell.complaint("mcp", "--db", db, "config")
+    for option in ("--allow-host", "--allow-origin", "--host", "--port"):
+        told = shell.complaint("mcp", "--db", db, option, "8080" if option == "--port" else "localhost")
+        assert f"{option} is of HTTP: give --transport http, too" in told
 
 
 def test_weak_token_and_missing_extra_are_refused(shell, stored, monkeypatch):

@@ -418,8 +418,13 @@ def test_resources_and_prompts_name_what_the_tools_read(stored):
             templates = (await client.list_resource_templates()).resource_templates
             summary = (await client.read_resource(str(resources[0].uri))).contents[0].text
             prompts = (await client.list_prompts()).prompts
-            prompt = await client.get_prompt("review_report", {"report": "ab12"})
+            report = (await client.call_tool("reports", {"limit": 1})).structured_content["reports"][0]
+            prompt = await client.get_prompt("review_report", {"report": report["report_id"]})
             refused = []
+            for name, given in (("review_report", {"report": "ab12"}), ("explain_fill", {"fill": "ab12"})):
+                with pytest.raises(Exception) as failure:  # noqa: PT011 - the SDK's own error
+                    await client.get_prompt(name, given)
+                refused.append(str(failure.value))
             for asked in (
                 "thinktwice://runs/r0001/rows",
                 "file:///etc/passwd",
@@ -428,16 +433,18 @@ def test_resources_and_prompts_name_what_the_tools_read(stored):
                 with pytest.raises(Exception) as failure:  # noqa: PT011 - the SDK's own error
                     await client.read_resource(asked)
                 refused.append(str(failure.value))
-            return resources, templates, json.loads(summary), prompts, prompt, refused
+            return resources, templates, json.loads(summary), prompts, (report, prompt), refused
 
-    resources, templates, summary, prompts, prompt, refused = asyncio.run(scenario())
+    resources, templates, summary, prompts, (report, prompt), refused = asyncio.run(scenario())
     assert [str(item.uri) for item in resources] == ["thinktwice://runs/r0001/summary"]
     assert len(templates) == 3
     assert summary["episodes"]["figures"]["trades"] == len(rows_of(stored, "episode"))
     assert [item.name for item in prompts] == ["review_report", "explain_fill"]
-    assert "report ab12 of run latest" in prompt.messages[0].content.text
-    assert "there are thinktwice://runs/{run}/summary" in refused[0] + refused[1]
-    assert "no single run 'r9'" in refused[2]
+    assert f"report {report['report_id']} of run latest" in prompt.messages[0].content.text
+    assert "no report 'ab12'" in refused[0]
+    assert "no fill 'ab12'" in refused[1]
+    assert "there are thinktwice://runs/{run}/summary" in refused[2] + refused[3]
+    assert "no single run 'r9'" in refused[4]
 
 
 def test_clock_of_the_tests_lies_inside_both_runs(stored, ended_earlier):
