@@ -29,7 +29,7 @@ def datetime_to_ns(moment: datetime) -> int:
 
 
 def text_to_ns(text: str) -> int:
-    """Nanoseconds since the epoch of an ISO time: UTC where it carries no offset, midnight where it is a date.
+    """Nanoseconds since the epoch of an ISO time: UTC without an offset, midnight where it is a date.
 
     The last second of a day stands for the end of it, at which its last bar closes.
 

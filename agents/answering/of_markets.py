@@ -19,7 +19,7 @@ from services.model_calls.quoting import counted
 
 OF_THE_BAR = frozenset({"open", "high", "low", "close", "volume"})
 MOST_FEATURES = 6
-# Indicators as people name them: a feature as it is written, the high, low or open of the bar, or a kind of feature.
+# Indicators as people name them: a feature as it is written, a price of the bar, or a kind of feature.
 INDICATORS = re.compile(
     r"\b([a-z]+(?:_[a-z]+)*(?:_\d+)+(?:_[a-z]+)*)\b|\b(?:the|daily|day's) (high|low|open)\b(?! vol)"
     r"|\b(volume|atr|rsi|macd|adx|ema|sma|obv|vwap|cci|roc|kama|bandwidth|stochastic|aroon|mfi|z-?score)\b"

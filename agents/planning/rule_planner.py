@@ -8,7 +8,7 @@ is read, and no call here changes anything.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agents.planning.asked_calls import CAN_ASK, Calls, NotThere, NotUnderstood, asked_calls
+from agents.planning.asked_calls import CAN_ASK, Calls, NotUnderstood, UnknownName, asked_calls
 from agents.planning.call_check import MOST_CALLS
 from agents.planning.completeness import to_follow
 from agents.planning.left_out import told_of_left_out
@@ -25,7 +25,7 @@ NOT_UNDERSTOOD = "not all of the question is understood"
 NOT_THERE = "the question names what the run does not have"
 # Words of a part that only says which trades are meant.
 OF_SOME = words_of(
-    "only just long longs short shorts trade trades one ones side winners losers won lost winning losing year month"
+    "only just long longs short shorts trade trades one ones side winners losers won lost winning losing"
 )
 FOLLOWS_BY = {"fill_id": "explain_fill", "report_id": "reports"}
 
@@ -53,7 +53,7 @@ class RulePlanner:
                     raise NotUnderstood(CAN_ASK)
             except NotUnderstood as back:
                 asked.append(str(back))
-                why = NOT_THERE if isinstance(back, NotThere) else why
+                why = NOT_THERE if isinstance(back, UnknownName) else why
                 continue
             calls += [call for call in some if call not in calls]
             intents.append(intent)
@@ -62,9 +62,7 @@ class RulePlanner:
                 f"That takes {len(calls)} look-ups, and a plan has {MOST_CALLS}: ask in several questions."
             )
         if asked:
-            return EvidencePlan(
-                confidence=0.0, clarification=" ".join(dict.fromkeys(asked)), reasoning=why
-            )
+            return EvidencePlan(confidence=0.0, clarification=" ".join(dict.fromkeys(asked)), reasoning=why)
         return _plan(calls, intents, parts, told_of_left_out(parts, left_out))
 
 

@@ -91,12 +91,15 @@ UNMET = (
         r"|not\s+(?:losing|winning)\b)", CHOSEN, claimed=True,
     ),
     _filter(
-        r"\b(?:(?:that|which)\s+(?:were|was|are|is)\s+)?(?:not|no)\s+(?:an?\s+)?(?:longs?|shorts?|winners?|losers?)\b"
+        r"\b(?:(?:that|which)\s+(?:were|was|are|is)\s+)?(?:not|no)\s+(?:an?\s+)?"
+        r"(?:longs?|shorts?|winners?|losers?)\b"
         r"(?!\s+(?:trades?|positions?)?\s*(?:was|were|at all))",
-        "Ask for the longs, the shorts, the winners or the losers", claimed=True, kinds="trades decisions fill",
+        "Ask for the longs, the shorts, the winners or the losers", claimed=True,
+        kinds="trades decisions fill",
     ),
     _filter(
-        r"\b(?:w[io]n\w*|profit\w*|gain\w*|made money)\b[^,;.?!]*(?P<cut>,?\s+(?:but|and|while|yet)\s+(?:(?:which|that)\s+)?"
+        r"\b(?:w[io]n\w*|profit\w*|gain\w*|made money)\b[^,;.?!]*"
+        r"(?P<cut>,?\s+(?:but|and|while|yet)\s+(?:(?:which|that)\s+)?"
         rf"(?:los[et]\w*|losing)\s+(?:on|in|with|for)\b{REST})",
         AT_ONCE, kinds="trades fill decisions overview",
     ),
@@ -171,8 +174,10 @@ UNMET = (
     ),
     _filter(rf"\b(?:in|of|during)\s+(?:the\s+)?(?:{SEASONS})\b", STRETCH),
     _filter(
-        r",?\s*\b(?:(?:only\s+)?(?:on|of)\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)days\b(?:\s+(?:only|alone))?"
-        r"|\b(?:week|work)days?\b(?:\s+(?:only|alone))?", STRETCH, kinds="trades fill decisions overview market",
+        r",?\s*\b(?:(?:only\s+)?(?:on|of)\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)days\b"
+        r"(?:\s+(?:only|alone))?"
+        r"|\b(?:week|work)days?\b(?:\s+(?:only|alone))?", STRETCH,
+        kinds="trades fill decisions overview market",
     ),
     _filter(
         r"\b(?:in|of|during)\s+(?:the\s+)?(?:first|last|opening|closing)\s+(?:half\s+)?(?:hours?|minutes?)\b",

@@ -29,12 +29,13 @@ RunName = Annotated[Name, Field(description="run id, a unique prefix of one, or 
 At = Annotated[
     Moment | None,
     Field(
-        description="as of this time, ISO, UTC, as 2012-01-31T23:59:59Z for the end of a day; left out: as of "
+        description="as of this time, ISO, UTC; 2012-01-31T23:59:59Z is the end of that day; left out: as of "
         "what the server knows"
     ),
 ]
 Since = Annotated[
-    Moment | None, Field(description="what was known after this time alone, ISO, UTC; of a bar that is its close")
+    Moment | None,
+    Field(description="what was known after this time, ISO, UTC; of a bar that is its close"),
 ]
 Playbook = Annotated[Name | None, Field(description="id of a playbook")]
 Symbol = Annotated[Name | None, Field(description="symbol")]

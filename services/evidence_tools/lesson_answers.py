@@ -66,7 +66,9 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
     page, cursor = page_of(found, arguments, _seq, newest_first=True)
     full = arguments.report_id is not None
     decided = {event.payload["report_id"]: row_of(event) for event in view.index.of_kind("replan_verdict")}
-    rows = [row_of(event) for event in page] + [decided[_id(event)] for event in page if _id(event) in decided]
+    rows = [row_of(event) for event in page] + [
+        decided[_id(event)] for event in page if _id(event) in decided
+    ]
     return told.ReportResult(
         run_id=view.run_id,
         known_at=view.moment,

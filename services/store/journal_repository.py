@@ -111,7 +111,8 @@ class JournalRepository(Repository):
         """When the last row of some runs was known, the latest of them, ns; None where there is no row."""
         is_last = (journal.c.run_id == runs.c.run_id) & (journal.c.seq == runs.c.events - 1)
         query = select(func.max(journal.c.known_at)).join(runs, is_last).where(runs.c.run_id.in_(run_ids))
-        return (await self._seen(lambda connection: connection.execute(query))).scalar()
+        latest: int | None = (await self._seen(lambda connection: connection.execute(query))).scalar()
+        return latest
 
     async def contents(self, run_id: str, first: int, last: int) -> list[str]:
         """Hashes of rows first..last, inclusive, ascending, of the bytes that are stored.

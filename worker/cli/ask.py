@@ -158,8 +158,10 @@ class FirstAnswer:
         return same
 
 
-async def _answered(told: Asked, settings: "Settings", first: FirstAnswer | None) -> tuple[dict[str, Any], bool]:
-    """The document of the answer, kept in its conversation, and whether the question names what is not there."""
+async def _answered(
+    told: Asked, settings: "Settings", first: FirstAnswer | None
+) -> tuple[dict[str, Any], bool]:
+    """The document of the answer, kept in its conversation, and whether it names what is not there."""
     from worker.cli.ask_changes import asks_for_change, planned_change
 
     db = settings.runtime.db

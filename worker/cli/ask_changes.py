@@ -36,7 +36,9 @@ def asks_for_change(question: str, record: "RunRecord", settings: "Settings") ->
     whole = stops_whole(plain)
     plain = typed_form(plain)
     symbols = {symbol.casefold() for symbol in record.data.get("symbols", ())}
-    of_symbol = plain.casefold().removeprefix("retire ") in symbols  # `stop trading IBM`: no playbook is meant
+    of_symbol = (
+        plain.casefold().removeprefix("retire ") in symbols
+    )  # `stop trading IBM`: no playbook is meant
     typed = has_form(plain) and not whole and not of_symbol
     live = record.mode == "paper" and record.status == "running"
     context = DetectionContext(live=live, typed=typed)

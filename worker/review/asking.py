@@ -96,9 +96,9 @@ async def ask(
             names_nothing = found.plans[-1].reasoning == NOT_THERE
             return Answer(document_of(told, found, usage=asking.usage), names_nothing=names_nothing)
         if refused := _refused(found):
-            document = document_of(told, found, usage=asking.usage)
             status = "clarify" if asked.attended else "abstained"
-            return Answer({**document, "status": status, "clarification": refused}, names_nothing=True)
+            back = {**document_of(told, found, usage=asking.usage), "status": status}
+            return Answer({**back, "clarification": refused}, names_nothing=True)
         left_out = found.clarification if found.plans[0].intent is not None else None  # as the rules say it
         facts = facts_of(view, asked.run, ended=asked.at is None)
         said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
@@ -124,7 +124,7 @@ async def ask(
 
 
 def _refused(found: GatheredEvidence) -> str | None:
-    """What our own tools refused, where they refused all that was asked of them, as an id that is not there."""
+    """What our own tools refused, where they refused all that was asked, as an id that is not there."""
     if any(call.client != OWN or not call.reply.is_error for call in found.calls):
         return None
     return " ".join(dict.fromkeys(f"{call.reply.text.strip().rstrip('.')}." for call in found.calls)) or None

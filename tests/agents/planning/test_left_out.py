@@ -119,10 +119,19 @@ TOLD = {
     "what is squeeze_breakout, and who wrote it?": ("'who wrote it?'", "what is squeeze_breakout"),
     "how did IBM do and what will it do tomorrow?": ("'what will it do tomorrow?'", "how did IBM do"),
     "price of IBM on 2003-05-05? and on 2003-05-06?": ("'and on 2003-05-06?'", "price of IBM on 2003-05-05?"),
-    "how many trades of IBM won, and what was the slippage?": ("'slippage', of which no figure is told", None),
-    "is mean_reversion proven on IBM?": ("'IBM': what is proven is told by playbook", "is mean_reversion proven?"),
+    "how many trades of IBM won, and what was the slippage?": (
+        "'slippage', of which no figure is told",
+        None,
+    ),
+    "is mean_reversion proven on IBM?": (
+        "'IBM': what is proven is told by playbook",
+        "is mean_reversion proven?",
+    ),
     "are the longs of mean_reversion proven?": ("'longs': what is proven", None),
-    "What does IBM look like in up/mid?": ("'up/mid': a market is told by symbol", "What does IBM look like?"),
+    "What does IBM look like in up/mid?": (
+        "'up/mid': a market is told by symbol",
+        "What does IBM look like?",
+    ),
     "why was no trade taken in up/low?": ("'up/low': decisions are told by symbol", None),
     "what are the rules of mean_reversion on IBM?": ("'IBM': what a playbook is", None),
     "trades of IBM with their zorkmids": ("'zorkmids', of which nothing is known", "trades of IBM"),

@@ -143,7 +143,9 @@ def test_direction_behind_a_name_is_one(side):
     assert calls(planned("How long did IBM hold?")) == [("episodes", {"symbol": "IBM"})]
 
 
-@pytest.mark.parametrize("when", ["a year ago", "a year before the end", "one year before the end of the run"])
+@pytest.mark.parametrize(
+    "when", ["a year ago", "a year before the end", "one year before the end of the run"]
+)
 def test_about_a_year_ago_is_what_was_known_then(when):
     assert calls(planned(f"trades of IBM {when}")) == [
         ("episodes", {"symbol": "IBM", "at": "2005-12-29T23:59:59Z"})
@@ -151,9 +153,7 @@ def test_about_a_year_ago_is_what_was_known_then(when):
     assert planned("price of IBM in year 0").tools == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["how often was IBM stopped out?", "how many trades of IBM hit the target?"]
-)
+@pytest.mark.parametrize("text", ["how often was IBM stopped out?", "how many trades of IBM hit the target?"])
 def test_how_often_a_way_out_was_taken_is_told_by_exit(text):
     assert calls(planned(text)) == [("episodes", {"symbol": "IBM", "by": "exit_reason"})]
 
@@ -182,7 +182,13 @@ def test_part_that_goes_on_with_one_that_went_on_keeps_what_both_named():
     assert calls(planned("and shorts only", turns)) == [
         (
             "episodes",
-            {"playbook_id": "mean_reversion", "symbol": "IBM", "regime": "up/mid", "direction": "short", **THEN},
+            {
+                "playbook_id": "mean_reversion",
+                "symbol": "IBM",
+                "regime": "up/mid",
+                "direction": "short",
+                **THEN,
+            },
         )
     ]
 
