@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from prompts import load_prompt
 from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
@@ -13,7 +14,7 @@ from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.findings import status_of
-from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_level_reflection_service import PROMPT_OF_RULES, PolicyLevelReflectionService
 from services.ports import MemoryQuery, MemoryReader
 from tests.services.policy_checks.plans import (
     PLAN_IDS,
@@ -194,7 +195,13 @@ def test_low_level_reflection_result_carries_the_hashes_of_exactly_this_request(
     assert result.snapshot_hash == request.snapshot.content_hash
     assert result.proposal_hash == request.proposal.content_hash
     assert result.playbook_hash == request.playbook.content_hash
-    assert len(result.prompt_hash) == 64
+    assert result.prompt_hash == PROMPT_OF_RULES
+
+
+def test_low_level_reflection_of_rules_is_the_same_whatever_the_words_of_the_prompt():
+    edited = replace(load_prompt("policy_level_reflection"), hash="0" * 64)
+    by_rules = reflect(right_request())
+    assert reflect(right_request(), prompt=edited).content_hash == by_rules.content_hash
 
 
 def test_low_level_reflection_same_request_has_the_same_hash_whatever_the_clock_says():
