@@ -1,4 +1,4 @@
-"""Canonical JSON has the bytes of the standard encoder on the value rewritten in plain types."""
+"""Canonical JSON has the bytes of the standard encoder on the value rewritten in plain types; texts of times."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.canonical import canonical_json, datetime_to_ns
+from schemas.canonical import canonical_json, datetime_to_ns, ns_to_datetime, text_to_ns
 from schemas.contract import Contract, FrozenMap
 
 
@@ -133,3 +133,24 @@ def test_canonical_json_of_what_needs_rewriting_is_rewritten(value, text):
 def test_canonical_json_of_a_number_without_a_form_names_it(number):
     with pytest.raises(ValueError, match=f"non-finite number {number!r}"):
         canonical_json({"a": [1, {"b": number}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2012-01-31", "2012-01-31T00:00:00+00:00"),
+        (" 2012-01-31 16:00 ", "2012-01-31T16:00:00+00:00"),
+        ("2012-01-31T23:59:58Z", "2012-01-31T23:59:58+00:00"),
+        ("2012-01-31T23:59:59Z", "2012-02-01T00:00:00+00:00"),
+        ("2012-12-31T23:59:59.5+01:00", "2012-12-31T23:00:00+00:00"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59+00:00"),
+    ],
+)
+def test_last_second_of_a_day_is_its_end_and_every_other_time_itself(text, moment):
+    assert ns_to_datetime(text_to_ns(text)).isoformat() == moment
+
+
+@pytest.mark.parametrize("text", ["soon", "", "2012-02-30", "2012-01-31T24:30"])
+def test_text_that_is_no_time_is_refused(text):
+    with pytest.raises(ValueError, match=r"isoformat|month|hour|day"):
+        text_to_ns(text)
