@@ -1,4 +1,4 @@
-"""Canonical JSON has the bytes of the standard encoder on the value rewritten in plain types; texts of times."""
+"""Canonical JSON has the bytes of the standard encoder on the value in plain types; texts of times."""
 
 import hashlib
 import json
