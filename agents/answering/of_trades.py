@@ -65,13 +65,13 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
         yield _length(reply, f"{of_kind}s of {name}{when}", figures, Part.WHAT)
     yield from _asked_figures(reply, f"{of_kind}s of {name}{when}", figures)
     if side or reply.params.get("since") or reply.params.get("day"):
-        yield reply.told(f"{_opening(name)} made {counted(trades, of_kind)}{when}.", Part.WHAT)
+        yield reply.told(f"{_counted(name, outcome, figures, side)}{when}.", Part.WHAT)
         mean, total = r_of(figures["mean_r"]), r_of(figures["total_r"])
         yield reply.told(f"On average they made {mean}, {total} in all.", Part.AMOUNT)
         if limit is None and trades <= MOST_TRADES and when:
             yield from _listed(reply, f"{of_kind} of {name}")
         return
-    yield reply.known(_counted(name, outcome, figures), Part.WHAT)
+    yield reply.known(f"{_counted(name, outcome, figures)}.", Part.WHAT)
     yield from _amounts(reply, name, of_kind)
     if limit is None:
         for seen in reply.content["episodes"][:1]:
@@ -89,7 +89,7 @@ def _when(params: Mapping[str, Any]) -> str:
     """The time that trades are of, with a space before it; nothing where it is all of the run's."""
     since, at, day = (params.get(name) for name in ("since", "at", "day"))
     if day:
-        return f" that was entered or left on {day_of(day)}"
+        return f" entered or left on {day_of(day)}"
     if since:
         return f" from {day_of(since)} to {day_of(at)}" if at else f" since {day_of(since)}"
     return f" up to {day_of(at)}" if at else ""
@@ -149,11 +149,12 @@ def _grouped(reply: Reply, name: str) -> Iterator[Statement]:
             yield reply.told(told, Part.AMOUNT, one["row"])
 
 
-def _counted(name: str, outcome: str | None, figures: Mapping[str, float]) -> str:
+def _counted(name: str, outcome: str | None, figures: Mapping[str, float], side: str = "") -> str:
+    """How many trades were won and lost, without the end mark."""
+    trades = counted(int(figures["trades"]), f"{side}trade")
     if outcome is not None:
-        return f"{_opening(name)} {outcome} {counted(int(figures['trades']), 'trade')}."
-    won, lost = int(figures["winners"]), int(figures["losers"])
-    return f"{_opening(name)} won {won} and lost {lost} of {counted(int(figures['trades']), 'trade')}."
+        return f"{_opening(name)} {outcome} {trades}"
+    return f"{_opening(name)} won {int(figures['winners'])} and lost {int(figures['losers'])} of {trades}"
 
 
 def _opening(name: str) -> str:

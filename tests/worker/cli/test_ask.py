@@ -168,7 +168,7 @@ def test_trade_of_a_day_is_the_one_that_was_entered_or_left_on_it(desk):
     between = f"{ns_to_datetime(trade['entry_label'] + 24 * 3_600 * 10**9):%Y-%m-%d}"
     told = asked(desk, f"Why did we go long {trade['symbol']} on {between}?")
     assert (
-        f"Not known as of 2006-12-30: a long trade of {trade['symbol']} that was entered or left on {between}"
+        f"Not known as of 2006-12-30: a long trade of {trade['symbol']} entered or left on {between}"
         in told["answer"]
     )
     early = asked(desk, f"Why did we go long {trade['symbol']} on {entered}?", "--at", f"{entered}T23:59:59Z")
