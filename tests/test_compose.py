@@ -45,6 +45,11 @@ def test_containers_are_started_in_the_order_database_tables_worker():
     assert SERVICES["worker"]["depends_on"] == {"upgrade": {"condition": "service_completed_successfully"}}
 
 
+def test_database_and_worker_are_started_again_and_the_upgrade_ends():
+    again = {name: service.get("restart") for name, service in SERVICES.items()}
+    assert again == {"db": "unless-stopped", "upgrade": "no", "worker": "unless-stopped"}
+
+
 def test_database_is_the_newest_major_and_keeps_its_files_where_that_looks_for_them():
     assert SERVICES["db"]["image"] == "postgres:18"
     assert SERVICES["db"]["volumes"] == ["database:/var/lib/postgresql"]

@@ -11,6 +11,7 @@ import pytest
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ModelError
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.vocabulary import InvocationOutcome
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import ModelReply
@@ -69,7 +70,10 @@ def test_session_full_asks_the_model_and_a_failing_one_degrades_visibly() -> Non
     session = run(model)
     counters = session.policy_loop.counters
     assert len(model.prompts) > 5
-    assert counters.document()["reflections"]["degraded"] == len(model.prompts)
+    document = counters.document()
+    assert document["reflections"]["degraded"] == len(model.prompts)
+    kept = counters.invocations[InvocationOutcome.RAN]
+    assert document["degraded_share"] == len(model.prompts) / (len(model.prompts) + kept)
     assert counters.reflections["pass"] > 0
     assert counters.errors == 0
 

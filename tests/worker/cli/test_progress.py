@@ -6,10 +6,12 @@ import sys
 from contextlib import nullcontext
 from io import StringIO
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
 from tests.commands.started import python
+from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
 from worker.cli import progress, wiring
@@ -162,6 +164,33 @@ def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
     monkeypatch.setattr(wiring, "step", told)
     wiring.ready_engine()
     assert titles == [wiring.LOADING, "loading the compiled engine"]
+
+
+def test_steps_of_a_backtest_that_take_long_on_many_bars_are_told(tmp_path, monkeypatch):
+    at_defaults(tmp_path, monkeypatch)
+    told: list[str] = []
+
+    class Recorded(Activity):
+        def __init__(self, title, first, unit):
+            super().__init__(title, first, unit)
+            told.append(self.text)
+
+    monkeypatch.setattr(progress, "Activity", Recorded)
+    bars = tmp_path / "mine.csv"
+    days = pd.bdate_range("2024-01-01", periods=30).strftime("%Y-%m-%d")
+    rows = (f"{day},IBM,10,11,9,{10 + k % 2},1000" for k, day in enumerate(days))
+    bars.write_text("timestamp,symbol,open,high,low,close,volume\n" + "\n".join(rows) + "\n", "utf-8")
+    done = Shell(tmp_path).run(
+        "backtest", "--data", str(bars), "--tz", "UTC", "--out", "result", "--html", "run.html"
+    )
+    assert done.exit_code == 0, done.output
+    steps = [
+        f"loading bars of {bars}",
+        "backtest: features of 1 symbol",
+        "writing result",
+        "drawing run.html",
+    ]
+    assert [title for title in told if "compil" not in title and title != wiring.LOADING] == steps
 
 
 @pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.scenario_runner])
