@@ -20,7 +20,6 @@ from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt import feed as ccxt_feed
 from worker.feeds.ccxt import live as ccxt_live
-from worker.feeds.ccxt.errors import Failure
 from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.source_clock import FeedTime
@@ -125,7 +124,7 @@ class PlannedExchange:
 
     def _reach(self) -> None:
         if any(begin <= self.now < end for begin, end in self._away):
-            raise FeedError("away", retryable=True, failure=Failure.UNAVAILABLE, retry_after_s=None)
+            raise FeedError("away", retryable=True, failure="unavailable", retry_after_s=None)
 
     def _candle(self, row: int, column: int, wrong: float = 1.0) -> Candle:
         series = self._plan.series

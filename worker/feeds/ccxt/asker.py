@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from schemas.errors import FeedError
 from services.feeds.clock_watch import NS
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
-from worker.feeds.ccxt.errors import Failure
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
 from worker.feeds.ccxt.source_clock import Backoff
 
@@ -153,7 +152,7 @@ class Asker:
         line.failing = True
         self.postpone(symbol, error.context.get("retry_after_s"))
         reason, cut_short = str(error.context["failure"]), error.context.get("cut_short")
-        if reason == Failure.RATE_LIMITED:
+        if reason == "rate_limited":
             self._pause_until = max(self._pause_until, line.not_before)
         if not error.retryable:
             if not line.refused:
