@@ -1,6 +1,5 @@
 """The feed that an operator names: `replay`, `csv` or `ccxt:NAME`."""
 
-import importlib.util
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from services.feeds.port import MarketFeed
 
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries
-
-INSTALL = "pip install 'thinktwice[live]'"
 
 
 def speed_of(text: str) -> float | None:
@@ -101,8 +98,6 @@ def _ccxt(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     if settings.data.label != "open":
         raise ConfigError(f"--label {settings.data.label!r}: an exchange labels its bars by their open")
     _refuse_range(text, settings)
-    if importlib.util.find_spec("ccxt") is None:
-        raise ConfigError(f"--feed {text} needs ccxt, which is not installed: run {INSTALL}")
     from worker.feeds.ccxt.feed import CcxtFeed
 
     return CcxtFeed(name, settings.data.symbols, settings.data.timeframe, settings.runtime.feed)

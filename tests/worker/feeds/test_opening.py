@@ -117,7 +117,7 @@ def test_feed_that_cannot_be_opened_is_refused_with_the_next_step(text, made, me
 
 
 def test_exchange_without_its_library_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ccxt", None)
+    monkeypatch.setitem(sys.modules, "ccxt.async_support", None)
     with pytest.raises(
         ConfigError, match=r"needs ccxt, which is not installed: run pip install 'thinktwice\[live\]'"
     ):

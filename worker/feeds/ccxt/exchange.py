@@ -20,20 +20,13 @@ from worker.feeds.ccxt.errors import raise_feed_error
 
 T = TypeVar("T")
 NS_PER_MS = 1_000_000
-DEFAULT_PAGE = 500
+DEFAULT_PAGE, MOST_PAGE = 500, 1_000  # bars
 # Markets come in several answers; beside its own time a request waits for its turn.
 _MARKETS_DEADLINE, _REQUEST_DEADLINE = 6, 2
-INSTALL = "pip install 'thinktwice[live]'"
-_SECURE_CLOSE_MS = 250  # ccxt's own pause, so that TLS connections end in order
 
 
 class Candle(NamedTuple):
-    """One bar as an exchange says it, unjudged.
-
-    Attributes:
-        label: ns, its open.
-        bar: values; NaN for what is no number.
-    """
+    """One bar as an exchange says it, unjudged: the ns of its open, and values, NaN for what is no number."""
 
     label: int
     bar: Bar
@@ -61,9 +54,8 @@ class PublicExchange:
     @property
     def page_bars(self) -> int:
         """Most bars of one answer, as far as ccxt knows."""
-        features = (self._driver.features or {}).get("spot") or {}
-        limit = (features.get("fetchOHLCV") or {}).get("limit") if isinstance(features, dict) else None
-        return min(int(limit), 1_000) if limit else DEFAULT_PAGE
+        limit: int | None = self._driver.feature_value_by_type("spot", None, "fetchOHLCV", "limit")
+        return min(limit, MOST_PAGE) if limit else DEFAULT_PAGE
 
     async def load(self) -> None:
         """Learn its markets.
@@ -77,11 +69,9 @@ class PublicExchange:
         """Refuse what the exchange does not offer.
 
         Raises:
-            ConfigError: it has no bars, or none of this timeframe.
+            ConfigError: it has no bars of this timeframe.
             DataError: an unknown symbol, or one that is not traded any more.
         """
-        if not self._driver.has.get("fetchOHLCV"):
-            raise ConfigError(f"{self.name} offers no bars: choose another exchange")
         offered = [name for name in TIMEFRAME_SECONDS if name in (self._driver.timeframes or {})]
         if timeframe not in offered:
             raise ConfigError(
@@ -180,55 +170,41 @@ def open_driver(name: str, settings: ExchangeSettings) -> Any:
     try:
         rest = importlib.import_module("ccxt.async_support")
     except ModuleNotFoundError as error:
-        raise ConfigError(f"an exchange needs ccxt, which is not installed: run {INSTALL}") from error
+        raise ConfigError(
+            "an exchange needs ccxt, which is not installed: run pip install 'thinktwice[live]'"
+        ) from error
     if name not in rest.exchanges:
         raise ConfigError(
             f"exchange {name!r} is not one of the {len(rest.exchanges)} that ccxt {rest.__version__} knows."
             f"{nearest(name, rest.exchanges)}"
         )
-    driver = getattr(rest, name)(_configuration(settings))
+    config: dict[str, Any] = {"timeout": settings.request_timeout_s * 1_000}
+    if settings.markets:
+        config["options"] = {"fetchMarkets": {"types": list(settings.markets)}}
+    if settings.request_interval_ms is not None:
+        config["rateLimit"] = max(settings.request_interval_ms, 0.001)
+    driver = getattr(rest, name)(config)
     # It prints whole answers at DEBUG, and complains of objects that were not closed.
-    driver.logger = logging.getLogger("ccxt")
-    driver.logger.setLevel(logging.ERROR)
+    logging.getLogger("ccxt").setLevel(logging.ERROR)
     _expect_json(driver, rest.BadResponse)
     if settings.rest_url is not None:
         _redirect(driver.urls, settings.rest_url)
+        if settings.rest_url.startswith("http://"):
+            driver.timeout_on_exit = 0  # only TLS connections need time to end in order
     return driver
-
-
-def _configuration(settings: ExchangeSettings) -> dict[str, Any]:
-    plain = settings.rest_url is not None and settings.rest_url.startswith("http://")
-    found: dict[str, Any] = {
-        "enableRateLimit": True,
-        "timeout": settings.request_timeout_s * 1_000,
-        "timeout_on_exit": 0 if plain else _SECURE_CLOSE_MS,
-        "verbose": False,
-        "options": {},
-    }
-    if settings.markets:
-        found["options"]["fetchMarkets"] = {"types": list(settings.markets)}
-    if settings.request_interval_ms is not None:
-        found["rateLimit"] = max(settings.request_interval_ms, 0.001)
-    return found
 
 
 def _expect_json(driver: Any, malformed: type[Exception]) -> None:
     """An answer of success that is not JSON is malformed; ccxt would read it as an empty list of bars."""
-    note, parse = driver.on_rest_response, driver.parse_json
-    succeeded = False
+    handle_errors = driver.handle_errors
 
-    def on_rest_response(status: int, *rest: Any) -> Any:
-        nonlocal succeeded
-        succeeded = 200 <= status < 300
-        return note(status, *rest)
-
-    def parse_json(text: str) -> Any:
-        value = parse(text)
-        if value is None and succeeded:
+    def judged(status: int, *said: Any) -> Any:
+        *_, parsed, _sent_headers, _sent_body = said
+        if 200 <= status < 300 and parsed is None:
             raise malformed("an answer that is not JSON")
-        return value
+        return handle_errors(status, *said)
 
-    driver.on_rest_response, driver.parse_json = on_rest_response, parse_json
+    driver.handle_errors = judged
 
 
 def _redirect(urls: Any, gateway: str) -> None:
