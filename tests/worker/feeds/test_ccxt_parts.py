@@ -94,7 +94,7 @@ def test_backoff_doubles_up_to_its_limit_and_never_waits_less_than_asked() -> No
     backoff = Backoff(10.0)
     assert [backoff.next_s() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
     assert backoff.next_s(30.0) == 30.0
-    backoff.succeeded()
+    backoff.failures = 0
     assert backoff.next_s(0.2) == 1.0
 
 

@@ -158,7 +158,7 @@ def exchange(settings: Settings) -> Any:
         feed._clock.now = lambda: NOW + 10 * NS
         assembler = RowAssembler(feed.symbols, grid, feed._settings, start=0, after=None)
         live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, wake)
-        backoff = live._asker._line("BTC/USDT").backoff
+        backoff = live._asker._lines["BTC/USDT"].backoff
         patience = max(backoff.next_s(None) for _ in range(20))
         seen = [driver.urls["api"]["public"], driver.timeout, driver.rateLimit]
         await feed.close()

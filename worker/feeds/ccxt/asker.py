@@ -5,35 +5,30 @@ waits longer each time.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from schemas.errors import FeedError
-from services.feeds.clock_watch import NS
+from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
-from worker.feeds.ccxt.source_clock import Backoff
+from worker.feeds.ccxt.source_clock import Backoff, SourceClock
 
 AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run
+RECHECKED_BARS = 5  # asked for again with each new bar: one that came late or was corrected is told
 
 
-@dataclass(frozen=True)
-class Question:
-    """One request for bars.
+class Answer(NamedTuple):
+    """What an exchange said of a symbol.
 
     Attributes:
-        symbol: whose.
-        wanted: ns, the label for which it is sent.
-        since: ns, the first label that is asked for.
-        limit: bars at most.
-        asked_at: ns, time at the exchange when it is sent: a bar that ends later may lack its end.
-        in_doubt: that time is not sure.
+        asked_at: ns, time at the exchange when it was asked: a bar that ends later may lack its end.
+        in_doubt: that time was not sure.
     """
 
     symbol: str
-    wanted: int
-    since: int
-    limit: int
+    bars: list[Candle]
     asked_at: int
     in_doubt: bool
 
@@ -43,18 +38,16 @@ class _Line:
     """The requests of one symbol.
 
     Attributes:
-        backoff: between requests that brought nothing.
-        not_before: steady ns of the next request.
-        task: the one that runs.
+        wanted: label of the bar for whose sake they are sent.
+        not_before: steady ns of the next one.
         failing: the last one failed.
-        refused: the exchange does not answer for the symbol any more, and that was told.
     """
 
     backoff: Backoff
+    wanted: int = 0
     not_before: int = 0
-    task: asyncio.Task[None] | None = None
     failing: bool = False
-    refused: bool = False
+    task: asyncio.Task[None] | None = None
 
 
 class Asker:
@@ -63,54 +56,41 @@ class Asker:
     def __init__(
         self,
         exchange: PublicExchange,
-        timeframe: str,
-        most_s: float,
-        *,
-        steady: Callable[[], int],
+        symbols: Iterable[str],
+        grid: LabelGrid,
+        clock: SourceClock,
         wake: asyncio.Event,
+        most_s: float,
     ) -> None:
-        """Nothing is asked yet.
+        """Nothing is asked yet; `wake` is set when an answer has come.
 
-        Args:
-            exchange: loaded.
-            timeframe: of the bars.
-            most_s: longest wait between two requests for the same, unless the exchange asks for more.
-            steady: clock, ns.
-            wake: set when an answer has come.
+        Two requests for the same are at most `most_s` apart, unless the exchange asks for more.
         """
-        self._exchange, self._timeframe, self._most_s = exchange, timeframe, most_s
-        self._steady, self._wake = steady, wake
+        self._exchange, self._grid, self._clock, self._wake = exchange, grid, clock, wake
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._lines: dict[str, _Line] = {}
+        self._lines = {symbol: _Line(Backoff(most_s)) for symbol in symbols}
         self._pause_until = 0
-        self._answers: list[tuple[Question, list[Candle]]] = []
+        self._answers: list[Answer] = []
         self._anomalies: list[FeedAnomaly] = []
-        self._down = False
+        self._away: set[str | None] = set()  # symbols that are refused; None: nothing is answered at all
 
-    def ask(self, question: Question) -> None:
-        """Send a request, unless one of the symbol runs or has to wait."""
-        line = self._line(question.symbol)
-        if line.task is None and self._steady() >= max(self._pause_until, line.not_before):
-            line.task = asyncio.create_task(self._request(question, line))
+    def ask(self, symbol: str, wanted: int, first: int) -> None:
+        """Send a request for the bars from `wanted` on, unless one of the symbol runs or has to wait.
 
-    def attempts(self, symbol: str) -> int:
-        """How often what is wanted of a symbol was asked for in vain."""
-        return self._line(symbol).backoff.failures
+        The first one asks for the bars before as well, down to `first`; a refill goes straight on.
+        """
+        line, bar_ns = self._lines[symbol], self._grid.bar_ns
+        if line.task is not None:
+            return
+        if wanted != line.wanted and not line.failing:
+            line.backoff.failures = line.not_before = 0
+        line.wanted = wanted
+        if self._clock.steady() >= max(self._pause_until, line.not_before):
+            before = 0 if line.backoff.failures else min(RECHECKED_BARS, (wanted - first) // bar_ns)
+            line.task = asyncio.create_task(self._request(line, symbol, wanted - before * bar_ns))
 
-    def satisfied(self, symbol: str) -> None:
-        """An answer held what was asked for, or nothing is wanted any more: the next hole begins anew."""
-        line = self._line(symbol)
-        if not line.failing:
-            line.backoff.succeeded()
-            line.not_before = 0
-
-    def postpone(self, symbol: str, asked_s: float | None = None) -> None:
-        """An answer did not hold what was asked for: wait before the next."""
-        line = self._line(symbol)
-        line.not_before = self._steady() + int(line.backoff.next_s(asked_s) * NS)
-
-    def answers(self) -> tuple[list[FeedAnomaly], list[tuple[Question, list[Candle]]]]:
-        """What has come since the last time, bars in the order in which they came."""
+    def answers(self) -> tuple[list[FeedAnomaly], list[Answer]]:
+        """What has come since the last time, in the order in which it came."""
         found = self._anomalies, self._answers
         self._anomalies, self._answers = [], []
         return found
@@ -122,46 +102,41 @@ class Asker:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _line(self, symbol: str) -> _Line:
-        return self._lines.setdefault(symbol, _Line(Backoff(self._most_s)))
-
-    async def _request(self, question: Question, line: _Line) -> None:
-        symbol, timeframe = question.symbol, self._timeframe
+    async def _request(self, line: _Line, symbol: str, since: int) -> None:
+        asked_at, in_doubt = self._clock.now(), self._clock.jumped
+        limit = min((asked_at - since) // self._grid.bar_ns + 1, self._exchange.page_bars)
         try:
             async with self._room:
-                found = await self._exchange.bars(symbol, timeframe, question.since, question.limit)
-            self._answers.append((question, found))
-            self._answered(symbol, line)
+                found = await self._exchange.bars(symbol, self._grid.timeframe, since, limit)
+            self._answers.append(Answer(symbol, found, asked_at, in_doubt))
+            self._postpone(line, None)
+            line.failing = False
+            for away in (symbol, None):
+                if away in self._away:
+                    self._away.remove(away)
+                    self._tell(FeedAnomalyKind.RECONNECTED, away)
         except FeedError as error:
-            self._failed(symbol, line, error)
+            self._failed(line, symbol, error)
         finally:
             line.task = None
             self._wake.set()
 
-    def _answered(self, symbol: str, line: _Line) -> None:
-        line.failing = False
-        if line.refused:
-            line.refused = False
-            self._tell(FeedAnomalyKind.RECONNECTED, symbol)
-        if self._down:
-            self._down = False
-            self._tell(FeedAnomalyKind.RECONNECTED)
-
-    def _failed(self, symbol: str, line: _Line, error: FeedError) -> None:
+    def _failed(self, line: _Line, symbol: str, error: FeedError) -> None:
         """Told once; a symbol that is refused by itself, since the others go on and stops are seen."""
         line.failing = True
-        self.postpone(symbol, error.context.get("retry_after_s"))
-        reason, cut_short = str(error.context["failure"]), error.context.get("cut_short")
+        self._postpone(line, error.context["retry_after_s"])
+        reason, pause = error.context["failure"], error.context.get("cut_short")
         if reason == "rate_limited":
             self._pause_until = max(self._pause_until, line.not_before)
-        if not error.retryable:
-            if not line.refused:
-                line.refused = True
-                self._tell(FeedAnomalyKind.DISCONNECTED, symbol, reason=reason)
-        elif not self._down or cut_short is not None:
-            self._down = True
-            self._tell(FeedAnomalyKind.DISCONNECTED, reason=reason, pause=cut_short)
+        away = None if error.retryable else symbol
+        if away not in self._away or pause is not None:
+            self._away.add(away)
+            self._tell(FeedAnomalyKind.DISCONNECTED, away, reason=reason, pause=pause)
 
-    def _tell(self, kind: FeedAnomalyKind, symbol: str | None = None, **said: str | None) -> None:
+    def _postpone(self, line: _Line, asked_s: float | None) -> None:
+        """Wait before the bar of the same label is asked for again, longer each time."""
+        line.not_before = self._clock.steady() + int(line.backoff.next_s(asked_s) * NS)
+
+    def _tell(self, kind: FeedAnomalyKind, symbol: str | None, **said: str | None) -> None:
         detail = {"channel": "rest"} | {name: word for name, word in said.items() if word}
         self._anomalies.append(FeedAnomaly(kind, symbol, None, detail))

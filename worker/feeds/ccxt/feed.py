@@ -138,7 +138,7 @@ class CcxtFeed:
                 span = (symbol, self.timeframe, first, last)
                 async for page in pages(self._exchange, *span, patience, self._clock.now):
                     labels |= {candle.label for candle in page.bars if self._grid.has(candle.label)}
-                    for wrong in live.past(symbol, (*page.bars, *page.future)):
+                    for wrong in live.take(symbol, (*page.bars, *page.future)):
                         yield wrong
                 came[symbol] += len(labels)
                 for filled in refill(symbol, labels) if is_refill else ():

@@ -13,12 +13,11 @@ from services.feeds.label_grid import NS
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.asker import Asker, Question
+from worker.feeds.ccxt.asker import RECHECKED_BARS, Answer, Asker
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
 from worker.feeds.ccxt.source_clock import SourceClock
 
 MOST_GIVEN = 1_024  # bars of a symbol that are remembered when their rows have gone
-RECHECKED_BARS = 5  # asked for again with each new bar: one that came late or was corrected is told
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
 
 
@@ -36,16 +35,10 @@ class LiveBars:
     ) -> None:
         """Nothing is asked yet.
 
-        Args:
-            exchange: loaded.
-            assembler: of the feed.
-            settings: of the feed.
-            clock: compared with the exchange.
-            first: label of the first bar that is wanted.
-            wake: set when something came that is worth a look.
+        `first` is the label of the first bar that is wanted; `wake` is set when something came that is worth
+        a look.
         """
-        self._exchange, self._assembler = exchange, assembler
-        self._clock, self._grid = clock, assembler.grid
+        self._assembler, self._clock, self._grid = assembler, clock, assembler.grid
         self._settle_ns = int(settings.exchange.settle_s * NS)
         self._grace_ns = int(settings.grace_s * NS)
         self._slack_ns = int(settings.clock_jump_s * NS)
@@ -53,25 +46,21 @@ class LiveBars:
         self._given: dict[str, dict[int, tuple[Bar, ...]]] = {symbol: {} for symbol in assembler.symbols}
         self._open = SeenOnce()
         self._hole_since: int | None = None
-        timeframe, most_s = self._grid.timeframe, settings.exchange.backoff_max_s
-        self._asker = Asker(exchange, timeframe, most_s, steady=clock.steady, wake=wake)
+        most_s = settings.exchange.backoff_max_s
+        self._asker = Asker(exchange, assembler.symbols, self._grid, clock, wake, most_s)
 
     def look(self) -> list[Item]:
         """Everything that can be handed over now."""
-        items: list[Item] = [*self._clock.look()]
-        now = self._clock.now()
         told, answers = self._asker.answers()
-        items += told
-        if any(item.kind is FeedAnomalyKind.RECONNECTED and item.symbol is None for item in told):
-            self._clock.check_soon()
-        for question, bars in answers:
-            items += self._answered(question, bars, now)
+        is_back = any(item.kind is FeedAnomalyKind.RECONNECTED and item.symbol is None for item in told)
+        items: list[Item] = [*self._clock.look(in_doubt=is_back), *told]
+        now = self._clock.now()
+        for answer in answers:
+            items += self._answered(answer, now)
         for symbol in self._given:
             wanted = self._next_missing(symbol, now)
-            if wanted is None:
-                self._asker.satisfied(symbol)
-            else:
-                self._asker.ask(self._question(symbol, wanted, now))
+            if wanted is not None:
+                self._asker.ask(symbol, wanted, self._first)
         return items + self.rows(hold=self._holds(now))
 
     def rows(self, *, hold: bool = False) -> list[Item]:
@@ -84,10 +73,16 @@ class LiveBars:
                 self._given[symbol] = {label: said for label, said in given.items() if label >= oldest}
         return items
 
-    def past(self, symbol: str, bars: Iterable[Candle]) -> list[FeedAnomaly]:
-        """Take bars of the history that was read before the first look; none of the future is a bar yet."""
-        now = self._clock.now()
-        return [item for candle in bars for item in self._take(symbol, candle, now)]
+    def take(self, symbol: str, bars: Iterable[Candle]) -> list[FeedAnomaly]:
+        """Give bars to the assembler; none of the future is a bar yet, and it is told once."""
+        now, given, told = self._clock.now(), self._given[symbol], list[FeedAnomaly]()
+        for label, bar in bars:
+            if label <= now + self._slack_ns:
+                given[label] = (*given.get(label, ()), bar)
+            elif not self._open.first((symbol, label)):
+                continue
+            told += self._assembler.take(RawBar(symbol, label, bar), now)
+        return told
 
     def newest_settled(self) -> int:
         """Label of the newest bar that is over and has settled."""
@@ -108,44 +103,26 @@ class LiveBars:
         await self._asker.stop()
         await self._clock.stop()
 
-    def _question(self, symbol: str, wanted: int, now: int) -> Question:
-        """The first attempt asks for the bars before as well; a refill goes straight on."""
-        bar_ns = self._grid.bar_ns
-        before = 0 if self._asker.attempts(symbol) else min(RECHECKED_BARS, (wanted - self._first) // bar_ns)
-        since = wanted - before * bar_ns
-        limit = min((now - since) // bar_ns + 1, self._exchange.page_bars)
-        return Question(symbol, wanted, since, limit, now, self._clock.jumped)
-
-    def _answered(self, question: Question, bars: list[Candle], now: int) -> list[FeedAnomaly]:
+    def _answered(self, answer: Answer, now: int) -> list[FeedAnomaly]:
         """Bars of one symbol that are new or others than before; those of a gap are a refill."""
-        symbol, latest = question.symbol, now + self._slack_ns
-        before = {candle.label: self._given[symbol].get(candle.label, ()) for candle in bars}
-        newest = max((candle.label for candle in bars if candle.label <= latest), default=0)
+        symbol, given, latest = answer.symbol, self._given[answer.symbol], now + self._slack_ns
+        newest = max((candle.label for candle in answer.bars if candle.label <= latest), default=0)
         items = self._clock.heard(newest, self._grid.bar_ns)
-        open_from = newest if question.in_doubt or self._clock.jumped else latest
-        filled = set()  # an answer may hold a bar twice
-        for label, bar in bars:
-            is_over = label < open_from and self._settled(label, min(question.asked_at, now))
-            if bar in before[label] or not (is_over or label > latest):
-                continue
-            items += self._take(symbol, Candle(label, bar), now)
-            if not before[label] and self._row < label < self.newest_settled() and self._grid.has(label):
-                filled.add(label)
-        wanted = self._next_missing(symbol, now)
-        if wanted is not None and wanted <= question.wanted:
-            self._asker.postpone(symbol)
-        else:
-            self._asker.satisfied(symbol)
-        return items + refill(symbol, filled)
-
-    def _take(self, symbol: str, candle: Candle, now: int) -> list[FeedAnomaly]:
-        label, bar = candle
-        closed = label <= now + self._slack_ns
-        if closed:
-            self._given[symbol][label] = (*self._given[symbol].get(label, ()), bar)
-        elif not self._open.first((symbol, label)):
-            return []
-        return self._assembler.take(RawBar(symbol, label, bar, closed), now)
+        # While it is in doubt what time it is, the newest bar may be one that runs.
+        open_from = newest if answer.in_doubt or self._clock.jumped else latest
+        over_at, settled = min(answer.asked_at, now), self.newest_settled()
+        news = [
+            Candle(label, bar)
+            for label, bar in answer.bars
+            if bar not in given.get(label, ())
+            and (label > latest or (label < open_from and self._settled(label, over_at)))
+        ]
+        filled = {
+            label
+            for label, _ in news
+            if label not in given and self._row < label < settled and self._grid.has(label)
+        }
+        return items + self.take(symbol, news) + refill(symbol, filled)
 
     def _settled(self, label: int, at: int) -> bool:
         return self._grid.close(label) + self._settle_ns <= at

@@ -5,6 +5,7 @@ The clocks and the waiting of an exchange feed, so that a test can own them; and
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from schemas.errors import FeedError
 from services.feeds.clock_watch import NS, ClockWatch, SourceTime
@@ -34,27 +35,22 @@ class FeedTime:
             return
 
 
+@dataclass
 class Backoff:
-    """Waits that double from one second; no chance in them, so that a run can be repeated."""
+    """Waits that double from one second; no chance in them, so that a run can be repeated.
 
-    def __init__(self, most_s: float) -> None:
-        self._most = most_s
-        self._failures = 0
+    Attributes:
+        most_s: longest wait that is not asked for.
+        failures: in a row; 0 begins again with one second.
+    """
 
-    @property
-    def failures(self) -> int:
-        """In a row."""
-        return self._failures
+    most_s: float
+    failures: int = 0
 
     def next_s(self, asked_s: float | None = None) -> float:
         """Seconds until the next attempt, at least what the other side asked for."""
-        self._failures += 1
-        own = min(self._most, 2.0 ** min(self._failures - 1, 20))
-        return max(own, asked_s or 0.0)
-
-    def succeeded(self) -> None:
-        """Begin again with one second."""
-        self._failures = 0
+        self.failures += 1
+        return max(min(self.most_s, 2.0 ** min(self.failures - 1, 20)), asked_s or 0.0)
 
 
 class SourceClock(ClockWatch):
@@ -86,21 +82,15 @@ class SourceClock(ClockWatch):
             found if said is None else found + self.compare(SourceTime(said, said + self.steady() - before))
         )
 
-    def check_soon(self) -> None:
-        """Ask again with the next look."""
-        self._check_at = 0
-
     def heard(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
         """Note the newest candle of an answer: where an exchange tells no time, it can end a doubt."""
         return [] if self._exchange.has_clock else self.confirm(SourceTime(newest, newest + bar_ns))
 
-    def look(self) -> list[FeedAnomaly]:
+    def look(self, *, in_doubt: bool) -> list[FeedAnomaly]:
         """Note the time; ask for that of the exchange, beside the feed, when it is due or in doubt."""
         found = self.observe()
-        if found:
+        if found or in_doubt:
             self._check_at = 0
-        if not self._exchange.has_clock:
-            return found
         if self._task is not None and self._task.done():
             found += self._task.result()
             self._task = None
