@@ -54,14 +54,12 @@ class LiveBars:
         told, answers = self._asker.answers()
         is_back = any(item.kind is FeedAnomalyKind.RECONNECTED and item.symbol is None for item in told)
         items: list[Item] = [*self._clock.look(in_doubt=is_back), *told]
-        now = self._clock.now()
         for answer in answers:
-            items += self._answered(answer, now)
-        for symbol in self._given:
-            wanted = self._next_missing(symbol, now)
-            if wanted is not None:
-                self._asker.ask(symbol, wanted, self._first)
-        return items + self.rows(hold=self._holds(now))
+            items += self._answered(answer)
+        missing = self._missing()
+        for symbol, label in missing.items():
+            self._asker.ask(symbol, label, self._first)
+        return items + self.rows(hold=self._holds(missing.values()))
 
     def rows(self, *, hold: bool = False) -> list[Item]:
         """The rows that are due."""
@@ -84,63 +82,57 @@ class LiveBars:
             told += self._assembler.take(RawBar(symbol, label, bar), now)
         return told
 
-    def newest_settled(self) -> int:
-        """Label of the newest bar that is over and has settled."""
-        reached = self._clock.now() - self._settle_ns
+    def newest_settled(self, at: int | None = None) -> int:
+        """Label of the newest bar that is over and has settled, now or at a time at the exchange (ns)."""
+        reached = (self._clock.now() if at is None else at) - self._settle_ns
         return reached - reached % self._grid.bar_ns - self._grid.bar_ns
 
     def pause_s(self) -> float:
         """Seconds until the next look is worth it, if nothing wakes earlier."""
-        now = self._clock.now()
-        moments = [self._grid.close(self.newest_settled() + self._grid.bar_ns) + self._settle_ns]
-        due = self._assembler.next_due()
-        if due is not None and due > now:
-            moments.append(due)
-        return max(SHORTEST_WAIT_S, min(LONGEST_WAIT_S, (min(moments) - now) / NS))
+        now, due = self._clock.now(), self._assembler.next_due()
+        next_settles = self.newest_settled() + 2 * self._grid.bar_ns + self._settle_ns
+        until = due if due is not None and now < due < next_settles else next_settles
+        return max(SHORTEST_WAIT_S, min(LONGEST_WAIT_S, (until - now) / NS))
 
     async def stop(self) -> None:
         """Give back what runs beside the feed."""
         await self._asker.stop()
         await self._clock.stop()
 
-    def _answered(self, answer: Answer, now: int) -> list[FeedAnomaly]:
+    def _answered(self, answer: Answer) -> list[FeedAnomaly]:
         """Bars of one symbol that are new or others than before; those of a gap are a refill."""
-        symbol, given, latest = answer.symbol, self._given[answer.symbol], now + self._slack_ns
+        symbol, given, now = answer.symbol, self._given[answer.symbol], self._clock.now()
+        latest, over = now + self._slack_ns, self.newest_settled(min(answer.asked_at, now))
         newest = max((candle.label for candle in answer.bars if candle.label <= latest), default=0)
         items = self._clock.heard(newest, self._grid.bar_ns)
-        # While it is in doubt what time it is, the newest bar may be one that runs.
-        open_from = newest if answer.in_doubt or self._clock.jumped else latest
-        over_at, settled = min(answer.asked_at, now), self.newest_settled()
+        if answer.in_doubt or self._clock.jumped:  # the newest may be one that runs
+            over = min(over, newest - 1)
         news = [
-            Candle(label, bar)
-            for label, bar in answer.bars
-            if bar not in given.get(label, ())
-            and (label > latest or (label < open_from and self._settled(label, over_at)))
+            candle
+            for candle in answer.bars
+            if not over < candle.label <= latest and candle.bar not in given.get(candle.label, ())
         ]
-        filled = {
-            label
-            for label, _ in news
-            if label not in given and self._row < label < settled and self._grid.has(label)
-        }
+        gap = range(self._row + self._grid.bar_ns, self.newest_settled(), self._grid.bar_ns)
+        filled = {candle.label for candle in news if candle.label in gap} - given.keys()
         return items + self.take(symbol, news) + refill(symbol, filled)
 
-    def _settled(self, label: int, at: int) -> bool:
-        return self._grid.close(label) + self._settle_ns <= at
+    def _missing(self) -> dict[str, int]:
+        """The first label of each symbol that is over, was not given, and whose row has not gone."""
+        found, newest = {}, self.newest_settled()
+        for symbol, given in self._given.items():
+            label = self._row + self._grid.bar_ns
+            while label in given:
+                label += self._grid.bar_ns
+            if label <= newest:
+                found[symbol] = label
+        return found
 
-    def _next_missing(self, symbol: str, now: int) -> int | None:
-        """The first label of a symbol that is over, was not given, and whose row has not gone."""
-        label = self._row + self._grid.bar_ns
-        while label in self._given[symbol]:
-            label += self._grid.bar_ns
-        return label if self._settled(label, now) else None
-
-    def _holds(self, now: int) -> bool:
+    def _holds(self, missing: Iterable[int]) -> bool:
         """Whether rows wait for a refill: only for gaps of several bars, and no longer than `grace_s`."""
-        wanted = [label for symbol in self._given if (label := self._next_missing(symbol, now)) is not None]
-        if not wanted or self._grid.close(min(wanted)) + self._grid.bar_ns > now:
+        now, steady = self._clock.now(), self._clock.steady()
+        if self._grid.close(min(missing, default=now)) + self._grid.bar_ns > now:
             self._hole_since = None
             return False
-        steady = self._clock.steady()
         if self._hole_since is None:
             self._hole_since = steady
         return steady - self._hole_since < self._grace_ns
