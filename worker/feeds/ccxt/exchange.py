@@ -21,8 +21,6 @@ from worker.feeds.ccxt.errors import raise_feed_error
 T = TypeVar("T")
 NS_PER_MS = 1_000_000
 DEFAULT_PAGE, MOST_PAGE = 500, 1_000  # bars
-# Markets come in several answers; beside its own time a request waits for its turn.
-_MARKETS_DEADLINE, _REQUEST_DEADLINE = 6, 2
 
 
 class Candle(NamedTuple):
@@ -33,7 +31,10 @@ class Candle(NamedTuple):
 
 
 class PublicExchange:
-    """Reads one exchange. Open it, `load` it once, `close` it in the end."""
+    """Reads one exchange. Open it, `load` it once, `close` it in the end.
+
+    What it is asked for ends in a `FeedError` where it cannot be reached, or answers nothing usable.
+    """
 
     def __init__(self, name: str, settings: ExchangeSettings) -> None:
         """Open an exchange of ccxt.
@@ -58,12 +59,8 @@ class PublicExchange:
         return min(limit, MOST_PAGE) if limit else DEFAULT_PAGE
 
     async def load(self) -> None:
-        """Learn its markets.
-
-        Raises:
-            FeedError: it cannot be reached, or answers nothing usable.
-        """
-        await self._call(self._driver.load_markets, "markets", _markets, _MARKETS_DEADLINE)
+        """Learn its markets."""
+        await self._call(self._driver.load_markets, "markets", _markets, 6)  # it takes several requests
 
     def check(self, symbols: Iterable[str], timeframe: str) -> None:
         """Refuse what the exchange does not offer.
@@ -92,21 +89,13 @@ class PublicExchange:
             raise DataError(f"{self.name} does not trade {symbol!r} any more: choose another", symbol=symbol)
 
     async def clock_ns(self) -> int | None:
-        """Its time in ns; None where it does not tell.
-
-        Raises:
-            FeedError: it cannot be reached, or answers nothing usable.
-        """
+        """Its time in ns; None where it does not tell."""
         if not self.has_clock:
             return None
         return await self._call(self._driver.fetch_time, "time", _time_ns)
 
     async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
-        """Bars with labels from `since_ns` on, ascending as they came; the last may still be running.
-
-        Raises:
-            FeedError: it cannot be reached, or answers nothing usable.
-        """
+        """Bars with labels from `since_ns` on, as they came; the last may still be running."""
         asked = (symbol, timeframe, -(-since_ns // NS_PER_MS), limit)
         found = await self._call(lambda: self._driver.fetch_ohlcv(*asked), f"bars of {symbol}", _candles)
         return [candle for candle in found if candle.label >= since_ns]
@@ -118,12 +107,9 @@ class PublicExchange:
             await self._driver.close()
 
     async def _call(
-        self,
-        ask: Callable[[], Awaitable[Any]],
-        what: str,
-        read: Callable[[Any], T],
-        factor: int = _REQUEST_DEADLINE,
+        self, ask: Callable[[], Awaitable[Any]], what: str, read: Callable[[Any], T], factor: int = 2
     ) -> T:
+        """The answer as `read` takes it; a request has `factor` of its time, since it waits for its turn."""
         driver = self._driver
         driver.last_response_headers = None
         try:

@@ -3,16 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from schemas.errors import FeedError
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.feeds.label_grid import NS
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
 from worker.feeds.ccxt.source_clock import Backoff
 
 T = TypeVar("T")
-NS = 1_000_000_000
 ATTEMPTS = 6
 ASKED = 2  # times, before an answer without a usable bar is believed
 SLACK_NS = 60 * NS  # by which a label may seem to lie beyond the present: clocks differ
@@ -23,10 +24,8 @@ class Patience:
     """How often a request is tried, and how long is waited in between.
 
     Attributes:
-        attempts: of one request in all.
         most_s: longest wait, unless the exchange asks for more.
-        sleep: waits for so many seconds.
-        tell: hears of every failure that is not the last, and of the wait that follows it.
+        tell: hears of every failure that is not the last, and of the seconds that are waited after it.
     """
 
     attempts: int = ATTEMPTS
@@ -57,8 +56,8 @@ class Page(NamedTuple):
 
     Attributes:
         next_label: ns, from which on the next page begins.
-        bars: with labels up to the last that was asked for, in the order they came in, unjudged.
-        future: with labels that lie beyond the present: no bar can have them.
+        bars: up to the last that was asked for, in the order they came in, unjudged.
+        future: those that cannot be, since they lie beyond the present.
     """
 
     next_label: int
@@ -82,14 +81,7 @@ async def pages(
     without a bar among those asked for is asked for twice, and then taken for a stretch without bars. Each
     page moves on by a bar at least, so there is an end whatever is answered.
 
-    Args:
-        exchange: loaded.
-        symbol: checked.
-        timeframe: checked.
-        first: ns, a label.
-        last: ns, a label whose bar is over.
-        patience: with failures.
-        now: the time at the exchange, ns.
+    Labels are ns, that of `last` belongs to a bar that is over; `now` is the time at the exchange, ns.
 
     Raises:
         FeedError: patience is at its end.
@@ -99,12 +91,8 @@ async def pages(
     while since <= last:
         limit = min(exchange.page_bars, (last - since) // bar_ns + 2)
         behind = since + limit * bar_ns
-
-        async def request(since: int = since, limit: int = limit) -> list[Candle]:
-            return await exchange.bars(symbol, timeframe, since, limit)
-
         for _ in range(ASKED):
-            found = await patience.ask(request)
+            found = await patience.ask(partial(exchange.bars, symbol, timeframe, since, limit))
             present = now() + SLACK_NS
             labels = [bar.label for bar in found if bar.label % bar_ns == 0 and bar.label <= present]
             inside = [label for label in _unbroken(sorted(labels), bar_ns) if label < behind]

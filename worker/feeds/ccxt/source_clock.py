@@ -57,13 +57,7 @@ class SourceClock(ClockWatch):
     """The clocks of this machine beside that of one exchange, which is asked for its time."""
 
     def __init__(self, exchange: PublicExchange, limit_s: float, time: FeedTime) -> None:
-        """Begin with trust.
-
-        Args:
-            exchange: loaded before the first look.
-            limit_s: difference from which on clocks disagree.
-            time: our clocks.
-        """
+        """Begin with trust; from a difference of `limit_s` on clocks disagree."""
         super().__init__(limit_s, time.wall, time.steady)
         self._exchange = exchange
         self._check_at = 0
@@ -78,9 +72,9 @@ class SourceClock(ClockWatch):
         found, before = self.observe(), self.steady()
         self._check_at = before + CHECK_S * NS
         said = await self._exchange.clock_ns()
-        return (
-            found if said is None else found + self.compare(SourceTime(said, said + self.steady() - before))
-        )
+        if said is None:
+            return found
+        return found + self.compare(SourceTime(said, said + self.steady() - before))
 
     def heard(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
         """Note the newest candle of an answer: where an exchange tells no time, it can end a doubt."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,10 +186,7 @@ async def _reread(
     for symbol, findings in found.items():
         labels = list(findings.bars)
         for since in _places(labels):
-
-            async def again(symbol: str = symbol, since: int = since) -> list[Any]:
-                return await exchange.bars(symbol, request.timeframe, since, REREAD_BARS)
-
+            again = partial(exchange.bars, symbol, request.timeframe, since, REREAD_BARS)
             for candle in await shell.patience.ask(again):
                 first_said = findings.bars.get(candle.label)
                 if first_said is not None and first_said != candle.bar:
