@@ -5,7 +5,8 @@ here trades.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Literal
 
 import structlog
@@ -14,7 +15,7 @@ from schemas.errors import FeedError
 from schemas.settings.live import FeedSettings
 from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
-from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
 from worker.feeds.ccxt.live import LiveBars, refill
@@ -39,14 +40,7 @@ class CcxtFeed:
         *,
         time: FeedTime | None = None,
     ) -> None:
-        """Nothing is connected yet.
-
-        Args:
-            exchange: its name in ccxt.
-            symbols: as ccxt writes them, for example `BTC/USDT`.
-            timeframe: of the bars.
-            settings: waiting, blocking, and how the exchange is reached.
-            time: clocks and waiting.
+        """Nothing is connected yet; exchange and symbols are named as in ccxt, for example `BTC/USDT`.
 
         Raises:
             ConfigError: ccxt is not installed, or knows no such exchange.
@@ -60,11 +54,9 @@ class CcxtFeed:
         self._grid = LabelGrid(timeframe, self.label, settings.continuous is not False)
         self._clock = SourceClock(self._exchange, settings.clock_jump_s, self._time)
         self._assembler: RowAssembler | None = None
-        self._closing = asyncio.Event()
-        self._wake = asyncio.Event()
-        self._running = False
+        self._closing, self._wake = asyncio.Event(), asyncio.Event()
 
-    async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
+    async def items(self, after: int | None) -> AsyncIterator[Item]:
         """Rows with labels after `after`, and anomalies; ends when the feed is closed.
 
         Args:
@@ -76,17 +68,16 @@ class CcxtFeed:
             DataError: it has no such symbol.
             FeedError: it cannot be reached at the start, or refuses for good.
         """
-        self._running = True
         try:
-            async for item in self._items(after):
-                if self._closing.is_set():
-                    return
-                yield item
+            async for together in self._items(after):
+                for item in together:
+                    if self._closing.is_set():
+                        return
+                    yield item
         except FeedError:
             if not self._closing.is_set():
                 raise
         finally:
-            self._running = False
             await self._exchange.close()
 
     def last_labels(self) -> dict[str, int]:
@@ -97,78 +88,65 @@ class CcxtFeed:
         """Give back every connection; a running `items` ends."""
         self._closing.set()
         self._wake.set()
-        if not self._running:
-            await self._exchange.close()
+        await self._exchange.close()
 
-    async def _items(self, after: int | None) -> AsyncIterator[Item]:
+    async def _items(self, after: int | None) -> AsyncIterator[Sequence[Item]]:
         backoff_s = self._settings.exchange.backoff_max_s
         patience = Patience(most_s=backoff_s, sleep=self._sleep, tell=self._tell)
         await patience.ask(self._exchange.load)
         self._exchange.check(self.symbols, self.timeframe)
-        for compared in await patience.ask(self._clock.ask):
-            yield compared
-        start = self._clock.now()
+        yield await patience.ask(self._clock.ask)
+        start, bar_ns = self._clock.now(), self._grid.bar_ns
         assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
         self._assembler = assembler
-        running = start - start % self._grid.bar_ns
-        back = self._settings.history_bars * self._grid.bar_ns
-        first = running - back if after is None else after + self._grid.bar_ns
+        earliest = start - start % bar_ns - self._settings.history_bars * bar_ns
+        first = earliest if after is None else after + bar_ns
         live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, self._wake)
         try:
-            async for item in self._past(live, first, patience, is_refill=after is not None):
-                yield item
+            async for together in self._past(live, first, patience, is_refill=after is not None):
+                yield together
             while not self._closing.is_set():
                 self._wake.clear()
-                for item in live.look():
-                    yield item
+                yield live.look()
                 await self._time.wait(self._wake, live.pause_s())
         finally:
             await live.stop()
 
     async def _past(
         self, live: LiveBars, first: int, patience: Patience, *, is_refill: bool
-    ) -> AsyncIterator[Item]:
+    ) -> AsyncIterator[Sequence[Item]]:
         """Rows from `first` to the present, some at a time; after a restart they are a refill."""
-        window = HELD_BARS // len(self.symbols)
-        begin, came = first, dict.fromkeys(self.symbols, 0)
+        bar_ns, begin, came = self._grid.bar_ns, first, Counter[str]()
         while first <= live.newest_settled():
-            last = min(live.newest_settled(), first + (window - 1) * self._grid.bar_ns)
+            last = min(live.newest_settled(), first + (HELD_BARS // len(self.symbols) - 1) * bar_ns)
             for symbol in self.symbols:
                 labels: set[int] = set()
                 span = (symbol, self.timeframe, first, last)
                 async for page in pages(self._exchange, *span, patience, self._clock.now):
                     labels |= {candle.label for candle in page.bars if self._grid.has(candle.label)}
-                    for wrong in live.take(symbol, (*page.bars, *page.future)):
-                        yield wrong
+                    yield live.take(symbol, (*page.bars, *page.future))
                 came[symbol] += len(labels)
-                for filled in refill(symbol, labels) if is_refill else ():
-                    yield filled
-            for item in live.rows():
-                yield item
-            first = last + self._grid.bar_ns
-        if not is_refill:  # of a refill the rows tell what is missing
-            for wrong in self._fewer(begin, first, came):
-                yield wrong
-
-    def _fewer(self, begin: int, end: int, came: Mapping[str, int]) -> Iterator[FeedAnomaly]:
-        """Symbols of whose history fewer bars came than were asked for."""
-        asked = (end - begin) // self._grid.bar_ns
-        for symbol, bars in came.items():
-            if bars < asked:
-                detail = {"bars": asked - bars, "to": end - self._grid.bar_ns, "history": asked}
-                yield FeedAnomaly(FeedAnomalyKind.MISSING, symbol, begin, detail)
+                if is_refill:
+                    yield refill(symbol, labels)
+            yield live.rows()
+            first = last + bar_ns
+        asked = (first - begin) // bar_ns
+        for symbol in () if is_refill else self.symbols:  # of a refill the rows tell what is missing
+            if came[symbol] < asked:
+                detail = {"bars": asked - came[symbol], "to": first - bar_ns, "history": asked}
+                yield [FeedAnomaly(FeedAnomalyKind.MISSING, symbol, begin, detail)]
 
     def _tell(self, error: FeedError, seconds: float) -> None:
         """Nothing comes while the feed starts, so a failure is logged as it happens."""
-        structlog.stdlib.get_logger("thinktwice.feed").bind(feed=self.name).warning(
-            "feed_start_waits", reason=str(error), wait_s=seconds
+        structlog.stdlib.get_logger("thinktwice.feed").warning(
+            "feed_start_waits", feed=self.name, reason=str(error), wait_s=seconds
         )
 
     async def _sleep(self, seconds: float) -> None:
-        """Between two attempts at the start; ends early when the feed is closed.
+        """Wait between two attempts at the start.
 
         Raises:
-            FeedError: it was closed.
+            FeedError: the feed was closed meanwhile.
         """
         await self._time.wait(self._closing, seconds)
         if self._closing.is_set():

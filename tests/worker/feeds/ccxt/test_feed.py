@@ -127,6 +127,21 @@ def test_ccxt_feed_close_ends_the_items_and_the_connections() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("path", ["exchangeInfo", "time", "klines"])
+def test_ccxt_feed_that_is_closed_while_its_start_hangs_ends_without_waiting_for_the_answer(path) -> None:
+    async def run() -> None:
+        server = ExchangeServer()
+        server.fail(path, *[faults.hang] * 9)
+        async with rig(server=server, exchange={"request_timeout_s": 3_600.0}) as r:
+            await r.until(lambda: server.hanging > 0, "it is asked for")
+            await r.feed.close()
+            async with asyncio.timeout(5.0):
+                await r.task
+            assert r.rows == []
+
+    asyncio.run(run())
+
+
 def feed_on(server: ExchangeServer, symbols: tuple[str, ...], timeframe: str = "1m") -> CcxtFeed:
     exchange = ExchangeSettings(rest_url=server.rest_url, request_interval_ms=0.0)
     return CcxtFeed("binance", symbols, timeframe, FeedSettings(exchange=exchange))
