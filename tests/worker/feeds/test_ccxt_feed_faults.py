@@ -17,7 +17,7 @@ from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, Rig, rig
 from tests.exchange.server import MINUTE_MS, START_MS, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.errors import raise_feed_error
+from worker.feeds.ccxt.exchange import raise_feed_error
 from worker.feeds.ccxt.feed import CcxtFeed
 
 Kind = FeedAnomalyKind

@@ -15,8 +15,7 @@ from services.feeds.port import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.errors import MOST_TEXT, shortened
-from worker.feeds.ccxt.exchange import PublicExchange, open_driver
+from worker.feeds.ccxt.exchange import MOST_TEXT, PublicExchange, open_driver, shortened
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
 from worker.feeds.ccxt.source_clock import Backoff, FeedTime

@@ -8,19 +8,46 @@ import asyncio
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from schemas.errors import ConfigError, DataError, nearest
+from schemas.errors import ConfigError, DataError, FeedError, nearest
 from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.model_calls.retry_after import pause_of
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.errors import raise_feed_error
 
 T = TypeVar("T")
 NS_PER_MS = 1_000_000
 DEFAULT_PAGE, MOST_PAGE = 500, 1_000  # bars
+MOST_TEXT = 160
+_QUERY = re.compile(r"\?\S*")
+_USER = re.compile(r"//[^/\s@]*@")
+_MARKUP = re.compile(r"<[^>]*>?")
+# By class, of which the nearest base counts. The built-in ones come from a deadline of ours, and from parsers
+# that meet another shape than they expect.
+_FAILURES = {
+    "rate_limited": ("DDoSProtection", "RateLimitExceeded"),
+    "timeout": ("RequestTimeout", "TimeoutError"),
+    "unavailable": ("ExchangeNotAvailable", "ExchangeError"),
+    "refused": (
+        "AuthenticationError",
+        "BadRequest",
+        "ArgumentsRequired",
+        "NotSupported",
+        "RestrictedLocation",
+    ),
+    "malformed": (
+        "BadResponse",
+        "ValueError",
+        "LookupError",
+        "TypeError",
+        "AttributeError",
+        "ArithmeticError",
+    ),
+}
 
 
 class Candle(NamedTuple):
@@ -200,3 +227,36 @@ def _redirect(urls: Any, gateway: str) -> None:
             _redirect(value, gateway)
         elif isinstance(value, str) and value.split("://")[0] in ("http", "https"):
             urls[key] = gateway + urlsplit(value).path
+
+
+def raise_feed_error(error: Exception, doing: str, headers: Mapping[str, str] | None = None) -> NoReturn:
+    """Raise what ccxt, asyncio or a parser raised as what it means for a feed.
+
+    Only the class and a shortened text are taken over: never an address with a query, a header, a page of
+    HTML, or the cause, which may hold a request.
+
+    Raises:
+        FeedError: always. In its context are `failure`, `retry_after_s` as `headers` ask for it, and
+            `cut_short`: what to say of a pause that is not kept in full.
+    """
+    bases = [base.__name__ for base in type(error).__mro__]
+    meant = [failure for name in bases for failure, names in _FAILURES.items() if name in names]
+    failure = meant[0] if meant else "network"
+    pause = pause_of(headers or {}) if failure == "rate_limited" else None
+    told = None if pause is None else pause.told
+    said = shortened(str(error))
+    raise FeedError(
+        f"{doing}: {failure.replace('_', ' ')} ({bases[0]}{': ' if said else ''}{said})"
+        f"{'; ' if told else ''}{told or ''}",
+        retryable=failure != "refused",
+        failure=failure,
+        retry_after_s=None if pause is None else pause.wait_s,
+        cut_short=told,
+    ) from None
+
+
+def shortened(text: str) -> str:
+    """One short line without queries, users or markup."""
+    plain = _MARKUP.sub(" ", _USER.sub("//", _QUERY.sub("", text)))
+    line = " ".join(plain.split())
+    return line if len(line) <= MOST_TEXT else f"{line[:MOST_TEXT]}..."
