@@ -207,7 +207,7 @@ class RowAssembler:
             return Kind.INVALID, {"reason": "label off the grid", "timeframe": self.grid.timeframe}
         if self._after is not None and raw.label <= self._after:
             return None, {}
-        if not raw.closed or self.grid.close(raw.label) > now + self._slack_ns:
+        if self.grid.close(raw.label) > now + self._slack_ns:
             return Kind.UNCLOSED, {}
         problem = fault(raw.bar)
         if problem is not None:

@@ -13,14 +13,11 @@ class RawBar(NamedTuple):
         symbol: whose.
         label: ns, as the feed labels its bars.
         bar: the values as they came.
-        closed: whether the source says that the bar is over; a source that does not say leaves it True, and
-            the clock decides.
     """
 
     symbol: str
     label: int
     bar: Bar
-    closed: bool = True
 
 
 def fault(bar: Bar) -> str | None:

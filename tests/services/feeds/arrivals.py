@@ -32,9 +32,9 @@ def bar(number: int, symbol: str = "A", wrong: float = 0.0) -> Bar:
     return Bar(price, price + 2.0, price - 2.0, price + 1.0, 10.0)
 
 
-def raw(number: int, symbol: str = "A", wrong: float = 0.0, closed: bool = True) -> RawBar:
+def raw(number: int, symbol: str = "A", wrong: float = 0.0) -> RawBar:
     """The same as it arrives."""
-    return RawBar(symbol, label(number), bar(number, symbol, wrong), closed)
+    return RawBar(symbol, label(number), bar(number, symbol, wrong))
 
 
 @dataclass

@@ -137,7 +137,7 @@ def test_symbols_that_nobody_asked_for_are_told_once_and_only_the_first_of_many(
 
 def test_bar_that_is_not_over_is_dropped_told_once_and_taken_when_it_is():
     desk = Desk(("A",))
-    assert desk.take(close(0), raw(0, wrong=1.0, closed=False), raw(0, wrong=2.0, closed=False)) == [
+    assert desk.take(label(0), raw(0, wrong=1.0), raw(0, wrong=2.0)) == [
         FeedAnomaly(Kind.UNCLOSED, "A", label(0))
     ]
     assert desk.take(close(0), raw(0))[0].bars == {"A": bar(0)}
@@ -331,5 +331,5 @@ def test_last_labels_say_the_last_bar_of_each_symbol_that_was_handed_over():
 def test_anomaly_says_nothing_that_a_clock_measured():
     desk = Desk()
     full(desk, 0)
-    desk.take(close(4), raw(0, "A", wrong=1.0), raw(4, "A", closed=False))
+    desk.take(close(4), raw(0, "A", wrong=1.0), raw(5, "A"))
     assert all(not dataclasses.asdict(item)["measured"] for item in desk.told())

@@ -151,7 +151,6 @@ anything = st.builds(
         st.builds(Bar, values, values, values, values, values),
         st.integers(0, 3).map(bar),
     ),
-    st.booleans(),
 )
 
 

@@ -16,11 +16,11 @@ from schemas.errors import FeedError
 from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
+from services.feeds.raw_bar import RawBar
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt import feed as ccxt_feed
 from worker.feeds.ccxt import live as ccxt_live
-from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.source_clock import FeedTime
 
@@ -91,7 +91,7 @@ class PlannedExchange:
         self._reach()
         return self.now
 
-    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
+    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
         """What it knows by now; a bar that comes twice stands twice in the answer."""
         await asyncio.sleep(ANSWER_S)
         self._reach()
@@ -104,7 +104,7 @@ class PlannedExchange:
             found += self._known(row, column, now)
         return found
 
-    def _known(self, row: int, column: int, now: int) -> list[Candle]:
+    def _known(self, row: int, column: int, now: int) -> list[RawBar]:
         """What it says of a bar at a time: nothing yet, so far, as it ended, or with other values."""
         fault, later = self._plan.at(row, column), float(self._later[row, column])
         bar_ns, since = self._plan.series.bar_ns, now - self.closes[row]
@@ -115,7 +115,7 @@ class PlannedExchange:
             return []
         if since < 0:
             o, h, low, _, v = candle.bar
-            return [Candle(candle.label, Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, v / 2))]
+            return [candle._replace(bar=Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, v / 2))]
         wrong = self._candle(row, column, 1.01)
         if fault is Fault.CONTRADICTED and since >= (0.1 + 0.8 * later) * bar_ns:
             return [wrong]
@@ -126,10 +126,10 @@ class PlannedExchange:
         if any(begin <= self.now < end for begin, end in self._away):
             raise FeedError("away", retryable=True, failure="unavailable", retry_after_s=None)
 
-    def _candle(self, row: int, column: int, wrong: float = 1.0) -> Candle:
+    def _candle(self, row: int, column: int, wrong: float = 1.0) -> RawBar:
         series = self._plan.series
         bar = Bar(*(float(getattr(series, name)[row, column]) * wrong for name in Bar._fields))
-        return Candle(int(series.times[row]), bar)
+        return RawBar(series.symbols[column], int(series.times[row]), bar)
 
 
 class PlannedMarket(FeedTime):

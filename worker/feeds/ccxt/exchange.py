@@ -10,12 +10,14 @@ import logging
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError, DataError, FeedError, nearest
 from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.feeds.raw_bar import RawBar
 from services.model_calls.retry_after import pause_of
 from trading_core.live.growing_bars import Bar
 
@@ -48,13 +50,6 @@ _FAILURES = {
         "ArithmeticError",
     ),
 }
-
-
-class Candle(NamedTuple):
-    """One bar as an exchange says it, unjudged: the ns of its open, and values, NaN for what is no number."""
-
-    label: int
-    bar: Bar
 
 
 class PublicExchange:
@@ -121,11 +116,16 @@ class PublicExchange:
             return None
         return await self._call(self._driver.fetch_time, "time", _time_ns)
 
-    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
-        """Bars with labels from `since_ns` on, as they came; the last may still be running."""
+    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
+        """Bars with labels from `since_ns` on, as they came; the last may still be running.
+
+        What is no number is NaN.
+        """
         asked = (symbol, timeframe, -(-since_ns // NS_PER_MS), limit)
-        found = await self._call(lambda: self._driver.fetch_ohlcv(*asked), f"bars of {symbol}", _candles)
-        return [candle for candle in found if candle.label >= since_ns]
+        found = await self._call(
+            lambda: self._driver.fetch_ohlcv(*asked), f"bars of {symbol}", partial(_bars, symbol)
+        )
+        return [bar for bar in found if bar.label >= since_ns]
 
     async def close(self) -> None:
         """Give back every connection; a second time does nothing."""
@@ -154,15 +154,14 @@ def _time_ns(answer: Any) -> int:
     return answer * NS_PER_MS if isinstance(answer, int) else _other_shape(answer)
 
 
-def _candles(rows: Any) -> list[Candle]:
-    """The rows with values as floats."""
+def _bars(symbol: str, rows: Any) -> list[RawBar]:
     if not isinstance(rows, list):
         _other_shape(rows)
     found = []
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) < 6 or type(row[0]) is not int:
             _other_shape(rows)
-        found.append(Candle(row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
+        found.append(RawBar(symbol, row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
     return found
 
 

@@ -123,8 +123,8 @@ class CcxtFeed:
                 labels: set[int] = set()
                 span = (symbol, self.timeframe, first, last)
                 async for page in pages(self._exchange, *span, patience, self._clock.now):
-                    labels |= {candle.label for candle in page.bars if self._grid.has(candle.label)}
-                    yield live.take(symbol, (*page.bars, *page.future))
+                    labels |= {raw.label for raw in page.bars if self._grid.has(raw.label)}
+                    yield live.take([*page.bars, *page.future])
                 came[symbol] += len(labels)
                 if is_refill:
                     yield refill(symbol, labels)

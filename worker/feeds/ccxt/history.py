@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeVar
 from schemas.errors import FeedError
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.label_grid import NS
-from worker.feeds.ccxt.exchange import Candle, PublicExchange
+from services.feeds.raw_bar import RawBar
+from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.source_clock import Backoff
 
 T = TypeVar("T")
@@ -61,8 +62,8 @@ class Page(NamedTuple):
     """
 
     next_label: int
-    bars: list[Candle]
-    future: list[Candle]
+    bars: list[RawBar]
+    future: list[RawBar]
 
 
 async def pages(

@@ -17,7 +17,7 @@ from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import Candle, PublicExchange
+from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.source_clock import Backoff, SourceClock
 
 MOST_GIVEN = 1_024  # bars of a symbol that are remembered when their rows have gone
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     """What an exchange said of a symbol; a bar that ends after `asked_at` (ns) may lack its end."""
 
     symbol: str
-    bars: list[Candle]
+    bars: list[RawBar]
     asked_at: int
     in_doubt: bool  # whether that was the time at the exchange
 
@@ -189,15 +189,16 @@ class LiveBars:
                 self._given[symbol] = {label: said for label, said in given.items() if label >= oldest}
         return items
 
-    def take(self, symbol: str, bars: Iterable[Candle]) -> list[FeedAnomaly]:
+    def take(self, bars: Iterable[RawBar]) -> list[FeedAnomaly]:
         """Give bars to the assembler; none of the future is a bar yet, and it is told once."""
-        now, given, told = self._clock.now(), self._given[symbol], list[FeedAnomaly]()
-        for label, bar in bars:
-            if label <= now + self._slack_ns:
-                given[label] = (*given.get(label, ()), bar)
-            elif not self._open.first((symbol, label)):
+        now, told = self._clock.now(), list[FeedAnomaly]()
+        for raw in bars:
+            if raw.label <= now + self._slack_ns:
+                given = self._given[raw.symbol]
+                given[raw.label] = (*given.get(raw.label, ()), raw.bar)
+            elif not self._open.first((raw.symbol, raw.label)):
                 continue
-            told += self._assembler.take(RawBar(symbol, label, bar), now)
+            told += self._assembler.take(raw, now)
         return told
 
     def newest_settled(self, at: int | None = None) -> int:
@@ -221,18 +222,18 @@ class LiveBars:
         """Bars of one symbol that are new or others than before; those of a gap are a refill."""
         symbol, given, now = answer.symbol, self._given[answer.symbol], self._clock.now()
         latest, over = now + self._slack_ns, self.newest_settled(min(answer.asked_at, now))
-        newest = max((candle.label for candle in answer.bars if candle.label <= latest), default=0)
+        newest = max((raw.label for raw in answer.bars if raw.label <= latest), default=0)
         items = self._clock.heard(newest, self._grid.bar_ns)
         if answer.in_doubt or self._clock.jumped:  # the newest may be one that runs
             over = min(over, newest - 1)
         news = [
-            candle
-            for candle in answer.bars
-            if not over < candle.label <= latest and candle.bar not in given.get(candle.label, ())
+            raw
+            for raw in answer.bars
+            if not over < raw.label <= latest and raw.bar not in given.get(raw.label, ())
         ]
         gap = range(self._row + self._grid.bar_ns, self.newest_settled(), self._grid.bar_ns)
-        filled = {candle.label for candle in news if candle.label in gap} - given.keys()
-        return items + self.take(symbol, news) + refill(symbol, filled)
+        filled = {raw.label for raw in news if raw.label in gap} - given.keys()
+        return items + self.take(news) + refill(symbol, filled)
 
     def _missing(self) -> dict[str, int]:
         """The first label of each symbol that is over, was not given, and whose row has not gone."""

@@ -11,9 +11,8 @@ from schemas.settings import DataSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
-from services.feeds.raw_bar import fault
+from services.feeds.raw_bar import RawBar, fault
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import Candle
 
 NS = 1_000_000_000
 MOST_LISTED = 100
@@ -72,7 +71,7 @@ class SymbolFindings:
 
 
 def examine(
-    rows: Iterable[Candle], timeframe: str, *, asked: tuple[int, int], future: Iterable[int] = ()
+    rows: Iterable[RawBar], timeframe: str, *, asked: tuple[int, int], future: Iterable[int] = ()
 ) -> SymbolFindings:
     """The usable bars among rows in any order, and what is wrong with the others.
 
@@ -86,7 +85,7 @@ def examine(
     first, last = asked
     found = SymbolFindings(future=sorted(set(future)), asked=(last - first) // step + 1)
     kept: dict[int, Bar] = {}
-    for label, bar in rows:
+    for _, label, bar in rows:
         if label % step:
             found.off_grid.append(label)
         elif (why := fault(bar)) is not None:

@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyarrow import parquet as pa_parquet
 
 from schemas.errors import ConfigError, DataError
+from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import spreadsheet_text
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.history import Page
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES
 from worker.feeds.history.check import shown
@@ -52,7 +52,7 @@ class PartialFile:
             DataError: it cannot be read or written.
         """
         self.path = target.with_name(target.name + ".part")
-        self.bars: dict[str, list[Candle]] = {}
+        self.bars: dict[str, list[RawBar]] = {}
         self.future: dict[str, list[int]] = {}
         self.next_label: dict[str, int] = {}
         self._header = {"thinktwice_fetch": VERSION, **request}
@@ -101,7 +101,7 @@ class PartialFile:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def _keep(self, symbol: str, next_label: int, bars: list[Candle], future: list[int]) -> None:
+    def _keep(self, symbol: str, next_label: int, bars: list[RawBar], future: list[int]) -> None:
         self.bars.setdefault(symbol, []).extend(bars)
         self.future.setdefault(symbol, []).extend(future)
         self.next_label[symbol] = next_label
@@ -119,8 +119,9 @@ class PartialFile:
                 if number == 0:
                     self._check(document)
                 else:
-                    rows = [Candle(label, Bar(*values)) for label, *values in document["bars"]]
-                    self._keep(document["symbol"], document["next"], rows, document.get("future", []))
+                    symbol = document["symbol"]
+                    rows = [RawBar(symbol, label, Bar(*values)) for label, *values in document["bars"]]
+                    self._keep(symbol, document["next"], rows, document.get("future", []))
                 whole += len(line)
         return whole
 

@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
+from services.feeds.raw_bar import RawBar
 from tests.worker.feeds.planted import Plan
 from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.live.bad_markets import market
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.history import Page, Patience, pages
 
 MINUTE = 60 * 10**9
 PAGE, BARS = 200, 1_000
 LAST = (BARS - 1) * MINUTE
 NOW = BARS * MINUTE
-Answer = Callable[[int, int, list[Candle]], list[Candle]]
+Answer = Callable[[int, int, list[RawBar]], list[RawBar]]
 
 
-def candle(label: int) -> Candle:
-    return Candle(label, Bar(1.0, 1.0, 1.0, 1.0, 1.0))
+def candle(label: int, symbol: str = "X") -> RawBar:
+    return RawBar(symbol, label, Bar(1.0, 1.0, 1.0, 1.0, 1.0))
 
 
 class OddExchange:
@@ -35,7 +35,7 @@ class OddExchange:
         self._answer = answer
         self.requests = 0
 
-    async def bars(self, symbol: str, timeframe: str, since: int, limit: int) -> list[Candle]:
+    async def bars(self, symbol: str, timeframe: str, since: int, limit: int) -> list[RawBar]:
         """As `PublicExchange` does, without what lies before `since`."""
         self.requests += 1
         past = [candle(number * MINUTE) for number in range(BARS + 1)]
@@ -51,7 +51,7 @@ def read(answer: Answer) -> tuple[list[Page], OddExchange]:
     return asyncio.run(all_of_it()), exchange
 
 
-def honest(since: int, limit: int, past: list[Candle]) -> list[Candle]:
+def honest(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
     return [one for one in past if one.label >= since][:limit]
 
 
@@ -82,15 +82,15 @@ def test_history_with_one_candle_far_ahead_of_its_page_is_complete() -> None:
     )
 
 
-def off_by_a_second(since: int, limit: int, past: list[Candle]) -> list[Candle]:
+def off_by_a_second(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
     return [candle(one.label + 10**9) for one in honest(since, limit, past)]
 
 
-def silent_in_the_middle(since: int, limit: int, past: list[Candle]) -> list[Candle]:
+def silent_in_the_middle(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
     return [] if since == PAGE * MINUTE else honest(since, limit, past)
 
 
-def with_a_hole(since: int, limit: int, past: list[Candle]) -> list[Candle]:
+def with_a_hole(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
     return honest(since, limit, [one for one in past if not 150 * MINUTE < one.label < 750 * MINUTE])
 
 
@@ -135,12 +135,12 @@ def test_history_hands_on_labels_off_the_grid_to_be_told_and_never_as_a_cursor()
     assert odd == [since * MINUTE + 10**9 for since in range(0, BARS, 20)]
 
 
-def heard(spoil: Callable[[int, list[Candle]], list[Candle]]) -> list[FeedAnomaly]:
+def heard(spoil: Callable[[int, list[RawBar]], list[RawBar]]) -> list[FeedAnomaly]:
     """What the feed tells of a history in which one symbol is answered so."""
     feed = PlannedMarket(Plan(market(3, 240), 200))
     honest_bars = feed.exchange.bars
 
-    async def bars(symbol: str, timeframe: str, since: int, limit: int) -> list[Candle]:
+    async def bars(symbol: str, timeframe: str, since: int, limit: int) -> list[RawBar]:
         found = await honest_bars(symbol, timeframe, since, limit)
         return spoil(feed.exchange.now, found) if symbol == feed.symbols[0] else found
 
@@ -155,7 +155,7 @@ def heard(spoil: Callable[[int, list[Candle]], list[Candle]]) -> list[FeedAnomal
 
 def test_feed_history_with_a_candle_of_the_future_tells_it_and_lacks_nothing() -> None:
     future = 4_000_000_000 * 10**9 - 4_000_000_000 * 10**9 % MINUTE
-    found = heard(lambda now, bars: [*bars, candle(future)] if len(bars) > 100 else bars)
+    found = heard(lambda now, bars: [*bars, candle(future, bars[0].symbol)] if len(bars) > 100 else bars)
     assert [(one.kind, one.label) for one in found] == [(FeedAnomalyKind.UNCLOSED, future)]
 
 

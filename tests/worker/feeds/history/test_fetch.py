@@ -8,10 +8,10 @@ import pytest
 
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings
+from services.feeds.raw_bar import RawBar
 from tests.exchange import faults
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import Candle
 from worker.feeds.ccxt.history import Page, Patience
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.history.fetch import FetchRequest, FetchShell, fetch
@@ -249,14 +249,14 @@ def test_fetch_bar_that_closed_just_now_is_left_to_settle(desk: Desk) -> None:
 
 def test_partial_file_cuts_a_torn_line_away_before_it_goes_on(tmp_path: Path) -> None:
     target, asked = tmp_path / "bars.csv", {"exchange": "binance"}
-    first = [Candle(60, Bar(*candle(1)))]
+    first = [RawBar("A", 60, Bar(*candle(1)))]
     with PartialFile(target, asked) as partial:
         partial.add("A", Page(120, first, []))
     with partial.path.open("ab") as file:
         file.write(b'{"symbol":"A","next":180,"bars":[' + b"[120,1.0,1.0,1.0,1.0,1.0]," * 500)
     with PartialFile(target, asked) as partial:
         assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 120})
-        partial.add("A", Page(180, [], [Candle(10**30, Bar(*candle(1)))]))
+        partial.add("A", Page(180, [], [RawBar("A", 10**30, Bar(*candle(1)))]))
     with PartialFile(target, asked) as partial:
         assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 180})
         assert partial.future == {"A": [10**30]}, "a label of the future stays one when its time has come"
