@@ -176,22 +176,6 @@ class RowAssembler:
         """Bars that wait for their row."""
         return self._waiting_bars
 
-    def wanted(self, now: int) -> dict[str, int]:
-        """The first label of each symbol that is over and has not come, where rows have gone before it.
-
-        For a feed that asks its source for the bars of a gap. Only a continuous market has such labels.
-        """
-        if self._last is None or not self.grid.continuous:
-            return {}
-        found = {}
-        for symbol in self.symbols:
-            label = self._last + self.grid.bar_ns
-            while symbol in self._waiting.get(label, ()):
-                label += self.grid.bar_ns
-            if self.grid.close(label) <= now:
-                found[symbol] = label
-        return found
-
     def lacks(self, symbol: str, label: int) -> bool:
         """Whether a row that is remembered went without the bar of a symbol."""
         return symbol not in self._handed.get(label, self._watches)

@@ -209,13 +209,11 @@ def test_gap_that_is_filled_comes_in_order_and_is_too_late_to_trade():
     desk = Desk(("A",))
     full(desk, 0)
     assert [item.kind for item in desk.take(close(5) + SECOND)] == [Kind.STALE]
-    assert desk.assembler.wanted(close(5)) == {"A": label(1)}
     found = desk.take(close(5) + SECOND, *(raw(number) for number in (3, 1, 5, 2, 4)))
     rows = [item for item in found if isinstance(item, BarRow)]
     assert [row.label for row in rows] == [label(number) for number in range(1, 6)]
     assert [row.blocked for row in rows] == [{"A": "known too late"}] * 4 + [{}]
     assert [item.kind for item in found if isinstance(item, FeedAnomaly)] == [Kind.FRESH]
-    assert desk.assembler.wanted(close(5)) == {}
 
 
 def test_gap_that_is_not_filled_is_told_once_for_each_symbol_with_its_length():
@@ -272,7 +270,6 @@ def test_market_with_pauses_has_no_gaps_and_is_stale_by_its_rows_alone():
         desk.take(close(number) + 5 * SECOND, raw(number, "A"))
     full(desk, 605)
     assert [item.kind for item in desk.told()] == [Kind.MISSING] * 3 + [Kind.STALE, Kind.FRESH]
-    assert desk.assembler.wanted(close(700)) == {}
 
 
 @pytest.mark.parametrize("timeframe", ["1h", "1d"])
