@@ -18,7 +18,7 @@ from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.exchange import MOST_TEXT, PublicExchange, open_driver, shortened
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
-from worker.feeds.ccxt.source_clock import Backoff, FeedTime
+from worker.feeds.ccxt.source_clock import FeedTime, backoff_s
 
 
 def leaves(urls: object) -> list[str]:
@@ -90,11 +90,11 @@ def test_shortened_is_one_short_line(text: str) -> None:
 
 
 def test_backoff_doubles_up_to_its_limit_and_never_waits_less_than_asked() -> None:
-    backoff = Backoff(10.0)
-    assert [backoff.next_s() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
-    assert backoff.next_s(30.0) == 30.0
-    backoff.failures = 0
-    assert backoff.next_s(0.2) == 1.0
+    waits = [backoff_s(failures, 10.0, None) for failures in range(1, 7)]
+    assert waits == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    assert backoff_s(10**6, 10.0, None) == 10.0
+    assert backoff_s(7, 10.0, 30.0) == 30.0
+    assert backoff_s(1, 10.0, 0.2) == 1.0
 
 
 def test_patience_ends_at_once_where_trying_again_mends_nothing() -> None:

@@ -28,27 +28,14 @@ MOST_TEXT = 160
 _QUERY = re.compile(r"\?\S*")
 _USER = re.compile(r"//[^/\s@]*@")
 _MARKUP = re.compile(r"<[^>]*>?")
-# By class, of which the nearest base counts. The built-in ones come from a deadline of ours, and from parsers
-# that meet another shape than they expect.
-_FAILURES = {
+_OTHER_SHAPE = ("ValueError", "LookupError", "TypeError", "AttributeError", "ArithmeticError")
+_REFUSED = ("AuthenticationError", "BadRequest", "ArgumentsRequired", "NotSupported", "RestrictedLocation")
+_FAILURES = {  # by class, of which the nearest base counts
     "rate_limited": ("DDoSProtection", "RateLimitExceeded"),
     "timeout": ("RequestTimeout", "TimeoutError"),
     "unavailable": ("ExchangeNotAvailable", "ExchangeError"),
-    "refused": (
-        "AuthenticationError",
-        "BadRequest",
-        "ArgumentsRequired",
-        "NotSupported",
-        "RestrictedLocation",
-    ),
-    "malformed": (
-        "BadResponse",
-        "ValueError",
-        "LookupError",
-        "TypeError",
-        "AttributeError",
-        "ArithmeticError",
-    ),
+    "refused": _REFUSED,
+    "malformed": ("BadResponse", *_OTHER_SHAPE),
 }
 
 
@@ -96,19 +83,16 @@ class PublicExchange:
             raise ConfigError(
                 f"{self.name} has no bars of {timeframe!r}: it offers {', '.join(offered) or 'none of ours'}"
             )
-        for symbol in symbols:
-            self._check_symbol(symbol)
-
-    def _check_symbol(self, symbol: str) -> None:
         markets = self._driver.markets
-        if symbol not in markets:
-            raise DataError(
-                f"{self.name} has no symbol {symbol!r} among its {len(markets)}."
-                f"{nearest(symbol, markets) or ' Write it like ' + repr(min(markets)) + '.'}",
-                symbol=symbol,
-            )
-        if markets[symbol].get("active") is False:
-            raise DataError(f"{self.name} does not trade {symbol!r} any more: choose another", symbol=symbol)
+        for symbol in symbols:
+            if symbol not in markets:
+                advice = nearest(symbol, markets) or f" Write it like {min(markets)!r}."
+                problem = f"has no symbol {symbol!r} among its {len(markets)}.{advice}"
+            elif markets[symbol].get("active") is False:
+                problem = f"does not trade {symbol!r} any more: choose another"
+            else:
+                continue
+            raise DataError(f"{self.name} {problem}", symbol=symbol)
 
     async def clock_ns(self) -> int | None:
         """Its time in ns; None where it does not tell."""

@@ -12,7 +12,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.label_grid import NS
 from services.feeds.raw_bar import RawBar
 from worker.feeds.ccxt.exchange import PublicExchange
-from worker.feeds.ccxt.source_clock import Backoff
+from worker.feeds.ccxt.source_clock import backoff_s
 
 T = TypeVar("T")
 ATTEMPTS = 6
@@ -40,14 +40,15 @@ class Patience:
         Raises:
             FeedError: the last one failed, or one failed in a way that trying again does not mend.
         """
-        backoff = Backoff(self.most_s)
+        failures = 0
         while True:
             try:
                 return await request()
             except FeedError as error:
-                if not error.retryable or backoff.failures + 1 >= self.attempts:
+                failures += 1
+                if not error.retryable or failures == self.attempts:
                     raise
-                wait = backoff.next_s(error.context.get("retry_after_s"))
+                wait = backoff_s(failures, self.most_s, error.context["retry_after_s"])
                 self.tell(error, wait)
                 await self.sleep(wait)
 

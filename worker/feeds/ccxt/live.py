@@ -18,7 +18,7 @@ from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.exchange import PublicExchange
-from worker.feeds.ccxt.source_clock import Backoff, SourceClock
+from worker.feeds.ccxt.source_clock import SourceClock, backoff_s
 
 MOST_GIVEN = 1_024  # bars of a symbol that are remembered when their rows have gone
 AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run
@@ -39,8 +39,8 @@ class Answer(NamedTuple):
 class _Line:
     """The requests of one symbol."""
 
-    backoff: Backoff
     wanted: int = 0  # label of the bar for whose sake they are sent
+    attempts: int = 0  # for its sake in a row
     not_before: int = 0  # steady ns of the next one
     failing: bool = False  # the last one failed
     task: asyncio.Task[None] | None = None
@@ -64,9 +64,10 @@ class Asker:
 
         Two requests for the same are at most `most_s` apart, unless the exchange asks for more.
         """
-        self._exchange, self._grid, self._clock, self._wake = exchange, grid, clock, wake
+        self._exchange, self._grid, self._clock = exchange, grid, clock
+        self._most_s, self._wake = most_s, wake
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._lines = defaultdict[str, _Line](lambda: _Line(Backoff(most_s)))
+        self._lines = defaultdict[str, _Line](_Line)
         self._pause_until = 0
         self._answers: list[Answer] = []
         self._anomalies: list[FeedAnomaly] = []
@@ -81,10 +82,10 @@ class Asker:
         if line.task is not None:
             return
         if wanted != line.wanted and not line.failing:
-            line.backoff.failures = line.not_before = 0
+            line.attempts = line.not_before = 0
         line.wanted = wanted
         if self._clock.steady() >= max(self._pause_until, line.not_before):
-            before = 0 if line.backoff.failures else min(RECHECKED_BARS, (wanted - first) // bar_ns)
+            before = 0 if line.attempts else min(RECHECKED_BARS, (wanted - first) // bar_ns)
             line.task = asyncio.create_task(self._request(line, symbol, wanted - before * bar_ns))
 
     def answers(self) -> tuple[list[FeedAnomaly], list[Answer]]:
@@ -133,7 +134,8 @@ class Asker:
 
     def _postpone(self, line: _Line, asked_s: float | None) -> None:
         """Wait before the bar of the same label is asked for again, longer each time."""
-        line.not_before = self._clock.steady() + int(line.backoff.next_s(asked_s) * NS)
+        line.attempts += 1
+        line.not_before = self._clock.steady() + int(backoff_s(line.attempts, self._most_s, asked_s) * NS)
 
     def _tell(self, kind: FeedAnomalyKind, symbol: str | None, **said: str | None) -> None:
         detail = {"channel": "rest"} | {name: word for name, word in said.items() if word}

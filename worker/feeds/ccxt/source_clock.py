@@ -1,11 +1,8 @@
-"""SourceClock: what time it is at the exchange, asked for at the start, every hour and after every doubt.
-
-The clocks and the waiting of an exchange feed, so that a test can own them; and how long to wait again.
-"""
+"""What time it is at an exchange, asked for at the start, every hour and after every doubt; and waiting."""
 
 import asyncio
+import contextlib
 import time
-from dataclasses import dataclass
 
 from schemas.errors import FeedError
 from services.feeds.clock_watch import NS, ClockWatch, SourceTime
@@ -28,29 +25,17 @@ class FeedTime:
 
     async def wait(self, event: asyncio.Event, seconds: float) -> None:
         """Until the event is set, or so many seconds are over."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()
-        except TimeoutError:
-            return
 
 
-@dataclass
-class Backoff:
-    """Waits that double from one second; no chance in them, so that a run can be repeated.
+def backoff_s(failures: int, most_s: float, asked_s: float | None) -> float:
+    """Seconds to wait after failures in a row: doubled from one up to `most_s`, unless more is asked for.
 
-    Attributes:
-        most_s: longest wait that is not asked for.
-        failures: in a row; 0 begins again with one second.
+    There is no chance in it, so that a run can be repeated.
     """
-
-    most_s: float
-    failures: int = 0
-
-    def next_s(self, asked_s: float | None = None) -> float:
-        """Seconds until the next attempt, at least what the other side asked for."""
-        self.failures += 1
-        return max(min(self.most_s, 2.0 ** min(self.failures - 1, 20)), asked_s or 0.0)
+    return max(min(most_s, 2.0 ** min(failures - 1, 20)), asked_s or 0.0)
 
 
 class SourceClock(ClockWatch):
@@ -64,11 +49,7 @@ class SourceClock(ClockWatch):
         self._task: asyncio.Task[list[FeedAnomaly]] | None = None
 
     async def ask(self) -> list[FeedAnomaly]:
-        """Ask the exchange for its time; what there is to tell.
-
-        Raises:
-            FeedError: it cannot be reached, or answers nothing usable.
-        """
+        """Ask the exchange for its time; what there is to tell."""
         found, before = self.observe(), self.steady()
         self._check_at = before + CHECK_S * NS
         said = await self._exchange.clock_ns()
