@@ -192,16 +192,18 @@ class Rig:
 def _count_requests(feed: CcxtFeed) -> list[str]:
     """What the feed is asking by REST at present."""
     exchange: Any = feed._exchange
-    call, asking = exchange._call, []
+    asked, asking = exchange._asked, []
 
-    async def counted(ask: Any, what: str, *options: Any) -> Any:
+    @asynccontextmanager
+    async def counted(what: str, **options: Any) -> AsyncIterator[None]:
         asking.append(what)
         try:
-            return await call(ask, what, *options)
+            async with asked(what, **options):
+                yield
         finally:
             asking.remove(what)
 
-    exchange._call = counted
+    exchange._asked = counted
     return asking
 
 

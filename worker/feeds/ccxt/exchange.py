@@ -9,9 +9,9 @@ import importlib
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, NoReturn, TypeVar
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError, DataError, FeedError, nearest
@@ -21,7 +21,6 @@ from services.feeds.raw_bar import RawBar
 from services.model_calls.retry_after import pause_of
 from trading_core.live.growing_bars import Bar
 
-T = TypeVar("T")
 NS_PER_MS = 1_000_000
 DEFAULT_PAGE, MOST_PAGE = 500, 1_000  # bars
 MOST_TEXT = 160
@@ -46,13 +45,7 @@ class PublicExchange:
     """
 
     def __init__(self, name: str, settings: ExchangeSettings) -> None:
-        """Open an exchange of ccxt.
-
-        Raises:
-            ConfigError: ccxt is not installed, or knows no such exchange.
-        """
-        self.name = name
-        self._settings = settings
+        self.name, self._settings = name, settings
         self._driver = open_driver(name, settings)
         self._shut = False
 
@@ -69,7 +62,10 @@ class PublicExchange:
 
     async def load(self) -> None:
         """Learn its markets."""
-        await self._call(self._driver.load_markets, "markets", _markets, 6)  # it takes several requests
+        async with self._asked("markets", most_requests=3):
+            found = await self._driver.load_markets()
+            if not found:
+                _other_shape(found)
 
     def check(self, symbols: Iterable[str], timeframe: str) -> None:
         """Refuse what the exchange does not offer.
@@ -98,18 +94,22 @@ class PublicExchange:
         """Its time in ns; None where it does not tell."""
         if not self.has_clock:
             return None
-        return await self._call(self._driver.fetch_time, "time", _time_ns)
+        async with self._asked("time"):
+            said = await self._driver.fetch_time()
+            return said * NS_PER_MS if isinstance(said, int) else _other_shape(said)
 
     async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
         """Bars with labels from `since_ns` on, as they came; the last may still be running.
 
         What is no number is NaN.
         """
-        asked = (symbol, timeframe, -(-since_ns // NS_PER_MS), limit)
-        found = await self._call(
-            lambda: self._driver.fetch_ohlcv(*asked), f"bars of {symbol}", partial(_bars, symbol)
-        )
-        return [bar for bar in found if bar.label >= since_ns]
+        since_ms = -(-since_ns // NS_PER_MS)
+        async with self._asked(f"bars of {symbol}"):
+            rows = await self._driver.fetch_ohlcv(symbol, timeframe, since_ms, limit)
+            if not (isinstance(rows, list) and all(map(_is_bar, rows))):
+                _other_shape(rows)
+            bars = [RawBar(symbol, row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))) for row in rows]
+        return [bar for bar in bars if bar.label >= since_ns]
 
     async def close(self) -> None:
         """Give back every connection; a second time does nothing."""
@@ -117,36 +117,20 @@ class PublicExchange:
             self._shut = True
             await self._driver.close()
 
-    async def _call(
-        self, ask: Callable[[], Awaitable[Any]], what: str, read: Callable[[Any], T], factor: int = 2
-    ) -> T:
-        """The answer as `read` takes it; a request has `factor` of its time, since it waits for its turn."""
+    @asynccontextmanager
+    async def _asked(self, what: str, most_requests: int = 1) -> AsyncIterator[None]:
+        """Judge what is raised meanwhile; a request has twice its time, since it may wait for its turn."""
         driver = self._driver
         driver.last_response_headers = None
         try:
-            async with asyncio.timeout(factor * self._settings.request_timeout_s):
-                return read(await ask())
+            async with asyncio.timeout(2 * most_requests * self._settings.request_timeout_s):
+                yield
         except Exception as error:  # noqa: BLE001 - ccxt raises its own tree, and whatever its parsers meet
             raise_feed_error(error, f"{self.name}: {what}", driver.last_response_headers)
 
 
-def _markets(answer: Any) -> Any:
-    return answer or _other_shape(answer)
-
-
-def _time_ns(answer: Any) -> int:
-    return answer * NS_PER_MS if isinstance(answer, int) else _other_shape(answer)
-
-
-def _bars(symbol: str, rows: Any) -> list[RawBar]:
-    if not isinstance(rows, list):
-        _other_shape(rows)
-    found = []
-    for row in rows:
-        if not isinstance(row, (list, tuple)) or len(row) < 6 or type(row[0]) is not int:
-            _other_shape(rows)
-        found.append(RawBar(symbol, row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
-    return found
+def _is_bar(row: Any) -> bool:
+    return isinstance(row, (list, tuple)) and len(row) > 5 and type(row[0]) is int
 
 
 def _other_shape(answer: Any) -> NoReturn:

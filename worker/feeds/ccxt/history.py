@@ -15,7 +15,6 @@ from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.source_clock import backoff_s
 
 T = TypeVar("T")
-ATTEMPTS = 6
 ASKED = 2  # times, before an answer without a usable bar is believed
 SLACK_NS = 60 * NS  # by which a label may seem to lie beyond the present: clocks differ
 
@@ -29,7 +28,7 @@ class Patience:
         tell: hears of every failure that is not the last, and of the seconds that are waited after it.
     """
 
-    attempts: int = ATTEMPTS
+    attempts: int = 6
     most_s: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     tell: Callable[[FeedError, float], None] = lambda error, seconds: None
@@ -58,7 +57,7 @@ class Page(NamedTuple):
 
     Attributes:
         next_label: ns, from which on the next page begins.
-        bars: up to the last that was asked for, in the order they came in, unjudged.
+        bars: up to the last that was asked for, as they came.
         future: those that cannot be, since they lie beyond the present.
     """
 

@@ -49,7 +49,8 @@ class _Line:
 class Asker:
     """Requests of one feed beside it, which never waits for an answer: one of a symbol, a few in all.
 
-    After a failure, or an answer without what was asked for, the next of the symbol waits longer each time.
+    After a failure, or an answer without what was asked for, the next of the symbol waits longer each time,
+    up to `most_s` unless the exchange asks for more. `wake` is set when an answer has come.
     """
 
     def __init__(
@@ -60,10 +61,6 @@ class Asker:
         most_s: float,
         wake: asyncio.Event,
     ) -> None:
-        """Nothing is asked yet; `wake` is set when an answer has come.
-
-        Two requests for the same are at most `most_s` apart, unless the exchange asks for more.
-        """
         self._exchange, self._grid, self._clock = exchange, grid, clock
         self._most_s, self._wake = most_s, wake
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -143,7 +140,7 @@ class Asker:
 
 
 class LiveBars:
-    """The bars of one feed from its start on."""
+    """The bars of one feed from the label `first` on; `wake` is set when something came for the next look."""
 
     def __init__(
         self,
@@ -154,11 +151,6 @@ class LiveBars:
         first: int,
         wake: asyncio.Event,
     ) -> None:
-        """Nothing is asked yet.
-
-        `first` is the label of the first bar that is wanted; `wake` is set when something came that is worth
-        a look.
-        """
         self._assembler, self._clock, self._grid = assembler, clock, assembler.grid
         self._settle_ns = int(settings.exchange.settle_s * NS)
         self._grace_ns = int(settings.grace_s * NS)

@@ -42,7 +42,6 @@ class SourceClock(ClockWatch):
     """The clocks of this machine beside that of one exchange, which is asked for its time."""
 
     def __init__(self, exchange: PublicExchange, limit_s: float, time: FeedTime) -> None:
-        """Begin with trust; from a difference of `limit_s` on clocks disagree."""
         super().__init__(limit_s, time.wall, time.steady)
         self._exchange = exchange
         self._check_at = 0
