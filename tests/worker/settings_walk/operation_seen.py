@@ -158,10 +158,10 @@ def exchange(settings: Settings) -> Any:
         feed._clock.now = lambda: NOW + 10 * NS
         assembler = RowAssembler(feed.symbols, grid, feed._settings, start=0, after=None)
         live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, wake)
-        line, steady = live._asker._lines["BTC/USDT"], feed._clock.steady()
+        line, steady = live._lines["BTC/USDT"], feed._clock.steady()
         feed._clock.steady = lambda: steady
         for _ in range(20):
-            live._asker._postpone(line, None)
+            live._postpone(line, None)
         patience = (line.not_before - steady) / NS
         seen = [driver.urls["api"]["public"], driver.timeout, driver.rateLimit]
         await feed.close()

@@ -143,11 +143,7 @@ class CcxtFeed:
         )
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait between two attempts at the start.
-
-        Raises:
-            FeedError: the feed was closed meanwhile.
-        """
+        """Wait between two attempts at the start; a feed that is closed meanwhile ends in a `FeedError`."""
         await self._time.wait(self._closing, seconds)
         if self._closing.is_set():
             raise FeedError(f"{self.name}: closed while it was starting", retryable=True)

@@ -1,19 +1,19 @@
 """LiveBars: asks an exchange for every bar that is over, and gives the answers to the assembler.
 
-One look never waits: answers lie in the asker. Every bar is given once, and again where the exchange says it
-otherwise, so what the assembler calls a duplicate or a conflict is the exchange's doing.
+One look never waits: requests run beside the feed, and answers lie ready for the next look. Every bar is
+given once, and again where the exchange says it otherwise, so what the assembler calls a duplicate or a
+conflict is the exchange's doing.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from schemas.errors import FeedError
 from schemas.settings.live import FeedSettings
 from services.feeds.assembler import Item, RowAssembler, SeenOnce
-from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.label_grid import NS
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
 from trading_core.live.growing_bars import Bar
@@ -21,7 +21,7 @@ from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.source_clock import SourceClock, backoff_s
 
 MOST_GIVEN = 1_024  # bars of a symbol that are remembered when their rows have gone
-AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run
+AT_ONCE = 4  # requests; more would wait in ccxt's queue while their deadlines run
 RECHECKED_BARS = 5  # asked for again with each new bar: one that came late or was corrected is told
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
 
@@ -37,43 +37,98 @@ class Answer(NamedTuple):
 
 @dataclass
 class _Line:
-    """The requests of one symbol."""
+    """The bars of one symbol that were given, and its requests, of which one runs at a time."""
 
-    wanted: int = 0  # label of the bar for whose sake they are sent
+    given: dict[int, tuple[Bar, ...]] = field(default_factory=dict)  # by label
+    wanted: int = 0  # label of the bar for whose sake it is asked
     attempts: int = 0  # for its sake in a row
-    not_before: int = 0  # steady ns of the next one
+    not_before: int = 0  # steady ns of the next request
     failing: bool = False  # the last one failed
     task: asyncio.Task[None] | None = None
 
 
-class Asker:
-    """Requests of one feed beside it, which never waits for an answer: one of a symbol, a few in all.
-
-    After a failure, or an answer without what was asked for, the next of the symbol waits longer each time,
-    up to `most_s` unless the exchange asks for more. `wake` is set when an answer has come.
-    """
+class LiveBars:
+    """The bars of one feed from the label `first` on; `wake` is set when something came for the next look."""
 
     def __init__(
         self,
         exchange: PublicExchange,
-        grid: LabelGrid,
+        assembler: RowAssembler,
+        settings: FeedSettings,
         clock: SourceClock,
-        most_s: float,
+        first: int,
         wake: asyncio.Event,
     ) -> None:
-        self._exchange, self._grid, self._clock = exchange, grid, clock
-        self._most_s, self._wake = most_s, wake
-        self._room = asyncio.Semaphore(AT_ONCE)
-        self._lines = defaultdict[str, _Line](_Line)
-        self._pause_until = 0
-        self._answers: list[Answer] = []
-        self._anomalies: list[FeedAnomaly] = []
+        self._exchange, self._assembler, self._clock, self._wake = exchange, assembler, clock, wake
+        self._grid, self._most_s = assembler.grid, settings.exchange.backoff_max_s
+        self._settle_ns = int(settings.exchange.settle_s * NS)
+        self._grace_ns = int(settings.grace_s * NS)
+        self._slack_ns = int(settings.clock_jump_s * NS)
+        self._first, self._row = first, first - self._grid.bar_ns
+        self._lines = {symbol: _Line() for symbol in assembler.symbols}
+        self._room, self._pause_until = asyncio.Semaphore(AT_ONCE), 0
+        self._came: list[FeedAnomaly | Answer] = []
         self._away: set[str | None] = set()  # symbols that are refused; None: nothing is answered at all
+        self._open = SeenOnce()
+        self._hole_since: int | None = None
 
-    def ask(self, symbol: str, wanted: int, first: int) -> None:
+    def look(self) -> list[Item]:
+        """Everything that can be handed over now."""
+        items: list[Item] = [*self._clock.look()]
+        came, self._came = self._came, []
+        for one in came:
+            items += self._answered(one) if isinstance(one, Answer) else [one]
+        missing = self._missing()
+        for symbol, label in missing.items():
+            self._ask(symbol, label)
+        return items + self.rows(hold=self._holds(missing.values()))
+
+    def rows(self, *, hold: bool = False) -> list[Item]:
+        """The rows that are due."""
+        items = self._assembler.rows(self._clock.now(), hold=hold, blocked=self._clock.blocked)
+        self._row = max((item.label for item in items if isinstance(item, BarRow)), default=self._row)
+        oldest = self._row - RECHECKED_BARS * self._grid.bar_ns
+        for line in self._lines.values():
+            if len(line.given) > MOST_GIVEN:
+                line.given = {label: said for label, said in line.given.items() if label >= oldest}
+        return items
+
+    def take(self, bars: Iterable[RawBar]) -> list[FeedAnomaly]:
+        """Give bars to the assembler; none of the future is a bar yet, and it is told once."""
+        now, told = self._clock.now(), list[FeedAnomaly]()
+        for raw in bars:
+            if raw.label <= now + self._slack_ns:
+                given = self._lines[raw.symbol].given
+                given[raw.label] = (*given.get(raw.label, ()), raw.bar)
+            elif not self._open.first((raw.symbol, raw.label)):
+                continue
+            told += self._assembler.take(raw, now)
+        return told
+
+    def newest_settled(self, at: int | None = None) -> int:
+        """Label of the newest bar that is over and has settled, now or at a time at the exchange (ns)."""
+        reached = (self._clock.now() if at is None else at) - self._settle_ns
+        return reached - reached % self._grid.bar_ns - self._grid.bar_ns
+
+    def pause_s(self) -> float:
+        """Seconds until the next look is worth it, if nothing wakes earlier."""
+        now, due = self._clock.now(), self._assembler.next_due()
+        next_settles = self.newest_settled() + 2 * self._grid.bar_ns + self._settle_ns
+        until = due if due is not None and now < due < next_settles else next_settles
+        return max(SHORTEST_WAIT_S, min(LONGEST_WAIT_S, (until - now) / NS))
+
+    async def stop(self) -> None:
+        """End what runs beside the feed."""
+        running = [self._clock.task, *(line.task for line in self._lines.values())]
+        tasks = [task for task in running if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ask(self, symbol: str, wanted: int) -> None:
         """Send a request for the bars from `wanted` on, unless one of the symbol runs or has to wait.
 
-        The first one asks for the bars before as well, down to `first`; a refill goes straight on.
+        The first one asks for the bars before as well; a refill goes straight on.
         """
         line, bar_ns = self._lines[symbol], self._grid.bar_ns
         if line.task is not None:
@@ -82,35 +137,23 @@ class Asker:
             line.attempts = line.not_before = 0
         line.wanted = wanted
         if self._clock.steady() >= max(self._pause_until, line.not_before):
-            before = 0 if line.attempts else min(RECHECKED_BARS, (wanted - first) // bar_ns)
+            before = 0 if line.attempts else min(RECHECKED_BARS, (wanted - self._first) // bar_ns)
             line.task = asyncio.create_task(self._request(line, symbol, wanted - before * bar_ns))
-
-    def answers(self) -> tuple[list[FeedAnomaly], list[Answer]]:
-        """What has come since the last time, in the order in which it came."""
-        found = self._anomalies, self._answers
-        self._anomalies, self._answers = [], []
-        return found
-
-    async def stop(self) -> None:
-        """Ask no more."""
-        tasks = [line.task for line in self._lines.values() if line.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _request(self, line: _Line, symbol: str, since: int) -> None:
         asked_at, in_doubt = self._clock.now(), self._clock.jumped
         limit = min((asked_at - since) // self._grid.bar_ns + 1, self._exchange.page_bars)
         try:
             async with self._room:
-                found = await self._exchange.bars(symbol, self._grid.timeframe, since, limit)
-            self._answers.append(Answer(symbol, found, asked_at, in_doubt))
-            self._postpone(line, None)
+                bars = await self._exchange.bars(symbol, self._grid.timeframe, since, limit)
             line.failing = False
+            self._postpone(line, None)
             for away in (symbol, None):
                 if away in self._away:
                     self._away.remove(away)
+                    self._clock.check_at = 0
                     self._tell(FeedAnomalyKind.RECONNECTED, away)
+            self._came.append(Answer(symbol, bars, asked_at, in_doubt))
         except FeedError as error:
             self._failed(line, symbol, error)
         finally:
@@ -136,85 +179,11 @@ class Asker:
 
     def _tell(self, kind: FeedAnomalyKind, symbol: str | None, **said: str | None) -> None:
         detail = {"channel": "rest"} | {name: word for name, word in said.items() if word}
-        self._anomalies.append(FeedAnomaly(kind, symbol, None, detail))
-
-
-class LiveBars:
-    """The bars of one feed from the label `first` on; `wake` is set when something came for the next look."""
-
-    def __init__(
-        self,
-        exchange: PublicExchange,
-        assembler: RowAssembler,
-        settings: FeedSettings,
-        clock: SourceClock,
-        first: int,
-        wake: asyncio.Event,
-    ) -> None:
-        self._assembler, self._clock, self._grid = assembler, clock, assembler.grid
-        self._settle_ns = int(settings.exchange.settle_s * NS)
-        self._grace_ns = int(settings.grace_s * NS)
-        self._slack_ns = int(settings.clock_jump_s * NS)
-        self._first, self._row = first, first - self._grid.bar_ns
-        self._given: dict[str, dict[int, tuple[Bar, ...]]] = {symbol: {} for symbol in assembler.symbols}
-        self._open = SeenOnce()
-        self._hole_since: int | None = None
-        self._asker = Asker(exchange, self._grid, clock, settings.exchange.backoff_max_s, wake)
-
-    def look(self) -> list[Item]:
-        """Everything that can be handed over now."""
-        told, answers = self._asker.answers()
-        is_back = any(item.kind is FeedAnomalyKind.RECONNECTED and item.symbol is None for item in told)
-        items: list[Item] = [*self._clock.look(in_doubt=is_back), *told]
-        for answer in answers:
-            items += self._answered(answer)
-        missing = self._missing()
-        for symbol, label in missing.items():
-            self._asker.ask(symbol, label, self._first)
-        return items + self.rows(hold=self._holds(missing.values()))
-
-    def rows(self, *, hold: bool = False) -> list[Item]:
-        """The rows that are due."""
-        items = self._assembler.rows(self._clock.now(), hold=hold, blocked=self._clock.blocked)
-        self._row = max((item.label for item in items if isinstance(item, BarRow)), default=self._row)
-        oldest = self._row - RECHECKED_BARS * self._grid.bar_ns
-        for symbol, given in self._given.items():
-            if len(given) > MOST_GIVEN:
-                self._given[symbol] = {label: said for label, said in given.items() if label >= oldest}
-        return items
-
-    def take(self, bars: Iterable[RawBar]) -> list[FeedAnomaly]:
-        """Give bars to the assembler; none of the future is a bar yet, and it is told once."""
-        now, told = self._clock.now(), list[FeedAnomaly]()
-        for raw in bars:
-            if raw.label <= now + self._slack_ns:
-                given = self._given[raw.symbol]
-                given[raw.label] = (*given.get(raw.label, ()), raw.bar)
-            elif not self._open.first((raw.symbol, raw.label)):
-                continue
-            told += self._assembler.take(raw, now)
-        return told
-
-    def newest_settled(self, at: int | None = None) -> int:
-        """Label of the newest bar that is over and has settled, now or at a time at the exchange (ns)."""
-        reached = (self._clock.now() if at is None else at) - self._settle_ns
-        return reached - reached % self._grid.bar_ns - self._grid.bar_ns
-
-    def pause_s(self) -> float:
-        """Seconds until the next look is worth it, if nothing wakes earlier."""
-        now, due = self._clock.now(), self._assembler.next_due()
-        next_settles = self.newest_settled() + 2 * self._grid.bar_ns + self._settle_ns
-        until = due if due is not None and now < due < next_settles else next_settles
-        return max(SHORTEST_WAIT_S, min(LONGEST_WAIT_S, (until - now) / NS))
-
-    async def stop(self) -> None:
-        """Give back what runs beside the feed."""
-        await self._asker.stop()
-        await self._clock.stop()
+        self._came.append(FeedAnomaly(kind, symbol, None, detail))
 
     def _answered(self, answer: Answer) -> list[FeedAnomaly]:
         """Bars of one symbol that are new or others than before; those of a gap are a refill."""
-        symbol, given, now = answer.symbol, self._given[answer.symbol], self._clock.now()
+        symbol, given, now = answer.symbol, self._lines[answer.symbol].given, self._clock.now()
         latest, over = now + self._slack_ns, self.newest_settled(min(answer.asked_at, now))
         newest = max((raw.label for raw in answer.bars if raw.label <= latest), default=0)
         items = self._clock.heard(newest, self._grid.bar_ns)
@@ -232,9 +201,9 @@ class LiveBars:
     def _missing(self) -> dict[str, int]:
         """The first label of each symbol that is over, was not given, and whose row has not gone."""
         found, newest = {}, self.newest_settled()
-        for symbol, given in self._given.items():
+        for symbol, line in self._lines.items():
             label = self._row + self._grid.bar_ns
-            while label in given:
+            while label in line.given:
                 label += self._grid.bar_ns
             if label <= newest:
                 found[symbol] = label

@@ -39,18 +39,18 @@ def backoff_s(failures: int, most_s: float, asked_s: float | None) -> float:
 
 
 class SourceClock(ClockWatch):
-    """The clocks of this machine beside that of one exchange, which is asked for its time."""
+    """The clocks of this machine beside that of one exchange, which `task` asks again at `check_at` (ns)."""
 
     def __init__(self, exchange: PublicExchange, limit_s: float, time: FeedTime) -> None:
         super().__init__(limit_s, time.wall, time.steady)
         self._exchange = exchange
-        self._check_at = 0
-        self._task: asyncio.Task[list[FeedAnomaly]] | None = None
+        self.check_at = 0
+        self.task: asyncio.Task[list[FeedAnomaly]] | None = None
 
     async def ask(self) -> list[FeedAnomaly]:
         """Ask the exchange for its time; what there is to tell."""
         found, before = self.observe(), self.steady()
-        self._check_at = before + CHECK_S * NS
+        self.check_at = before + CHECK_S * NS
         said = await self._exchange.clock_ns()
         if said is None:
             return found
@@ -60,27 +60,21 @@ class SourceClock(ClockWatch):
         """Note the newest candle of an answer: where an exchange tells no time, it can end a doubt."""
         return [] if self._exchange.has_clock else self.confirm(SourceTime(newest, newest + bar_ns))
 
-    def look(self, *, in_doubt: bool) -> list[FeedAnomaly]:
+    def look(self) -> list[FeedAnomaly]:
         """Note the time; ask for that of the exchange, beside the feed, when it is due or in doubt."""
         found = self.observe()
-        if found or in_doubt:
-            self._check_at = 0
-        if self._task is not None and self._task.done():
-            found += self._task.result()
-            self._task = None
-        if self._task is None and self.steady() >= self._check_at:
-            self._task = asyncio.create_task(self._asked())
+        if found:
+            self.check_at = 0
+        if self.task is not None and self.task.done():
+            found += self.task.result()
+            self.task = None
+        if self.task is None and self.steady() >= self.check_at:
+            self.task = asyncio.create_task(self._asked())
         return found
-
-    async def stop(self) -> None:
-        """Ask no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _asked(self) -> list[FeedAnomaly]:
         try:
             return await self.ask()
         except FeedError:
-            self._check_at = self.steady() + AGAIN_S * NS
+            self.check_at = self.steady() + AGAIN_S * NS
             return []
