@@ -91,8 +91,8 @@ class CcxtFeed:
         await self._exchange.close()
 
     async def _items(self, after: int | None) -> AsyncIterator[Sequence[Item]]:
-        backoff_s = self._settings.exchange.backoff_max_s
-        patience = Patience(most_s=backoff_s, sleep=self._sleep, tell=self._tell)
+        most_s = self._settings.exchange.backoff_max_s
+        patience = Patience(most_s=most_s, sleep=self._sleep, tell=self._tell)
         await patience.ask(self._exchange.load)
         self._exchange.check(self.symbols, self.timeframe)
         yield await patience.ask(self._clock.ask)

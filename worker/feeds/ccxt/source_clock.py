@@ -57,7 +57,7 @@ class SourceClock(ClockWatch):
         return found + self.compare(SourceTime(said, said + self.steady() - before))
 
     def heard(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
-        """Note the newest candle of an answer: where an exchange tells no time, it can end a doubt."""
+        """Note the newest bar of an answer: where an exchange tells no time, it can end a doubt."""
         return [] if self._exchange.has_clock else self.confirm(SourceTime(newest, newest + bar_ns))
 
     def look(self) -> list[FeedAnomaly]:
