@@ -11,6 +11,7 @@ from aiohttp import web
 from ccxt.base.errors import RateLimitExceeded
 from structlog.testing import capture_logs
 
+from schemas.errors import FeedError
 from schemas.settings.live import FeedSettings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from tests.exchange import faults
@@ -318,6 +319,44 @@ def test_ccxt_feed_attempts_wait_longer_each_time_up_to_the_limit() -> None:
     assert waits == sorted(waits)
     assert waits[:4] == [1.0, 2.0, 4.0, 8.0]
     assert waits[-1] <= 8.5
+
+
+def test_ccxt_feed_symbol_that_fails_is_asked_no_sooner_because_another_bar_is_wanted() -> None:
+    async def run() -> list[float]:
+        async with rig() as r:
+            await begun(r)
+            bars, attempts = r.feed._exchange.bars, []
+
+            async def some(symbol: str, *asked: Any) -> Any:
+                if symbol == ETH:
+                    attempts.append(r.time.steady_ns / 1e9)
+                    raise FeedError("away", retryable=True, failure="unavailable", retry_after_s=None)
+                return await bars(symbol, *asked)
+
+            r.feed._exchange.bars = some  # type: ignore[assignment, method-assign]
+            await r.trade(3, 7)
+            assert [set(row.bars) for row in r.live[2:]] == [{BTC}] * 4, "another bar is wanted each minute"
+            return [round(after - before, 1) for before, after in zip(attempts, attempts[1:], strict=False)]
+
+    waits = asyncio.run(run())
+    assert waits == sorted(waits)
+    assert waits[-1] > 30.0
+
+
+def test_ccxt_feed_bar_that_is_corrected_before_its_row_goes_is_a_conflict_and_no_refill() -> None:
+    async def run() -> None:
+        async with rig(grace_s=150.0) as r:
+            await r.ready()
+            await r.trade(1, 2)
+            r.server.history["ETHUSDT", "1m"].pop(START_MS + 2 * MINUTE_MS)
+            await r.trade(3, 3)
+            r.server.history["BTCUSDT", "1m"][START_MS + 2 * MINUTE_MS] = candle(2, 150.0)
+            await r.trade(4, 4)
+            assert [(item.kind, item.symbol, item.label) for item in r.told] == [
+                (Kind.CONFLICT, BTC, label(2))
+            ]
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """The pieces of the exchange feed by themselves: names, addresses, failures, waits."""
 
 import asyncio
+import builtins
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from ccxt.base import errors
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -15,7 +19,7 @@ from services.feeds.port import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import MOST_TEXT, PublicExchange, open_driver, shortened
+from worker.feeds.ccxt.exchange import MOST_TEXT, PublicExchange, open_driver, raise_feed_error, shortened
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
 from worker.feeds.ccxt.source_clock import FeedTime, backoff_s
@@ -110,6 +114,68 @@ def test_patience_ends_at_once_where_trying_again_mends_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "failure"),
+    [
+        ("DDoSProtection", "rate_limited"), ("RequestTimeout", "timeout"), ("OnMaintenance", "unavailable"),
+        ("ExchangeError", "unavailable"), ("PermissionDenied", "refused"), ("BadSymbol", "refused"),
+        ("NotSupported", "refused"), ("NullResponse", "malformed"), ("InvalidNonce", "network"),
+        ("OperationFailed", "network"), ("KeyError", "malformed"), ("TimeoutError", "timeout"),
+        ("ConnectionResetError", "network"),
+    ],
+)  # fmt: skip
+def test_failure_of_an_exchange_is_that_of_its_nearest_base_and_keeps_no_cause(name, failure) -> None:
+    raised: type[Exception] = getattr(errors, name, None) or getattr(builtins, name)
+    with pytest.raises(FeedError) as caught:
+        raise_feed_error(raised("GET https://host/?key=secret"), "binance: time", {"Retry-After": "7"})
+    assert (caught.value.context["failure"], caught.value.retryable) == (failure, failure != "refused")
+    assert caught.value.context["retry_after_s"] == (7.0 if failure == "rate_limited" else None)
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(("name", "bars"), [("okx", 300), ("kucoin", 1_000), ("btcturk", 500)])
+def test_page_of_an_exchange_has_as_many_bars_as_ccxt_knows_and_a_thousand_at_most(name, bars) -> None:
+    assert PublicExchange(name, ExchangeSettings()).page_bars == bars
+
+
+def answering(exchange: PublicExchange, method: str, answered: Any, ask: Callable[[], Awaitable[Any]]) -> Any:
+    """What a question comes to when ccxt answers it so."""
+    setattr(exchange._driver, method, answered)
+
+    async def run() -> Any:
+        try:
+            async with asyncio.timeout(5.0):
+                return await ask()
+        finally:
+            await exchange.close()
+
+    return asyncio.run(run())
+
+
+def test_public_exchange_gives_no_bar_before_the_first_that_was_asked_for() -> None:
+    exchange = PublicExchange("binance", ExchangeSettings())
+
+    async def rows(*_: object) -> object:
+        return [[60_000, 1.0, 1.0, 1.0, 1.0, 1.0], [120_000, 1.0, 2, 1.0, 1.0, None]]
+
+    [found] = answering(
+        exchange, "fetch_ohlcv", rows, lambda: exchange.bars("BTC/USDT", "1m", 60_000 * NS_PER_MS + 1, 9)
+    )
+    assert found[:2] == ("BTC/USDT", 120_000 * NS_PER_MS)
+    assert [repr(value) for value in found.bar] == ["1.0", "2.0", "1.0", "1.0", "nan"]
+
+
+def test_public_exchange_ends_a_request_that_ccxt_would_wait_for() -> None:
+    exchange = PublicExchange("binance", ExchangeSettings(request_timeout_s=0.01))
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(FeedError, match="^binance: time: timeout"):
+        answering(exchange, "fetch_time", hang, exchange.clock_ns)
+
+
+@pytest.mark.parametrize(
     ("method", "answer"),
     [
         ("load_markets", {}),
@@ -125,22 +191,14 @@ def test_public_exchange_answer_of_another_shape_is_malformed(method: str, answe
     async def answered(*_: object) -> object:
         return answer
 
-    setattr(exchange._driver, method, answered)
     asked = {
         "load_markets": exchange.load,
         "fetch_time": exchange.clock_ns,
         "fetch_ohlcv": lambda: exchange.bars("BTC/USDT", "1m", 0, 1),
     }
-
-    async def run() -> None:
-        try:
-            with pytest.raises(FeedError, match="of another shape") as caught:
-                await asked[method]()
-            assert (caught.value.context["failure"], caught.value.retryable) == ("malformed", True)
-        finally:
-            await exchange.close()
-
-    asyncio.run(run())
+    with pytest.raises(FeedError, match="of another shape") as caught:
+        answering(exchange, method, answered, asked[method])
+    assert (caught.value.context["failure"], caught.value.retryable) == ("malformed", True)
 
 
 def test_feed_time_waits_for_the_event_or_the_end() -> None:

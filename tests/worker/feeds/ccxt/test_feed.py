@@ -103,6 +103,20 @@ def test_ccxt_feed_restart_refills_what_was_missed_and_repeats_nothing() -> None
     asyncio.run(run())
 
 
+def test_ccxt_feed_restart_tells_a_bar_that_was_missed_for_good_by_its_row_alone() -> None:
+    async def run() -> None:
+        server = ExchangeServer()
+        server.fill("BTCUSDT", "1m", START_MS - 10 * MINUTE_MS, 11)
+        server.fill("ETHUSDT", "1m", START_MS - 10 * MINUTE_MS, 11)
+        del server.history["ETHUSDT", "1m"][START_MS - 3 * MINUTE_MS]
+        async with rig(server=server, after=label(-6)) as r:
+            await r.ready()
+            missing = [(item.symbol, item.label) for item in r.told if item.kind is Kind.MISSING]
+            assert missing == [("ETH/USDT", label(-3))]
+
+    asyncio.run(run())
+
+
 def test_ccxt_feed_same_happenings_give_the_same_items() -> None:
     async def once() -> list[object]:
         async with rig() as r:
