@@ -16,7 +16,7 @@ from schemas.settings.live import FeedSettings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, Rig, rig
-from tests.exchange.server import MINUTE_MS, START_MS, candle
+from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.exchange import raise_feed_error
 from worker.feeds.ccxt.feed import CcxtFeed
@@ -319,6 +319,31 @@ def test_ccxt_feed_attempts_wait_longer_each_time_up_to_the_limit() -> None:
     assert waits == sorted(waits)
     assert waits[:4] == [1.0, 2.0, 4.0, 8.0]
     assert waits[-1] <= 8.5
+
+
+def test_ccxt_feed_bars_before_are_asked_for_with_the_first_attempt_alone() -> None:
+    async def run() -> list[int]:
+        async with rig(symbols=(BTC,)) as r:
+            await begun(r)
+            r.server.fail("klines", *[faults.server_error()] * 20)
+            seen = len(r.server.requests)
+            await r.to(3, 10.0)
+            starts = [int(query["startTime"]) for _, query in r.server.requests[seen:]]
+            return [(start - START_MS) // MINUTE_MS for start in starts]
+
+    assert asyncio.run(run()) == [-3, 2, 2, 2]
+
+
+def test_ccxt_feed_has_no_more_requests_on_their_way_than_have_a_turn() -> None:
+    async def run() -> None:
+        server = ExchangeServer(symbols={f"{name}USDT": (name, "USDT") for name in "ABCDEF"})
+        async with rig(server=server, symbols=tuple(f"{name}/USDT" for name in "ABCDEF")) as r:
+            await r.settled()
+            server.fail("klines", *[faults.hang] * 6)
+            await r.to(1, 1.5)
+            assert server.hanging == 4
+
+    asyncio.run(run())
 
 
 def test_ccxt_feed_symbol_that_fails_is_asked_no_sooner_because_another_bar_is_wanted() -> None:
