@@ -32,6 +32,7 @@ CHECKS = {
     "L8": "growth",
     "L8R": "real_hour",
 }
+MEASURED_WITH = {"L5": "L3"}
 ONLY_BY_NAME = ("L8R",)  # an hour by the wall clock
 
 
@@ -56,9 +57,11 @@ def checked(row: str) -> list[Finding]:
 
 def main(words: list[str]) -> int:
     """Check, print and write."""
-    rows = [word for word in words if not word.startswith("-")] or [
-        row for row in CHECKS if row not in ONLY_BY_NAME
-    ]
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(__doc__ or "")
+        return 0
+    named = dict.fromkeys(MEASURED_WITH.get(word, word) for word in words if not word.startswith("-"))
+    rows = [*named] or [row for row in CHECKS if row not in ONLY_BY_NAME]
     if unknown := set(rows) - set(CHECKS):
         sys.stderr.write(f"no check {sorted(unknown)}: there are {', '.join(CHECKS)}\n")
         return 2
