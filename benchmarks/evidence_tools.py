@@ -80,7 +80,7 @@ def time_tools() -> tuple[list[ToolTimes], Starts]:
 
 
 def run_program(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "worker.cli", *words], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "thinktwice", *words], check=True, capture_output=True)
 
 
 async def _tools(path: Path) -> list[ToolTimes]:
@@ -147,7 +147,7 @@ def _start(path: Path) -> Start:
     """From the start of the process to its tools; CPU to its end."""
     before = _cpu()
     started = time.perf_counter()
-    words = [sys.executable, "-m", "worker.cli", "mcp", "--db", f"sqlite:///{path}"]
+    words = [sys.executable, "-m", "thinktwice", "mcp", "--db", f"sqlite:///{path}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         if server.stdin is None or server.stdout is None:
             raise RuntimeError("the server has no streams")

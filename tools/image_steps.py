@@ -32,7 +32,7 @@ from numba.core import event
 heard = event.RecordingListener()
 event.register("numba:compile", heard)
 atexit.register(lambda: print("compiled", len(heard.buffer)))
-from worker.start import main
+from thinktwice.__main__ import main
 main()
 """
 

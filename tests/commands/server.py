@@ -210,7 +210,7 @@ def run(name: str, words: list[str]) -> None:
     `-P` before them says what holds here anyway: no folder of its own comes first.
     """
     if name == "thinktwice":
-        from worker.start import main as command
+        from thinktwice.__main__ import main as command
 
         command()
         return

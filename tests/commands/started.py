@@ -1,7 +1,7 @@
 """`thinktwice` and `python` as tests start them: scripts that have them forked from a process that is warm.
 
 A new interpreter needs one to three seconds until the engine is loaded; the fork needs hundredths of them.
-Genuine starts (`.venv/bin/thinktwice`, `python -m worker.cli`) stay where a test is about the start itself:
+Genuine starts (`.venv/bin/thinktwice`, `python -m thinktwice`) stay where a test is about the start itself:
 imports, what Ctrl-C finds there, variables that are read at import, limits of the process, SIGKILL.
 """
 

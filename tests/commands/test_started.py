@@ -104,7 +104,7 @@ def test_forked_program_finds_what_a_fresh_one_finds_and_ends_as_it_does(tmp_pat
 def test_forked_module_and_file_run_as_the_main_program(tmp_path):
     (tmp_path / "file.py").write_text("import sys, beside; print(sys.argv, __name__, beside.WORD)")
     (tmp_path / "beside.py").write_text("WORD = 'found'")
-    for words in (["file.py", "x"], ["-m", "this"], ["-m", "worker.cli", "nonsense"]):
+    for words in (["file.py", "x"], ["-m", "this"], ["-m", "thinktwice", "nonsense"]):
         fresh, forked = (
             ended([program, *words], tmp_path, PYTHONPATH=str(ROOT)) for program in (sys.executable, python())
         )

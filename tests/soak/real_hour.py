@@ -214,7 +214,7 @@ async def _rows(address: str, minute: float) -> int:
 async def _verified(address: str) -> str:
     """What `thinktwice verify` comes to."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "worker.cli", "verify", "latest", "--db", address,
+        sys.executable, "-m", "thinktwice", "verify", "latest", "--db", address,
         cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     told, _ = await process.communicate()

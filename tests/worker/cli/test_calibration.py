@@ -135,7 +135,7 @@ def test_page_has_a_line_for_each_bin(planted):
 
 @pytest.mark.parametrize("columns", [60, 200])
 def test_table_in_a_terminal_is_clean(planted, columns):
-    words = [sys.executable, "-m", "worker.cli", "calibration", "latest"]
+    words = [sys.executable, "-m", "thinktwice", "calibration", "latest"]
     seen = in_terminal(words, planted.folder, columns=columns)
     seen.demand_clean()
     assert seen.code == 0, seen.end

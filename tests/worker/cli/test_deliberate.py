@@ -154,7 +154,7 @@ def test_outcome_in_a_terminal_is_clean(planted, columns):
     words = [
         sys.executable,
         "-m",
-        "worker.cli",
+        "thinktwice",
         "deliberate",
         "text.txt",
         "--preset",

@@ -22,12 +22,12 @@ class Pressed:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Pressed())
 sys.argv = ["thinktwice", {command}]
-from worker.start import main
+from thinktwice.__main__ import main
 main()
 """
 AT_EXIT = """
 import os, signal, sys, threading
-from worker.start import main
+from thinktwice.__main__ import main
 def late():
     threading.main_thread().join()
     os.kill(os.getpid(), signal.SIGINT)
@@ -118,7 +118,7 @@ def _bars(store: Path) -> int:
 
 
 def test_command_is_started_by_what_listens_first():
-    """The script of the package starts `worker.start`, and nothing slow is imported before it listens."""
+    """The script of the package starts its `__main__`, and nothing slow is imported before it listens."""
     assert 'thinktwice = "thinktwice.__main__:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
     heavy = {"typer", "pydantic", "asyncio", "rich"}
     program = f"import sys, thinktwice.__main__; print(sorted(set(sys.modules) & {heavy}))"

@@ -212,7 +212,7 @@ def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
     assert seen.code == 130
     assert wiring.LOADING in seen.text
     assert not (tmp_path / "thinktwice.db").exists(), "Ctrl-C found nothing to lose"
-    program = [sys.executable, "-m", "worker.cli", *PAPER[1:]]
+    program = [sys.executable, "-m", "thinktwice", *PAPER[1:]]
     piped = subprocess.Popen(
         program, cwd=tmp_path, env=shell_environment({}) | cold, stderr=subprocess.PIPE, text=True
     )

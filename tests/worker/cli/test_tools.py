@@ -73,7 +73,7 @@ def test_server_that_prints_noise_is_listed_without_a_traceback(shell):
     program = (shell.folder / "server.py").read_text("utf-8")
     noise = 'print("no protocol at all", flush=True)\n'
     (shell.folder / "server.py").write_text(noise + program, "utf-8")
-    words = ["-m", "worker.cli", "tools", "list", "t.toml", "--server", "desk"]
+    words = ["-m", "thinktwice", "tools", "list", "t.toml", "--server", "desk"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
     assert "quote" in done.stdout
     assert "Traceback" not in done.stderr

@@ -29,7 +29,7 @@ from worker.slow_worker.subprocess import COMMAND
 TOKEN = "c3b5a1f09e7d48260f1e8d7c6b3a594271d0e2f4"
 HEAVY = """
 import atexit, sys
-from worker.start import main
+from thinktwice.__main__ import main
 atexit.register(lambda: print(sorted({"numba", "pandas"} & set(sys.modules)), file=sys.stderr))
 main()
 """
@@ -186,7 +186,7 @@ def test_signal_ends_the_server_in_one_line(stored, words, signum, code):
 
 
 def test_connections_that_ask_nothing_keep_nobody_out(stored):
-    words = [sys.executable, "-m", "worker.cli", "mcp", "--transport", "http", "--port", "0"]
+    words = [sys.executable, "-m", "thinktwice", "mcp", "--transport", "http", "--port", "0"]
     few = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh"]  # room for 16 connections
     with subprocess.Popen(
         [*few, *words, "--db", f"sqlite:///{stored}"], stderr=subprocess.PIPE, text=True
@@ -310,7 +310,7 @@ def test_configuration_holds_no_password(shell):
 
 
 def test_line_that_is_no_message_is_answered_and_the_next_one_heard(stored):
-    words = [sys.executable, "-m", "worker.cli", "mcp", "--db", f"sqlite:///{stored}"]
+    words = [sys.executable, "-m", "thinktwice", "mcp", "--db", f"sqlite:///{stored}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         lines = [
             json.dumps(INITIALIZE),

@@ -1,6 +1,0 @@
-"""`python -m worker.cli`: the same command as `thinktwice`, where the script is not on the path."""
-
-from worker.start import main
-
-if __name__ == "__main__":
-    main()
