@@ -29,8 +29,7 @@ from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
 from trading_core.live.growing_bars import Bar
-from worker.slow_worker.slot_runner import RunOfSlots
-from worker.slow_worker.wiring import reflection_on_bars, threaded_reflection
+from worker.slow_worker.wiring import bars_of_run, threaded_reflection
 
 PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")
 BOOKS = (PULLBACK, BREAKOUT, SQUEEZE)
@@ -523,7 +522,7 @@ class StoreOfBars:
 
 def on_one_bar(settings):
     store: Any = StoreOfBars()
-    return reflection_on_bars(store, RunOfSlots("r0001", settings))
+    return threaded_reflection(settings, bars_of_run(store, "r0001"))
 
 
 REFLECTIONS: dict[str, Callable[[Settings], Any]] = {

@@ -10,7 +10,7 @@ import asyncio
 import os
 import platform
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.judging import evidence_of, judge_of
@@ -38,6 +38,7 @@ from worker.slow_worker.worker import HOLD_MS, JudgeStep, ReadEvidence, SlowWork
 
 PERIOD_S = 30.0
 LEASE_PERIODS = 3
+BarsUntil = Callable[[int], Awaitable[BarSeries]]
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,24 @@ def new_owner() -> str:
     return f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
-def threaded_reflection(settings: Settings) -> Reflect:
-    """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile."""
-    service = assemble_reflection(settings)
+def threaded_reflection(settings: Settings, bars_until: BarsUntil | None = None) -> Reflect:
+    """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile.
+
+    With `bars_until` a time, values of the playbooks' grids are tried on them.
+    """
 
     async def reflect(
         request: HighLevelReflectionRequest,
         episodes: Sequence[Episode],
         definitions: Sequence[PlaybookDefinition],
     ) -> HighLevelReflectionReport:
-        return await asyncio.to_thread(asyncio.run, service.reflect(request, episodes, definitions))
+        bars = None if bars_until is None else await bars_until(request.known_at)
+
+        def reflected() -> HighLevelReflectionReport:
+            market = None if bars is None else Market.of(bars, settings.policy_loop.regime, request.known_at)
+            return asyncio.run(assemble_reflection(settings, market).reflect(request, episodes, definitions))
+
+        return await asyncio.to_thread(reflected)
 
     return reflect
 
@@ -111,11 +120,12 @@ def assemble_worker(
     """
     name, settings = owner or new_owner(), run.settings
     tenure = LeaseHolder(store.leases, run.lease_name, name, lease_ms, note)
-    made = reflect or (reflection_on_bars(store, run) if traded else threaded_reflection(settings))
-    columns = columns_of_run(store, run) if traded else None
-    runner = SlotRunner(store, run, made, clock, note, points, columns)
     if traded:
+        bars = bars_of_run(store, run.run_id)
+        made = reflect or threaded_reflection(settings, bars)
+        runner = SlotRunner(store, run, made, clock, note, points, _columns(bars))
         return SlowWorker(run.run_id, tenure, runner, None, note)
+    runner = SlotRunner(store, run, reflect or threaded_reflection(settings), clock, note, points)
     asked = models or NO_MODELS
     judge = judge_of(settings, asked.judge, asked.wordings)
     step = JudgeStep(
@@ -154,44 +164,22 @@ def evidence_of_store(store: Store, run: RunOfSlots, models: JudgeModels = NO_MO
     return read
 
 
-def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:
-    """The high-level reflection by rules with grid trials on the run's own bars, in a thread."""
+def bars_of_run(store: Store, run_id: str) -> BarsUntil:
+    """The bars that a run took and that were closed at a time, ns."""
 
-    async def reflect(
-        request: HighLevelReflectionRequest,
-        episodes: Sequence[Episode],
-        definitions: Sequence[PlaybookDefinition],
-    ) -> HighLevelReflectionReport:
-        bars = await _bars(store, run.run_id, request.known_at)
-        work = _reflected(run.settings, bars, request, episodes, definitions)
-        return await asyncio.to_thread(asyncio.run, work)
+    async def bars(clock: int) -> BarSeries:
+        data = (await store.runs.find(run_id)).data
+        shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
+        rows = [row async for row in store.trading.rows(run_id) if row.label + shift <= clock]
+        return series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows)
 
-    return reflect
+    return bars
 
 
-def columns_of_run(store: Store, run: RunOfSlots) -> Columns:
-    """The rule columns of a run's own bars that were closed at a time, ns."""
+def _columns(bars_until: BarsUntil) -> Columns:
+    """The rule columns of bars that were closed at a time, ns."""
 
     async def columns(clock: int) -> RuleColumns:
-        return RuleColumns(await _bars(store, run.run_id, clock))
+        return RuleColumns(await bars_until(clock))
 
     return columns
-
-
-async def _bars(store: Store, run_id: str, clock: int) -> BarSeries:
-    """The bars that a run took and that were closed at a time."""
-    data = (await store.runs.find(run_id)).data
-    shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
-    rows = [row async for row in store.trading.rows(run_id) if row.label + shift <= clock]
-    return series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows)
-
-
-async def _reflected(
-    settings: Settings,
-    bars: BarSeries,
-    request: HighLevelReflectionRequest,
-    episodes: Sequence[Episode],
-    definitions: Sequence[PlaybookDefinition],
-) -> HighLevelReflectionReport:
-    market = Market.of(bars, settings.policy_loop.regime, request.known_at)
-    return await assemble_reflection(settings, market).reflect(request, episodes, definitions)
