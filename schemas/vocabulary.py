@@ -1,7 +1,7 @@
 """Closed sets: every state, kind, reason and status that the system may say."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 Direction = Literal["long", "short"]
 Claim = Literal["losing", "gaining"]
@@ -20,28 +20,184 @@ class PolicyState(StrEnum):
     INVALIDATED = "INVALIDATED"
 
 
-class TickEventKind(StrEnum):
-    """What tick validation reports, only on change."""
+# How a number of the kernel's record is told.
+Reading = Literal[
+    "number", "finite", "count", "side", "state", "exit", "refusal", "windows", "clamps", "breach", "halt",
+    "stop_source", "entry_kind",
+]  # fmt: skip
 
-    STATE_TRANSITION = "state_transition"
-    THESIS_ARMED = "thesis_armed"
-    ACTIVATION_TRIGGERED = "activation_triggered"
-    ENTRY_REFINED = "entry_refined"
-    THESIS_EXPIRED = "thesis_expired"
-    INVALIDATION_HIT = "invalidation_hit"
-    ORDER_ACCEPTED = "order_accepted"
-    ORDER_CLAMPED = "order_clamped"
-    ORDER_REFUSED = "order_refused"
-    ENTRY_FILLED = "entry_filled"
-    STOP_BREACH = "stop_breach"
-    TARGET_BREACH = "target_breach"
-    TIME_STOP = "time_stop"
-    EXIT_FILLED = "exit_filled"
-    POLICY_EXPIRED = "policy_expired"
-    STOP_TIGHTENED = "stop_tightened"
-    ENVELOPE_BREACH = "envelope_breach"
-    ENVELOPE_RELEASED = "envelope_released"
-    SCALE_OUT_FILLED = "scale_out_filled"
+
+class Ids(NamedTuple):
+    """Whose an event is: names of the ids, and the leg of a trade that they are those of."""
+
+    names: tuple[str, ...] = ()
+    leg: Literal["none", "policy", "order", "entry", "scale_out", "exit"] = "none"
+
+
+class EventField(NamedTuple):
+    """What an event says in one field beside its bar and its ids.
+
+    Attributes:
+        name: in `detail`.
+        place: in the kernel's record: whole number `a` or `b`, or position among the floats.
+        reading: how the number there is told; `windows` may leave the field out.
+        when: the field is there where the truth of the fourth float is this one; None: always.
+    """
+
+    name: str
+    place: int | Literal["a", "b"]
+    reading: Reading = "number"
+    when: bool | None = None
+
+
+class Form(NamedTuple):
+    """One form in which events of a kind come, as the journal page shows it.
+
+    Attributes:
+        when: it is written.
+        without: names of fields that it lacks, or that `when` tells of.
+        beside: names of fields that the policy loop writes into it.
+    """
+
+    when: str
+    without: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+
+def _floats(*names: str) -> tuple[EventField, ...]:
+    """The floats of a record from the first on."""
+    return tuple(EventField(name, place) for place, name in enumerate(names))
+
+
+_OWNER: Final = ("policy_id", "playbook_id")
+_OF_ORDER: Final = (*_OWNER, "order_id", "direction")
+_OF_LEG: Final = (*_OF_ORDER, "entry_order_id", "fill_id")
+_NOBODY: Final = Ids()
+_POLICY: Final = Ids(_OWNER, "policy")
+_DIRECTION: Final = (EventField("direction", "a", "side"),)
+_TOUCHED: Final = (*_DIRECTION, *_floats("level", "price"))
+_WAITED: Final = (EventField("bars", "a", "count"),)
+
+
+class TickEventKind(StrEnum):
+    """What tick validation reports, only on change; the kernel's code of a kind is its position here.
+
+    Attributes:
+        ids: whose an event is.
+        fields: what it says beside its bar.
+        forms: in which it comes, and when.
+    """
+
+    ids: Ids
+    fields: tuple[EventField, ...]
+    forms: tuple[Form, ...]
+
+    def __new__(cls, name: str, ids: Ids, fields: tuple[EventField, ...], *forms: Form) -> "TickEventKind":
+        """The kind of a name, with what its events say."""
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.ids, kind.fields, kind.forms = ids, fields, forms
+        return kind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all ids and fields; one that is left out at times is among them."""
+        return (*self.ids.names, *(field.name for field in self.fields))
+
+    STATE_TRANSITION = (
+        "state_transition", _NOBODY, (EventField("from", "a", "state"), EventField("to", "b", "state")),
+        Form("a legal change of state"),
+    )  # fmt: skip
+    THESIS_ARMED = (
+        "thesis_armed", _POLICY, (*_DIRECTION, *_floats("setup_high", "setup_low", "close")),
+        Form("the setup is true at a close"),
+    )  # fmt: skip
+    ACTIVATION_TRIGGERED = (
+        "activation_triggered", _POLICY, _WAITED,
+        Form("the activation is true; `bars` since the thesis armed"),
+    )  # fmt: skip
+    ENTRY_REFINED = (
+        "entry_refined", _POLICY,
+        (
+            EventField("entry_before", 0, when=True), EventField("entry", 1, when=True),
+            EventField("stop_before", 0, when=False), EventField("stop", 1, when=False),
+            EventField("close", 2),
+        ),
+        Form("a tighter stop while armed", without=("entry", "entry_before")),
+        Form("a better limit than the market, or than the one that rests", without=("stop", "stop_before")),
+    )  # fmt: skip
+    THESIS_EXPIRED = ("thesis_expired", _POLICY, _WAITED, Form("the activation window is over"))
+    INVALIDATION_HIT = (
+        "invalidation_hit", _POLICY, (*_DIRECTION, *_floats("close")),
+        Form("the invalidation is true at a close"),
+    )  # fmt: skip
+    ORDER_ACCEPTED = (
+        "order_accepted", Ids(_OF_ORDER, "order"),
+        (
+            *_floats("quantity", "signal_close", "stop", "target", "planned_risk"),
+            EventField("entry_kind", 5, "entry_kind"),
+        ),
+        Form(
+            "a market entry will fill at the next open, a limit or stop entry rests until it is met or the "
+            "window ends; `signal_close` is what the levels are measured from: the close, or the price of a "
+            "resting entry"
+        ),
+    )  # fmt: skip
+    ORDER_CLAMPED = (
+        "order_clamped", _POLICY, (EventField("clamps", "a", "clamps"), *_floats("wanted", "quantity")),
+        Form("the size was cut"),
+    )  # fmt: skip
+    ORDER_REFUSED = (
+        "order_refused", _POLICY,
+        (
+            EventField("reason", "a", "refusal"), EventField("close", 0), EventField("stop", 1, "finite"),
+            EventField("target", 2, "finite"), EventField("windows", "a", "windows"),
+        ),
+        Form(
+            "no order came of an activation, or a resting entry was taken back; `close` is the price of a "
+            "resting entry then. `windows` has the reasons of the `envelope.no_trade_windows` it falls into, "
+            "and is left out where there are none",
+            without=("windows",),
+        ),
+    )  # fmt: skip
+    ENTRY_FILLED = (
+        "entry_filled", Ids((*_OF_ORDER, "fill_id"), "entry"),
+        _floats("price", "quantity", "fee", "stop", "target", "raw_price"),
+        Form("an entry; `raw_price` before slippage"),
+    )  # fmt: skip
+    STOP_BREACH = ("stop_breach", _POLICY, _TOUCHED, Form("the bar reached the stop"))
+    TARGET_BREACH = ("target_breach", _POLICY, _TOUCHED, Form("the bar reached the target"))
+    TIME_STOP = ("time_stop", _POLICY, (*_WAITED, *_floats("price")), Form("the horizon is over"))
+    EXIT_FILLED = (
+        "exit_filled", Ids(_OF_LEG, "exit"),
+        (EventField("reason", "a", "exit"), *_floats("price", "quantity", "fee", "pnl", "r", "raw_price")),
+        Form("an exit; `quantity` is what was left, `pnl` and `r` are of the whole trade"),
+    )  # fmt: skip
+    POLICY_EXPIRED = (
+        "policy_expired", _POLICY, (), Form("a policy in force reached its horizon without a position"),
+    )  # fmt: skip
+    STOP_TIGHTENED = (
+        "stop_tightened", _POLICY, (*_floats("stop_before", "stop"), EventField("by", 2, "stop_source")),
+        Form("a stop moved closer, `by` a trailing stop (`trail`) or at `break_even`"),
+        Form("the same by an evaluation (`policy`), with the amendment for it", beside=("amendment_id",)),
+    )  # fmt: skip
+    ENVELOPE_BREACH = (
+        "envelope_breach", _NOBODY,
+        (
+            EventField("limit", "a", "breach"), *_floats("equity", "peak", "day_start", "gross", "net"),
+            EventField("losses_in_a_row", 5, "count"),
+        ),
+        Form("a limit of the portfolio broke"),
+    )  # fmt: skip
+    ENVELOPE_RELEASED = (
+        "envelope_released", _NOBODY, (EventField("limit", "a", "halt"), *_floats("equity")),
+        Form("entries are allowed again"),
+    )  # fmt: skip
+    SCALE_OUT_FILLED = (
+        "scale_out_filled", Ids(_OF_LEG, "scale_out"),
+        _floats("price", "quantity", "fee", "remaining", "raw_price"),
+        Form("a share of the position was closed; its trade comes with the exit of the rest"),
+    )  # fmt: skip
 
 
 class PolicyEventKind(StrEnum):

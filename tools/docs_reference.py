@@ -16,6 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from benchmarks import peer_settings, semantics
+from schemas.vocabulary import TickEventKind
 from services.journal.kinds import JOURNAL_KINDS
 from services.plans.detection_words import LAST_PLAN, PATTERNS, WEIGHTS
 from services.plans.text_forms import CHECKPOINTS, FORMS
@@ -29,7 +30,6 @@ from trading_core.kernel.records import CLAMPS, REFUSALS
 from trading_core.kernel.state_machine import TRANSITIONS
 from trading_core.regime import RegimeSettings
 from trading_core.rules.grammar import MAX_DEPTH, MAX_TEXT
-from trading_core.tick_events import EVENT_FIELDS
 from worker.cli import app
 
 HELP_COLUMNS = "88"
@@ -130,9 +130,9 @@ def _names(names: Any) -> str:
 def tick_events() -> str:
     """What each kind of tick event says beside its bar, a row per form, and when it is written."""
     rows = [
-        (f"`{kind}`", _names(sorted({*fields.names, *form.beside} - set(form.without))), form.when)
-        for kind, fields in EVENT_FIELDS.items()
-        for form in fields.forms
+        (f"`{kind}`", _names(sorted({*kind.names, *form.beside} - set(form.without))), form.when)
+        for kind in TickEventKind
+        for form in kind.forms
     ]
     return table(("kind", "payload besides `bar_label`", "when"), rows)
 

@@ -23,7 +23,6 @@ from tests.worker.settings_walk.walking import settings_with
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tests.worker.test_texts_of_models import contradicted, corrected, judged_falsely, narrated
 from tools.docs_pages import DOCS, README, ROOT
-from trading_core.tick_events import EVENT_FIELDS
 from worker.models import Models
 
 REFERENCE = DOCS / "reference"
@@ -212,9 +211,8 @@ def test_payloads_of_texts_of_models_are_those_documented():
 def test_journal_page_has_the_fields_of_the_table_of_each_tick_event():
     """`windows` is told in words, and an amendment's id is written by the policy loop, not by the engine."""
     page = documented_payloads()
-    told = {kind: set().union(*page[kind]) - {"bar_label", "amendment_id"} for kind in EVENT_FIELDS}
-    assert told == {kind: set(fields.names) - {"windows"} for kind, fields in EVENT_FIELDS.items()}
-    assert set(EVENT_FIELDS) == set(TickEventKind)
+    told = {kind: set().union(*page[kind]) - {"bar_label", "amendment_id"} for kind in TickEventKind}
+    assert told == {kind: set(kind.names) - {"windows"} for kind in TickEventKind}
 
 
 def codes_in_sources() -> set[str]:
