@@ -80,7 +80,9 @@ def time_world(name: str, size: int, shares: Mapping[int, float], a_day: int) ->
 def reader_of(cases: Cases, size: int) -> MemoryView:
     """A reader as the fast path has it; every row stands for the same episode."""
     held = Populations()
-    held.hold("bench", "long", Population.of_columns(cases, [one_episode()] * size))
+    population = Population(cases.points.shape[1])
+    population.episodes, population._cases = [one_episode()] * size, cases
+    held.hold("bench", "long", population)
     parts = (MemorySettings(), SimulatedClock(NOW), TickGuard(), MemoryTelemetry(), time.perf_counter_ns)
     return MemoryView(held, *parts, None)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from agents.planning.question_words import NUMBERS
 from schemas.canonical import ns_to_datetime
@@ -114,7 +114,6 @@ SPAN_LEFT = re.compile(
     r"|\d0s|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|(?:last|past|this|previous) (?:day|hour"
     r"|minute|second|night|couple)s?|(?:january|february|march|april|june|july|august|september"
     r"|october|november|december))\b", re.IGNORECASE)  # fmt: skip
-Stand = Literal["within", "since", "until"]
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,6 @@ class Assessment:
     confidence: float
     explanation: str | None
 
-    @property
-    def needs_correction(self) -> bool:
-        """Whether the text is to be corrected."""
-        return self.verdict == "NEEDS CORRECTION"
-
 
 def clamped(value: float) -> float:
     """A share between 0 and 1; what is no number is none."""

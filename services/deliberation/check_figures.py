@@ -30,7 +30,6 @@ BESIDE = frozenset({"over", "under"})  # no further beyond a bound than that
 COUNTED = frozenset(
     name for name, asked in CATALOGUE.items() if asked.unit == "count" and asked.episodes is not None
 ) | {"failures"}
-OF_CURRENCY = frozenset({"€", "£"})
 
 
 def check_figure(claim: Claim, subject: Subject, facts: RunFacts) -> Held:

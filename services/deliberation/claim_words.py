@@ -87,9 +87,6 @@ BEATS = (
     r"|ahead of|dominat(?:es|ed|ing)"
 )
 TRAILS = r"trails?|trailed|lags?|lagged|underperform(?:s|ed|ing)?|(?:falls?|fell) short of|behind"
-SAME = (
-    r"(?:the |an )?(?:same|equal|identical)(?: number| count| amount| share)?|as (?:many|much|often)|equally"
-)
 HIGHEST = (
     r"most (?:active(?:ly)?|often|frequent(?:ly)?|common(?:ly)?|profitable|successful|lucrative|productive"
     r"|heavily"

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 
 from services.deliberation.claim_words import FILLERS, NEGATIONS
 from services.deliberation.mention import Mention
-from services.text.claim_words import HEDGES, words
+from services.text.claim_words import words
 from services.text.claims import Span
 
 TURN = r"but|yet|while|whereas|although|though|despite|even though|because"
@@ -91,11 +91,6 @@ class SentenceLayout:
     def denials(self) -> list[int]:
         """Where words deny something, those in a "no less than" and in a name left aside."""
         return self._denials
-
-    def is_hedged(self, place: int) -> bool:
-        """Whether the piece says that it may be so."""
-        left, _ = self.piece(place, place)
-        return not HEDGES.isdisjoint(LETTERS.findall(self.text[left:place].casefold()))
 
 
 def _is_in(found: re.Match[str], spans: list[tuple[int, int]]) -> bool:

@@ -81,13 +81,6 @@ class Population:
         self.episodes: list[Episode] = []
         self._cases = room(LANES, width)
 
-    @classmethod
-    def of_columns(cls, cases: Cases, episodes: list[Episode]) -> "Population":
-        """A population whose columns were made at once; one row of `cases` for each episode, in order."""
-        made = cls(cases.points.shape[1])
-        made.episodes, made._cases = episodes, cases
-        return made
-
     @property
     def size(self) -> int:
         """Episodes held."""

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from schemas.errors import RuleError
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import COLUMNS
-from trading_core.features import FeatureColumns, FeatureProgram, compute, feature_names
+from trading_core.features import FeatureColumns, compute, feature_names, resolve
 from trading_core.features.blocks import advance
 from trading_core.features.calendar import raw_column
+from trading_core.features.program import NodeProgram
 
 NAMES = feature_names()
 N = 400
-PROGRAM = FeatureProgram(NAMES)
+PROGRAM = NodeProgram([resolve(name).node for name in NAMES])
 BARS = one_symbol(walk(7, N))
 INPUTS = np.stack([
     getattr(BARS, name)[:, 0]
@@ -44,7 +45,7 @@ def test_program_one_bar_at_a_time_and_from_a_copied_state_gives_the_same_bits()
 
 def test_program_longer_than_one_internal_block_equals_single_steps():
     close = walk(9, 5_000)
-    program = FeatureProgram(["sma_20", "rsi_14", "bandwidth_20_rank"])
+    program = NodeProgram([resolve(name).node for name in ("sma_20", "rsi_14", "bandwidth_20_rank")])
     inputs = close[np.newaxis]
     whole = program.advance(inputs, program.initial_state())
     state = program.initial_state()

@@ -2,14 +2,12 @@
 
 from trading_core.features.columns import FeatureColumns, compute
 from trading_core.features.families import FeatureFamily
-from trading_core.features.program import FeatureProgram
 from trading_core.features.registry import FEATURES, FeatureSpec, feature_names, resolve
 
 __all__ = [
     "FEATURES",
     "FeatureColumns",
     "FeatureFamily",
-    "FeatureProgram",
     "FeatureSpec",
     "compute",
     "feature_names",

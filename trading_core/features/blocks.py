@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from trading_core.features.graph import BAR, CALENDAR, NUMBER, TRUTH
+from trading_core.features.graph import BAR, CALENDAR, NUMBER
 from trading_core.features.recurrences import run
 
 FloatArray = npt.NDArray[np.float64]
@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 TruthArray = npt.NDArray[np.int8]
 BoolArray = npt.NDArray[np.bool_]
 Tables = tuple[FloatArray, TruthArray]
-_NUMBER, _TRUTH, _BAR, _CALENDAR = NUMBER, TRUTH, BAR, CALENDAR
+_NUMBER, _BAR, _CALENDAR = NUMBER, BAR, CALENDAR
 
 
 @njit(error_model="numpy")

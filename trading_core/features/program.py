@@ -4,14 +4,13 @@ The caller keeps the state array; a program holds none, so one program serves ev
 state is a snapshot. It runs the same compiled walk as `columns`, over arrays instead of a bar series.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from trading_core.features.graph import NUMBER, Graph, Place
 from trading_core.features.nodes import Node
-from trading_core.features.registry import resolve
 
 FloatArray = npt.NDArray[np.float64]
 _NO_TRUTHS = np.empty((0, 0), dtype=np.int8)
@@ -64,15 +63,3 @@ class NodeProgram:
             (out, _NO_TRUTHS), np.ones((total, 1), dtype=np.bool_), 0, 0, total, 0,
         )  # fmt: skip
         return out
-
-
-class FeatureProgram(NodeProgram):
-    """Features of one symbol by name, each shared part computed once.
-
-    Attributes:
-        names: the features in the order of the output rows.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(dict.fromkeys(names))
-        super().__init__([resolve(name).node for name in self.names])
