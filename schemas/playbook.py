@@ -3,7 +3,8 @@
 What a trader writes in a file and the engine trades, with bounds within which a lesson may move it.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -150,3 +151,8 @@ class PlaybookVersion(Contract):
     expires_at: int | None = None
     reason: str
     evidence: dict[str, float | int | str | None] = {}
+
+    @classmethod
+    def of_row(cls, payload: Mapping[str, Any]) -> "PlaybookVersion":
+        """The transition that the payload of a `playbook_version` row tells, among other fields."""
+        return cls.model_validate({name: payload[name] for name in cls.model_fields if name in payload})

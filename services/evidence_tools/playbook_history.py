@@ -138,8 +138,7 @@ class PlaybookHistory:
         }
 
     def _moved(self, at: int, payload: dict[str, Any]) -> None:
-        fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
-        version = PlaybookVersion.model_validate(fields)
+        version = PlaybookVersion.of_row(payload)
         known = self._versions.setdefault(payload["version_hash"], VersionHistory(version))
         known.transitions.append((at, version))
         if version.state is VersionState.SHADOW:

@@ -96,14 +96,18 @@ def active(versions: KnownVersions, clock: int) -> list[PlaybookVersion]:
     """Those in force, by id."""
     found: dict[str, PlaybookVersion] = {}
     for at, version in versions:
-        name = version.definition.id
-        if at > clock:
-            continue
-        if version.state is VersionState.ACTIVE:
-            found[name] = version
-        elif name in found and found[name].definition.content_hash == version.definition.content_hash:
-            del found[name]
+        if at <= clock:
+            follow(found, version)
     return [found[name] for name in sorted(found)]
+
+
+def follow(in_force: dict[str, PlaybookVersion], version: PlaybookVersion) -> None:
+    """Change what is in force, by id, by one transition, as the registry does."""
+    name = version.definition.id
+    if version.state is VersionState.ACTIVE:
+        in_force[name] = version
+    elif name in in_force and in_force[name].definition.content_hash == version.definition.content_hash:
+        del in_force[name]
 
 
 def on_trial(versions: KnownVersions, clock: int) -> list[PlaybookVersion]:

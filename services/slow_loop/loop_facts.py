@@ -354,8 +354,7 @@ class LoopFacts(Stateful):
         self._shadow.append((row.known_at, tuple(payload["trials"])))
 
     def _version(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
-        version = PlaybookVersion.model_validate(fields)
+        version = PlaybookVersion.of_row(payload)
         self._versions.append((row.known_at, version))
         if version.state is VersionState.ACTIVE:
             self._epochs.entered(version)

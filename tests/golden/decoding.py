@@ -24,9 +24,7 @@ from services.slow_loop.artefacts import with_moments
 Decode = Callable[[dict[str, Any]], object]
 
 ARTEFACTS: dict[str, Decode] = {
-    "playbook_version": lambda payload: PlaybookVersion.model_validate(
-        {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
-    ),
+    "playbook_version": PlaybookVersion.of_row,
     "policy_snapshot": lambda payload: PolicySnapshot.model_validate(payload["snapshot"]),
     "policy_proposal": lambda payload: (
         payload["proposal"] and PolicyProposal.model_validate(payload["proposal"]),

@@ -11,7 +11,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised
 from services.playbooks.writing import demand_writable, manifest_time, written_manifest
-from worker.review.playbook_files import in_force, renewed, version_of, write_in_force
+from worker.review.playbook_files import in_force, renewed, write_in_force
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -25,8 +25,8 @@ async def versions_at(store: "Store", run_id: str, at: int | None) -> tuple[Play
     history: list[PlaybookVersion] = []
     async for row in store.journal.rows(run_id, kinds=KINDS, until=at):
         payload = json.loads(row.payload)
-        of_row = renewed(history, payload) if row.kind == "measure_renewed" else version_of(payload)
-        history.append(of_row)
+        renews = row.kind == "measure_renewed"
+        history.append(renewed(history, payload) if renews else PlaybookVersion.of_row(payload))
     return in_force(history)
 
 

@@ -22,12 +22,6 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     return tuple(latest.values())
 
 
-def version_of(payload: Mapping[str, Any]) -> PlaybookVersion:
-    """The transition that a `playbook_version` row tells."""
-    fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
-    return PlaybookVersion.model_validate(fields)
-
-
 def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
     """The version as it stands once one of its measures goes on."""
     found = (

@@ -24,7 +24,7 @@ from services.store.change_plans import Operator
 from worker.review.plan_facts import read_plan_facts
 from worker.review.plan_folder import carry_out
 from worker.review.plan_making import in_wall_time
-from worker.review.playbook_files import OPEN, file_names, renewed, shown_version, version_of, write_in_force
+from worker.review.playbook_files import OPEN, file_names, renewed, shown_version, write_in_force
 from worker.review.replanning import Effect
 from worker.review.report_finder import FoundReport
 
@@ -84,7 +84,7 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
         if row.kind == "measure_renewed":
             history.append(renewed(history, payload))
             continue
-        version = version_of(payload)
+        version = PlaybookVersion.of_row(payload)
         history.append(version)
         if row.known_at == verdict.known_at and version.action_id is not None:
             moved.setdefault(version.action_id, []).append(version)

@@ -27,12 +27,13 @@ from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
-from schemas.vocabulary import PlanKind, VersionState
+from schemas.vocabulary import PlanKind
 from services.journal.index import Event, JournalIndex
 from services.model_calls.language_model import TIMEOUT
 from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
+from services.slow_loop.evidence_epochs import follow
 from worker.studies.models.panel import Cost, Panel, Questions, RecordedQuestion
 from worker.studies.models.second_reader import run_wordings
 
@@ -209,7 +210,7 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
     for event in index.events:
         try:
             if event.row.kind == "playbook_version":
-                _move(active, event)
+                follow(active, PlaybookVersion.of_row(event.payload))
             elif event.row.kind == "policy_frozen":
                 policy = event.payload["policy"]
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
@@ -245,14 +246,3 @@ def _has_choice(one: StrategistQuestion, settings: Settings) -> bool:
     if one.snapshot.position is not None:
         return True
     return bool(plan_bases(one.rules(settings), one.snapshot, None, one.frozen.get))
-
-
-def _move(active: dict[str, PlaybookVersion], event: Event) -> None:
-    """Follow one transition, as the registry does."""
-    fields = {name: event.payload[name] for name in PlaybookVersion.model_fields if name in event.payload}
-    version = PlaybookVersion.model_validate(fields)
-    name = version.definition.id
-    if version.state is VersionState.ACTIVE:
-        active[name] = version
-    elif name in active and active[name].definition.content_hash == version.definition.content_hash:
-        del active[name]
