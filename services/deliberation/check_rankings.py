@@ -1,6 +1,6 @@
 """Is one thing more than another, or the most of all? Directions, grades, comparisons, extremes, ratios."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from schemas.fact_check import FactRow
 from schemas.vocabulary import EvidenceGrade
@@ -9,7 +9,7 @@ from services.deliberation.claim import Claim
 from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, unknown
 from services.deliberation.numerals import FLAT_R
 from services.evidence.facts import Subject
-from services.evidence.run_facts import RunFacts
+from services.evidence.run_facts import Fact, RunFacts
 
 OPEN = frozenset({"total_r", "mean_r"})  # asked where no measure is named: then both must say the same
 DIFFER = "the total and the mean say different things"
@@ -38,15 +38,10 @@ def check_direction(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 
 def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """One value against another; of several measures that may be meant, each may be."""
-    other = claim.other or Subject()
     told: list[tuple[bool, float, float, tuple[FactRow, ...]]] = []
-    for question in claim.questions:
-        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
-        second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
-        theirs = at_the_end(facts.facts(question, second))
-        if mine and theirs:
-            a, b = mine[0].value, theirs[0].value
-            told.append((a > b if claim.relation == ">" else a < b, a, b, mine[0].rows + theirs[0].rows))
+    for mine, theirs in _sides(claim, subject, facts):
+        a, b = mine.value, theirs.value
+        told.append((a > b if claim.relation == ">" else a < b, a, b, mine.rows + theirs.rows))
     if not told:
         return unknown()
     if set(claim.questions) >= OPEN and len({item[0] for item in told}) > 1:
@@ -55,17 +50,24 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     return judged(first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3])
 
 
+def _sides(claim: Claim, subject: Subject, facts: RunFacts) -> Iterator[tuple[Fact, Fact]]:
+    """What is known of both, for each measure that may be meant and that both have."""
+    other = claim.other or Subject()
+    second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
+    for question in claim.questions:
+        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
+        theirs = at_the_end(facts.facts(question, second))
+        if mine and theirs:
+            yield mine[0], theirs[0]
+
+
 def check_ratio(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """How many times one value is of another."""
     factor, exact, bound = claim.value
-    other = claim.other or Subject()
-    found: list[tuple[float, tuple[FactRow, ...]]] = []
-    for question in claim.questions:
-        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
-        second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
-        theirs = at_the_end(facts.facts(question, second))
-        if mine and theirs and theirs[0].value > 0:
-            found.append((mine[0].value / theirs[0].value, mine[0].rows + theirs[0].rows))
+    sides = _sides(claim, subject, facts)
+    found = [
+        (mine.value / theirs.value, mine.rows + theirs.rows) for mine, theirs in sides if theirs.value > 0
+    ]
     if not found:
         return unknown()
     true = [item for item in found if _is_ratio(item[0], factor, exact, bound)]
