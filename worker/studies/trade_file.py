@@ -92,7 +92,8 @@ def read_trades(
         )
     zone = zone_named(tz)
     entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
-    _refuse_early_exit(table, entry, exit_ns)
+    advice = ": correct one of them, or remove the row"
+    _refuse_early(table, "exit_time", exit_ns, entry, ("exit", "entry"), advice)
     r = _outcomes(table, where["r"])
     (books, names), (regimes, cells) = (_codes(table, where[name]) for name in ("playbook", "regime"))
     frames, labels, bar_s = _timeframes(table, where["timeframe"])
@@ -102,7 +103,8 @@ def read_trades(
     trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
     told = _times(table, where["looks"], zone) if "looks" in where else None
     if told is not None:
-        _refuse_early_look(table, exit_ns, told)
+        advice = ", when the trade was not known: correct one of them, or leave the column out"
+        _refuse_early(table, "looks", told, exit_ns, ("look", "exit"), advice)
     held_together, positions = _held_together(table, where, trades, told, keep_copies)
     looks = None if told is None else tuple(np.unique(told).tolist())
     return TradeFile(held_together, looks, left_out, positions)
@@ -255,27 +257,17 @@ def _times(table: BarTable, column: int, zone: ZoneInfo | None) -> IntArray:
     return utc_labels(table.columns[column], lambda row: _place(table, column, row), zone)
 
 
-def _refuse_early_exit(table: BarTable, entry: IntArray, exit_ns: IntArray) -> None:
-    early = np.flatnonzero(exit_ns < entry)
+def _refuse_early(
+    table: BarTable, column: str, times: IntArray, before: IntArray, names: tuple[str, str], advice: str
+) -> None:
+    """Refuse a time, ns, that lies before another one of its row; `names` says what they are times of."""
+    early = np.flatnonzero(times < before)
     if early.size:
         row = int(early[0])
-        shown = [f"{np.datetime64(int(times[row]), 's')!s}Z" for times in (exit_ns // 10**9, entry // 10**9)]
+        at, bound = (f"{np.datetime64(int(each[row]) // 10**9, 's')!s}Z" for each in (times, before))
         raise DataError(
-            f"{table.place(row)}, column 'exit_time': the exit {shown[0]} lies before the entry {shown[1]}: "
-            "correct one of them, or remove the row"
-        )
-
-
-def _refuse_early_look(table: BarTable, exit_ns: IntArray, look_ns: IntArray) -> None:
-    early = np.flatnonzero(look_ns < exit_ns)
-    if early.size:
-        row = int(early[0])
-        shown = [
-            f"{np.datetime64(int(times[row]), 's')!s}Z" for times in (look_ns // 10**9, exit_ns // 10**9)
-        ]
-        raise DataError(
-            f"{table.place(row)}, column 'looks': the look {shown[0]} lies before the exit {shown[1]}, when "
-            "the trade was not known: correct one of them, or leave the column out"
+            f"{table.place(row)}, column {column!r}: the {names[0]} {at} lies before the {names[1]} {bound}"
+            f"{advice}"
         )
 
 
@@ -309,12 +301,7 @@ def _outcomes(table: BarTable, column: int) -> npt.NDArray[np.float64]:
 
 def _codes(table: BarTable, column: int) -> Codes:
     """Codes into sorted names; an empty name is refused."""
-    array = table.columns[column]
-    if not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
-        raise DataError(f"{table.path.name}: column {table.names[column]!r} holds {array.type}, not names")
-    encoded: Any = pc.dictionary_encode(
-        pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
-    )
+    encoded: Any = pc.dictionary_encode(table.stripped(column))
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     raw: list[str] = encoded.dictionary.to_pylist()

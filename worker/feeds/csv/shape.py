@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 
 from schemas.errors import DataError, nearest
-from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.raw_bar import RawBar
 from trading_core.bars import infer_timeframe
 from worker.feeds.csv.rows import CsvRows
 from worker.feeds.csv.tail import CsvShape
 from worker.feeds.files.columns import Layout
-from worker.feeds.files.tables import PARQUET_SUFFIXES
+from worker.feeds.files.files import check_timeframe_name
+from worker.feeds.files.tables import PARQUET_SUFFIXES, symbol_of_name
 from worker.feeds.files.times import zone_named
 
 _BEGINNING = 1_048_576  # bytes in which symbols and spacing are looked for
@@ -41,7 +41,7 @@ def settled_shape(
     """
     path, zone = Path(path), zone_named(tz)
     wanted = tuple(sorted(set(symbols)))
-    name = wanted[0] if len(wanted) == 1 else _stem(path)
+    name = wanted[0] if len(wanted) == 1 else symbol_of_name(path)
     rows = CsvRows(path, name, zone)
     found = rows.read(_beginning(path))
     bars = [bar for bar in found if isinstance(bar, RawBar)]
@@ -50,10 +50,6 @@ def settled_shape(
     there = _symbols(path, rows.layout, bars, wanted)
     spacing = _timeframe(path, timeframe, [bar for bar in bars if bar.symbol in there])
     return CsvShape(path, there, spacing, label, zone, name, read_off=not wanted)
-
-
-def _stem(path: Path) -> str:
-    return path.name.split(".")[0].upper() or path.name
 
 
 def _beginning(path: Path) -> bytes:
@@ -81,7 +77,7 @@ def _symbols(path: Path, layout: Layout, bars: Sequence[RawBar], wanted: tuple[s
             )
     found = wanted or tuple(sorted(layout.wide or {bar.symbol for bar in bars}))
     if not found and layout.symbol is None:
-        found = (_stem(path),)
+        found = (symbol_of_name(path),)
     if not found:
         raise DataError(f"{path.name} has no bars yet: name its symbols with --symbols")
     return found
@@ -92,9 +88,7 @@ def _timeframe(path: Path, given: str | None, bars: Sequence[RawBar]) -> str:
         symbol: np.array(sorted({bar.label for bar in bars if bar.symbol == symbol}), dtype=np.int64)
         for symbol in {bar.symbol for bar in bars}
     }
-    if given is not None and given not in TIMEFRAME_SECONDS:
-        guess = nearest(given, TIMEFRAME_SECONDS)
-        raise DataError(f"--timeframe {given!r} is not one of {', '.join(TIMEFRAME_SECONDS)}.{guess}")
+    check_timeframe_name(given)
     if all(times.size < 2 for times in labels.values()):
         if given is None:
             raise DataError(f"{path.name} has no two bars yet to be spaced: give --timeframe, for example 1m")

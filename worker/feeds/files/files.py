@@ -18,7 +18,7 @@ from schemas.errors import DataError, nearest
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from trading_core.bars import BarSeries, infer_timeframe
 from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
-from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table
+from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table, symbol_of_name
 from worker.feeds.files.times import utc_labels, zone_named
 from worker.feeds.time_range import Moment, range_ns
 
@@ -99,7 +99,7 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
     """
     start_ns, end_ns = range_ns(selection.start, selection.end)
     zone = zone_named(selection.tz)
-    _check_timeframe_name(selection.timeframe)
+    check_timeframe_name(selection.timeframe)
     parts = [part for table, name in tables for part in _parts(table, name, zone)]
     series = _series(parts, selection.timeframe, selection.label)
     return series.select(selection.symbols or None, start_ns, end_ns)
@@ -107,7 +107,7 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
 
 def _tables(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[BarTable, str]]:
     if not path.is_dir():
-        yield read_table(path), wanted[0] if len(wanted) == 1 else _stem(path)
+        yield read_table(path), wanted[0] if len(wanted) == 1 else symbol_of_name(path)
         return
     suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
     files = sorted(file for file in path.iterdir() if file.name.lower().endswith(suffixes) and file.is_file())
@@ -116,11 +116,7 @@ def _tables(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[BarTable, str
             f"folder {str(path)!r} holds no file ending in {', '.join(suffixes)}: one file a symbol is read"
         )
     for file in files:
-        yield read_table(file), _stem(file)
-
-
-def _stem(path: Path) -> str:
-    return path.name.split(".")[0].upper() or path.name
+        yield read_table(file), symbol_of_name(file)
 
 
 def _parts(table: BarTable, name: str, zone: ZoneInfo | None) -> Iterator[SymbolRows]:
@@ -219,7 +215,12 @@ def _check_order(part: SymbolRows) -> None:
     raise DataError(f"{part.place(k)}: {part.symbol} time {shown} {word} that of {part.place(k - 1)}: {cure}")
 
 
-def _check_timeframe_name(timeframe: str | None) -> None:
+def check_timeframe_name(timeframe: str | None) -> None:
+    """Refuse a name that no timeframe has.
+
+    Raises:
+        DataError: it is none.
+    """
     if timeframe is not None and timeframe not in TIMEFRAME_SECONDS:
         guess = nearest(timeframe, TIMEFRAME_SECONDS)
         raise DataError(f"--timeframe {timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}.{guess}")

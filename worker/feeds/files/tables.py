@@ -100,16 +100,24 @@ class BarTable:
         floats = pc.cast(array, pa.float64(), safe=False)
         return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
+    def stripped(self, column: int) -> Any:
+        """A column of names as stripped text, an Arrow array; an empty one where there is none.
+
+        Raises:
+            DataError: the column holds no names.
+        """
+        array = self.columns[column]
+        if not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
+            raise DataError(f"{self.path.name}: column {self.names[column]!r} holds {array.type}, not names")
+        return pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
+
     def texts(self, column: int) -> npt.NDArray[np.object_]:
         """A column of names as stripped text; an apostrophe before a formula is not part of the name.
 
         Raises:
             DataError: an empty name, by its row, or a column that holds no names.
         """
-        array = self.columns[column]
-        if not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
-            raise DataError(f"{self.path.name}: column {self.names[column]!r} holds {array.type}, not names")
-        stripped = pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
+        stripped = self.stripped(column)
         names: npt.NDArray[np.object_] = stripped.to_numpy(zero_copy_only=False).astype(object)
         empty = np.flatnonzero(names == "")
         if empty.size:
@@ -129,6 +137,11 @@ class BarTable:
             f"{self.place(low)}: {self.names[column]!r} is {texts[low].as_py()!r}, not a number: "
             "correct or remove the row"
         )
+
+
+def symbol_of_name(path: Path) -> str:
+    """The symbol of a file that names none: its name up to the first dot, in capitals."""
+    return path.name.split(".")[0].upper() or path.name
 
 
 def read_table(path: Path, needs: str = "at least two bars") -> BarTable:
