@@ -53,6 +53,8 @@ from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret
 
+STREAMED = frozenset({"slow", "judge"})  # seats whose reply comes in parts, and is given up after a silence
+
 
 @dataclass(frozen=True)
 class RecordedPast:
@@ -196,16 +198,21 @@ def text_models_of(settings: Settings) -> dict[str, str]:
     return found | ({PLANNER: settings.llm.slow_model} if settings.planner.judge == "model" else {})
 
 
+def seats_of(settings: Settings) -> dict[str, str]:
+    """Which model sits in each seat of a run that the settings give to one."""
+    llm, found = settings.llm, dict[str, str]()
+    if settings.reflection.mode == "full":
+        found |= {"fast": llm.fast_model, "slow": llm.slow_model}
+    if settings.policy_loop.strategist != "rules":
+        found["strategist"] = llm.strategist_model
+    if settings.judge.replan != "rules":
+        found["judge"] = llm.slow_model
+    return found
+
+
 def models_in_use(settings: Settings) -> tuple[str, ...]:
     """Names of the models that the settings ask, each once."""
-    names = []
-    if settings.reflection.mode == "full":
-        names += [settings.llm.fast_model, settings.llm.slow_model]
-    if settings.policy_loop.strategist != "rules":
-        names.append(settings.llm.strategist_model)
-    if settings.judge.replan != "rules":
-        names.append(settings.llm.slow_model)
-    return tuple(dict.fromkeys([*names, *text_models_of(settings).values()]))
+    return tuple(dict.fromkeys([*seats_of(settings).values(), *text_models_of(settings).values()]))
 
 
 def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
@@ -290,13 +297,12 @@ def configured_models(
     rate = RequestRate(llm.at_once, llm.per_minute)
     opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).opened
     asked = text_models_of(settings) if texts is None else texts
-    full, forms = settings.reflection.mode == "full", SEAT_FORMS
-    proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
+    seats = {
+        seat: opened(name, SEAT_FORMS[seat], llm.stall_ms if seat in STREAMED else None)
+        for seat, name in seats_of(settings).items()
+    }
     return Models(
-        fast=opened(llm.fast_model, forms["fast"]) if full else None,
-        slow=opened(llm.slow_model, forms["slow"], llm.stall_ms) if full else None,
-        strategist=opened(llm.strategist_model, forms["strategist"]) if proposes else None,
-        judge=opened(llm.slow_model, forms["judge"], llm.stall_ms) if judges else None,
+        **seats,
         texts={
             name: opened(
                 model,
@@ -383,17 +389,9 @@ def accounted_models(
 
     asked = text_models_of(settings) if texts is None else texts
     found = {name: accounted(models.texts.get(name), asked[name], FORMS_ON_DEMAND[name]) for name in asked}
-    llm, full, forms = settings.llm, settings.reflection.mode == "full", SEAT_FORMS
-    proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
-    return Models(
-        fast=accounted(models.fast, llm.fast_model, forms["fast"]) if full else None,
-        slow=accounted(models.slow, llm.slow_model, forms["slow"]) if full else None,
-        strategist=accounted(models.strategist, llm.strategist_model, forms["strategist"])
-        if proposes
-        else None,
-        judge=accounted(models.judge, llm.slow_model, forms["judge"]) if judges else None,
-        texts={name: model for name, model in found.items() if model is not None},
-    )
+    named = seats_of(settings).items()
+    seats = {seat: accounted(getattr(models, seat), name, SEAT_FORMS[seat]) for seat, name in named}
+    return Models(**seats, texts={name: model for name, model in found.items() if model is not None})
 
 
 def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: str) -> Caller:
