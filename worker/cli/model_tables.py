@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from worker.cli.console import stdout_console
+from worker.cli.summary_figures import table_of
 from worker.pages.figures import DASH, counts, milliseconds, percent, shown_time
 
 Document = dict[str, Any]
@@ -101,14 +102,9 @@ def _agreement(one: Document) -> float:
 
 def print_rows(title: str, rows: Sequence[tuple[str, str]]) -> None:
     """A title and named figures below it."""
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
     console = stdout_console()
     console.print(title, style="bold", soft_wrap=True)
-    console.print(table)
+    console.print(table_of(rows))
 
 
 def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -125,12 +125,16 @@ def list_plans(
         complain("no such plan is stored: `thinktwice plans make` makes one")
 
 
-async def _listed(run: str | None, db: str | None) -> "list[PlanRecord]":
+async def _opened(run: str | None, db: str | None) -> "tuple[Store, str | None]":
+    """The store, and the run of which plans are asked for; None: of every run."""
     if run is None:
-        store, run_id = await open_to_read(store_address(db)), None
-    else:
-        store, record = await open_for_run(db, run)
-        run_id = record.run_id
+        return await open_to_read(store_address(db)), None
+    store, record = await open_for_run(db, run)
+    return store, record.run_id
+
+
+async def _listed(run: str | None, db: str | None) -> "list[PlanRecord]":
+    store, run_id = await _opened(run, db)
     async with store:
         return await store.plans.all(run_id, now=time.time_ns()) if store.has_plan_tables else []
 
@@ -190,11 +194,7 @@ def diff(plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: J
 
 
 async def _found(plan: str, run: str | None, db: str | None) -> "StoredPlan":
-    if run is None:
-        store, run_id = await open_to_read(store_address(db)), None
-    else:
-        store, record = await open_for_run(db, run)
-        run_id = record.run_id
+    store, run_id = await _opened(run, db)
     async with store:
         if not store.has_plan_tables:
             raise ConfigError(f"no plan {plan!r} in {store.url}: it was made before there were plans")
