@@ -60,7 +60,7 @@ class RuleStrategist:
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no regime yet")
         ranked = self.ranked(snapshot, snapshot.regime)
         if revision is None:
-            return self._propose(snapshot, snapshot.regime, ranked, 0)
+            return self._propose(snapshot.regime, ranked, 0)
         tightened = tighten(revision.proposal, revision.findings)
         if tightened is not None:
             return StrategistAnswer(
@@ -68,7 +68,7 @@ class RuleStrategist:
             )
         tried = (revision.proposal.playbook_id, revision.proposal.direction)
         places = [k for k, plan in enumerate(ranked) if (plan.playbook.id, plan.direction) == tried]
-        return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
+        return self._propose(snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
 
     def ranked(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
         """Eligible playbooks and directions, best first."""
@@ -82,9 +82,7 @@ class RuleStrategist:
             candidates, key=lambda plan: (-plan.expectancy_r, plan.episodes, plan.playbook.id, plan.direction)
         )
 
-    def _propose(
-        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[Candidate], place: int
-    ) -> StrategistAnswer:
+    def _propose(self, regime: RegimeView, ranked: list[Candidate], place: int) -> StrategistAnswer:
         if place >= len(ranked):
             reason = "no playbook is eligible in this regime" if not ranked else "no other eligible playbook"
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")

@@ -197,7 +197,7 @@ class FigureReader:
             return ("mean_pnl",), used, end
         if question == "mean_r" and unit in ("money", "") and self._has(mention, "fees"):
             return ("mean_fees",), used, end
-        return self._named(question, mention, unit), used, end
+        return self._named(question, mention), used, end
 
     def _has(self, mention: Mention, question: str) -> bool:
         return any(m.value == question for m in self._layout.beside(mention, "measure"))
@@ -300,7 +300,7 @@ class FigureReader:
         beside = self._layout.beside(mention, "measure")
         holds = {m.start for m in beside if m.value in ("hold_max", "hold_min")}
         used = phrase.used | told.used | holds
-        return Reading(self._named(unit, mention, unit), told.filters, phrase.end, 1.0, used)
+        return Reading(self._named(unit, mention), told.filters, phrase.end, 1.0, used)
 
     def _as_money(self, index: int, head: str | None) -> tuple[str, ...]:
         """Questions of a bare number that the words around it call money, or that was gained or lost."""
@@ -383,7 +383,7 @@ class FigureReader:
         between = (m for i in self._numbers if low < (m := self._layout.mentions[i]).start < high)
         return any(unit_of(m.value) == unit for m in between)
 
-    def _named(self, question: str, mention: Mention, unit: str) -> tuple[str, ...]:
+    def _named(self, question: str, mention: Mention) -> tuple[str, ...]:
         """A measure's question; bars are of the hold that the piece names, and so is a median."""
         if question == "median_r":
             near = [m.value for m in self._layout.beside(mention, "measure") if m.value in OF_AN_EXCURSION]

@@ -36,9 +36,7 @@ OF_ITS = re.compile(r"(?: (?:share|part|portion|percentage))? of (?:its|their|al
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
 
-def measures_of(
-    reading: SentenceReading, mention: Mention, *, behind: bool = True
-) -> tuple[tuple[str, ...], Subject]:
+def measures_of(reading: SentenceReading, mention: Mention) -> tuple[tuple[str, ...], Subject]:
     """The measure that a comparison or an extreme is of, and the trades that it counts."""
     won = WON.search(reading.layout.text[: mention.start])
     all_of_them = OF_ITS.match(reading.layout.text, mention.end)

@@ -128,8 +128,8 @@ class SubjectFinder:
             return None
         return between[0], later[0]
 
-    def list_at(self, place: int, subject: Subject) -> tuple[Group, ...]:
-        """The list that ends before a place with a subject, or begins behind it."""
+    def list_with(self, subject: Subject) -> tuple[Group, ...]:
+        """The first list that a subject stands in."""
         for group in self.groups:
             if group.subject == subject and group.listed is not None:
                 return tuple(item for item in self.groups if item.listed == group.listed)

@@ -74,7 +74,7 @@ class SentenceReading:
 
     def listed(self, subject: Subject) -> tuple[Subject, ...]:
         """The subjects of the list that a subject stands in; none where it stands alone."""
-        found = tuple(group.subject for group in self.subjects.list_at(0, subject))
+        found = tuple(group.subject for group in self.subjects.list_with(subject))
         return found if len(set(found)) > 1 else ()
 
     def summed(self, found: tuple[Subject, ...]) -> tuple[Subject, ...]:

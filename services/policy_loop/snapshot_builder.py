@@ -92,7 +92,7 @@ class SnapshotBuilder:
             state=boundary.state,
             regime=self.regime(t, s),
             features=self._feature_values(t, s),
-            position=self._position(t, s, opened_by),
+            position=self._position(s, opened_by),
             active_policy_id=None if policy is None else policy.policy_id,
             risk=self.risk(),
             base_rates=self._memory.base_rates(now),
@@ -145,7 +145,7 @@ class SnapshotBuilder:
             self._first_rows[s] = int(np.argmax(self._engine.bars.present[:, s]))
         return self._first_rows[s]
 
-    def _position(self, t: int, s: int, opened_by: FrozenPolicy | None) -> PositionView | None:
+    def _position(self, s: int, opened_by: FrozenPolicy | None) -> PositionView | None:
         state = self._engine.state[s]
         direction = int(state["direction"])
         if direction == 0 or opened_by is None:

@@ -146,7 +146,7 @@ class ShadowTrials(Stateful):
             if trial.kind != "banned_cell":
                 self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate" and level is not None:
-                changed += self._weigh(trial, key, evidence, level, now)
+                changed += self._weigh(trial, key, evidence, now)
             if trial.kind == "banned_cell":
                 self._measured(_place(key), evidence)
         self._weigh_cuts(now, traded, open_entries)
@@ -216,7 +216,7 @@ class ShadowTrials(Stateful):
         return level is not None and gains(shown) and self._reaches(shown, "e_value", level)
 
     def _weigh(
-        self, trial: ShadowTrial, key: TrialKey, evidence: Evidence, level: float, now: int
+        self, trial: ShadowTrial, key: TrialKey, evidence: Evidence, now: int
     ) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
         if self._proven(trial, evidence):

@@ -210,7 +210,6 @@ async def recover(
     store: "Store",
     record: "RunRecord",
     stepper: LiveStepper,
-    script: Script,
     player: Player,
     progress: Callable[[int], None] = lambda rows: None,
     stopped: Callable[[], bool] = lambda: False,

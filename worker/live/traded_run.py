@@ -168,7 +168,7 @@ class TradedRun:
         given, record, script, stepper = self._inputs, self._record, self._script, self.stepper
         rows_before, events_before = stepper.rows, stepper.journal.events
         self._last = await recover(
-            given.store, record, stepper, script, self._player, lambda rows: given.progress(rows, 0),
+            given.store, record, stepper, self._player, lambda rows: given.progress(rows, 0),
             lambda: self._stop.asked,
         )  # fmt: skip
         self.recovered = stepper.rows

@@ -188,14 +188,12 @@ def trial(settings: Settings) -> Any:
     trials.promote = made.lifecycle.promote  # what is given here is not what the ledger shows
     trials.step(world().shape[0] - 1, made.clock.now)
     (opened,) = [one for one in made.lifecycle.shadows() if one.kind == "candidate"]
-    level = 1.0 / float(trials.shown[opened.version_hash]["e_needed"] or 0.0)
     means: Evidence = {"n": 25, "mean_r": 0.4, "mean_raw_r": 0.4, "reference_r": 0.0}
     moved = [
         trials._weigh(
             opened,
             trials._key(opened),
             means | {"e_value": below, "e_value_below": above},
-            level,
             made.clock.now,
         )
         for below, above in ((0.5, 1.0), (0.5, 15.0), (1e6, 0.5))
