@@ -131,14 +131,11 @@ class TrialRepository(Repository):
         """
         with losses_of(run_id):
             async with self._write() as connection:
-                if self._url.dialect == "postgresql":
-                    await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-                known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+                known, number = await self._begun(connection, on)
                 same = [trial for trial in known if (trial.run_id, trial.on.key) == (run_id, on.key)]
                 if same:
                     return same[-1].ledger
                 ledger = counted_before(known, on).model_copy(update={"fresh": fresh})
-                number = (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
                 trial = Trial(number, run_id, on, TrialCounts(hypotheses=hypotheses), ledger)
                 await connection.execute(trials.insert(), _columns(trial))
                 await seal_trial(connection, run_id)
@@ -154,18 +151,22 @@ class TrialRepository(Repository):
         """
         name = f"{RULE}{on.config_hash[:16]}"
         async with self._write() as connection:
-            if self._url.dialect == "postgresql":
-                await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-            known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+            known, number = await self._begun(connection, on)
             same = [trial.number for trial in known if (trial.run_id, trial.on) == (name, on)]
             if same:
                 return same[-1]
-            number = (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
             trial = Trial(number, name, on, TrialCounts(hypotheses=1), counted_before(known, on))
             await connection.execute(trials.insert(), _columns(trial))
             met = {known_trial.run_id for known_trial in known if known_trial.meets(on)}
             await tell_of_rule(connection, self._url.dialect, met, number, name)
         return number
+
+    async def _begun(self, connection: AsyncConnection, on: TriedOn) -> tuple[list[Trial], int]:
+        """Trials on that timeframe, and the number of the next; no other process enters one meanwhile."""
+        if self._url.dialect == "postgresql":
+            await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
+        known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+        return known, (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""
