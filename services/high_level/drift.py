@@ -4,7 +4,7 @@ Everything here is monitoring: an alarm is text in the report and a reason to lo
 itself. It only counts together with a significant loss.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +17,7 @@ from schemas.regime import FINGERPRINT
 from schemas.slow_reflection import DecayLevel, FirePair, RegimeShift
 from services.high_level.clusters import Measure, by_exit
 from services.statistics.blocks import Floats
-from services.statistics.drift import ARL, detect_decay
+from services.statistics.drift import ARL, Decay, detect_decay
 from services.statistics.energy_distance import shift_between_halves
 
 RANK_SHIFT = 0.2
@@ -54,10 +54,7 @@ class DecayAlarm:
 def decay_alarms(measures: Iterable[Measure]) -> tuple[DecayAlarm, ...]:
     """One alarm per playbook whose e-detector has passed its limit in this epoch, in name order."""
     alarms = []
-    for measure in measures:
-        if measure.cluster.regime is not None:
-            continue
-        decay = detect_decay(measure.track.decay[: measure.sample.blocks])
+    for measure, decay in _decays(measures):
         if decay.alarm_index is not None:
             complete = int(measure.track.blocks.complete_at[decay.alarm_index])
             known_at = max(item.known_at for item in measure.cluster.episodes if item.exit_label <= complete)
@@ -65,13 +62,17 @@ def decay_alarms(measures: Iterable[Measure]) -> tuple[DecayAlarm, ...]:
     return tuple(sorted(alarms, key=lambda alarm: alarm.playbook_id))
 
 
+def _decays(measures: Iterable[Measure]) -> Iterator[tuple[Measure, Decay]]:
+    """Each playbook as a whole with what its e-detector says in this epoch."""
+    for measure in measures:
+        if measure.cluster.regime is None:
+            yield measure, detect_decay(measure.track.decay[: measure.sample.blocks])
+
+
 def decay_levels(measures: Iterable[Measure]) -> tuple[DecayLevel, ...]:
     """Level of the e-detector of every playbook that traded in this epoch, in name order."""
     rows = []
-    for measure in measures:
-        if measure.cluster.regime is not None:
-            continue
-        decay = detect_decay(measure.track.decay[: measure.sample.blocks])
+    for measure, decay in _decays(measures):
         rows.append(
             DecayLevel(
                 playbook_id=measure.cluster.playbook_id,
