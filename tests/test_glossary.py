@@ -17,7 +17,7 @@ NO_NOUNS = frozenset({
     "dropped", "early", "empty", "executed", "failed", "far", "fat", "finished", "first", "found",
     "frozen", "gathered", "given", "graded", "growing", "held", "high", "in", "interrupted", "invalid",
     "judged", "keep", "kept", "late", "lazy", "live", "lognormal", "looking", "lost", "made", "malformed",
-    "many", "missing", "named", "new", "not", "noticed", "null", "observed", "off", "offered", "on", "once",
+    "many", "missing", "named", "new", "not", "noticed", "observed", "off", "offered", "on", "once",
     "one", "open", "operated", "outgoing", "paced", "paired", "parked", "parking", "partial", "past",
     "pending", "per", "plain", "playable", "possible", "prepared", "propose", "proposed", "public",
     "quiet", "random", "raw", "reads", "rebuilt", "recent", "recommended", "recorded", "recovering",

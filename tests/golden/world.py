@@ -20,10 +20,10 @@ from services.store import NewRun, Store, open_store
 from services.store.change_plans import Operator
 from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.operations.environment import environment
 from worker.runs.backtest import run_backtest

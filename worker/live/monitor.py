@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
 from worker.operations.alerts import Alert, of_journal, of_worker
-from worker.operations.logs import EventSink, level_of, logger
+from worker.operations.logs import level_of, logger
 from worker.operations.monitoring import Prepared, operated
 from worker.operations.notifications import Notifier
 from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
@@ -33,21 +33,6 @@ class Monitor(Protocol):
     def around(self, source: VitalSource, run_id: str) -> AbstractAsyncContextManager[None]:
         """Open what can ask how the process is, while the block runs."""
         ...
-
-
-class NullMonitor:
-    """Events go to a sink, no person is told and nothing asks."""
-
-    def __init__(self, note: EventSink) -> None:
-        self.note = note
-
-    def stored(self, row: JournalRow) -> None:
-        """No person is told."""
-
-    @asynccontextmanager
-    async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
-        """Nothing asks."""
-        yield
 
 
 class OperatedMonitor:

@@ -13,12 +13,12 @@ from services.feeds.port import FeedAnomalyKind as Kind
 from services.journal.chain import JournalRow
 from tests.worker.feeds.planted import Key
 from tests.worker.live.memory_store import MemoryStore
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Item, RunningFeed
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.replays import paper_replay
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 
 NS = 1_000_000_000

@@ -17,10 +17,10 @@ from services.store import Store, open_store
 from services.store.change_plans import ChangePlanRepository, Operator
 from services.store.operator_requests import OperatorRequests
 from tests.services.plans.desks import NAME, OTHER, risk
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Killed, RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 
 RUN, APPROVE_AT, EDIT_AT, CANCEL_AT, LAPSE_AT = "r0001", 120, 140, 160, 180

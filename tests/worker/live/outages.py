@@ -11,12 +11,12 @@ from schemas.settings import Settings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from tests.postgres.server import Troubled
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from tests.worker.replays import paper_replay
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.commit_loop import COMMAND_S
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 
 PACE_S = 0.05  # real seconds between two rows

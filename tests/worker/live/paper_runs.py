@@ -8,11 +8,11 @@ from typing import Any, Literal
 from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.store import Store, open_store
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.replays import paper_replay
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 from worker.feeds.replay import ReplayFeed
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.runs.replay import ReplayReport
 

@@ -27,12 +27,12 @@ from services.store import open_store
 from services.store.tables import ORDER_KINDS
 from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay
 from tests.worker.live.memory_store import GatedStore, MemoryStore, nobody_minds
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.replays import paper_replay
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CRASH_POINTS
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.process_inputs import Pace
 from worker.models import Models

@@ -13,6 +13,7 @@ from services.journal.kinds import INPUT_KINDS
 from services.store import Store, open_store
 from services.store.operator_requests import OperatorRequest
 from tests.docs.test_documented_contracts import documented_payloads
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import (
     RunningFeed,
     address,
@@ -26,7 +27,6 @@ from tests.worker.live.paper_runs import (
 )
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.safe_mode import SafeModeReason
 from worker.runs.replay import ReplayReport

@@ -20,6 +20,7 @@ from services.store import open_store
 from tests.worker.live import bad_markets
 from tests.worker.live.bad_markets import BAR_S, Run, clean_run, market, places
 from tests.worker.live.memory_store import MemoryStore
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import (
     Item,
     KillAt,
@@ -36,7 +37,6 @@ from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.process_inputs import Pace
 from worker.runs.replay import ReplayReport

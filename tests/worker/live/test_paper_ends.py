@@ -14,6 +14,7 @@ from schemas.settings import Settings
 from services.store import Store, open_store
 from services.store.records import Closing
 from services.store.repository import LeaseLost
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import (
     Killed,
     RunningFeed,
@@ -31,7 +32,6 @@ from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess, Polling
 from worker.live.run_selection import lease_name
 from worker.live.traded_run import StopRequest

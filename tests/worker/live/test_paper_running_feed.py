@@ -12,6 +12,7 @@ from schemas.settings import MemorySettings, Settings
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
 from services.store.repository import LeaseLost
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import (
     KillAt,
     Killed,
@@ -24,7 +25,6 @@ from tests.worker.shared_runs import embedded_bars
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.models import Models
 

@@ -8,10 +8,10 @@ from typing import Any
 from schemas.settings import RuntimeSettings, Settings
 from services.clock import last_slot
 from services.store import Store, open_store
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB

@@ -11,9 +11,9 @@ import pytest
 from schemas.settings import DataSettings, RuntimeSettings, Settings
 from services.store import RunRecord, Store, open_store
 from tests.worker.feeds.growing import HEADER, line
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import address, rows_stored
 from worker.feeds.opening import open_feed
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.run_selection import left_behind, run_to_trade
 

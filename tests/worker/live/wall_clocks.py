@@ -21,10 +21,10 @@ from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.store import open_store
 from tests.worker.live.bad_markets import NS, Heard, Run
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import address
 from tests.worker.live.virtual_time import VirtualLoop, run_virtually
 from tests.worker.replays import paper_replay
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB

@@ -10,11 +10,11 @@ import pytest
 from schemas.settings import Settings
 from services.feeds.port import BlockReason
 from services.store import open_store
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from tests.worker.live.test_entry_guard import Guarded, row
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.entry_guard import EntryGuard
-from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.safe_mode import SafeModeReason
 from worker.operations.status import ProcessStatus, not_ready

@@ -15,9 +15,9 @@ from schemas.settings import RuntimeSettings, Settings
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.loop_facts import LoopFacts
 from services.store import open_store
+from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
 from trading_core.clock import SimulatedClock
-from worker.live.monitor import NullMonitor
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.operations.status import ProcessStatus
 from worker.slow_worker.ports import JOB
