@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trading_core import BarSeries, SimulationResult, simulate
+from trading_core.bars import BarSeries
 from trading_core.features import compute
+from trading_core.research.simulation import SimulationResult, simulate
 
 FAST, SLOW = "sma_10", "sma_30"
 ENTRY = f"crosses_above({FAST}, {SLOW})"

@@ -14,7 +14,7 @@ from benchmarks.crossing import COMMON, averages, crossed, simulated_raw, trade_
 from benchmarks.hand_scan import TRADE, moving_cross, scan
 from benchmarks.walks import walk
 from schemas.errors import InvariantViolation
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 from trading_core.research import simulation
 
 SIZES = (10_000, 100_000, 1_000_000)

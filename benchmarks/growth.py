@@ -11,7 +11,7 @@ from benchmarks.clock import cpu_seconds
 from benchmarks.crossing import COMMON, simulated_raw
 from benchmarks.engine import SEED, TICK
 from benchmarks.walks import walk, walks
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 
 BAR_COUNTS = (125_000, 250_000, 500_000, 1_000_000)
 SYMBOL_COUNTS = (1, 2, 4, 8, 16)

@@ -11,7 +11,7 @@ from benchmarks.engine import SEED, TICK
 from benchmarks.walks import walks
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tools.docs_pages import table
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 from trading_core.kernel.flags import event_flags
 from trading_core.kernel.fresh import parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars

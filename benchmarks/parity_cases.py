@@ -19,7 +19,7 @@ from benchmarks.crossing import BRACKET, Switches
 from benchmarks.peer_runs import Peer, trade_table
 from benchmarks.peer_settings import BACKTESTING, BACKTRADER, NAUTILUS, TICK, VECTORBT
 from benchmarks.walks import walk
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 from worker.feeds.sample_data import load_embedded_bars
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "trading_core" / "parity" / "data"

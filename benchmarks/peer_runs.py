@@ -21,7 +21,7 @@ import pandas as pd
 
 from benchmarks.crossing import BRACKET, TRADE_COLUMNS, Switches, averages
 from schemas.errors import ConfigError
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 
 FOLDER = Path(__file__).resolve().parent / "peers"
 PYTHON = "3.11"

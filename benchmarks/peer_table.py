@@ -12,7 +12,7 @@ from benchmarks.peer_runs import Peer, PeerRun, TooSlow, install, run_peer
 from benchmarks.peer_settings import PEERS
 from benchmarks.walks import walk, walks
 from tools.docs_pages import table
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 
 CAP_S = 240.0  # wall seconds of one process
 MANY = 10

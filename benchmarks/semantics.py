@@ -13,7 +13,7 @@ from benchmarks.comparison import compare
 from benchmarks.crossing import Switches, simulated
 from benchmarks.walks import walk
 from tools.docs_pages import table
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 
 SEED, BARS = 1, 100_000
 CASH: Switches = {"cash": 1e9}

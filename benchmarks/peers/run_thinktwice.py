@@ -8,7 +8,7 @@ import numpy as np
 from job import run
 
 from benchmarks.crossing import COMMON, simulated_raw, trade_list
-from trading_core import BarSeries
+from trading_core.bars import BarSeries
 
 
 def prepare(job):

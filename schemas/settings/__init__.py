@@ -16,7 +16,7 @@ from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings, NoTra
 from schemas.settings.execution import AccountSettings, ExecutionSettings
 from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
-from schemas.settings.live import ExchangeSettings, FeedSettings, OperationsSettings
+from schemas.settings.live import FeedSettings, OperationsSettings
 from schemas.settings.llm import NO_PROVIDER, LlmSettings
 from schemas.settings.planner import PlannerSettings
 from schemas.settings.plans import PlansSettings
@@ -25,14 +25,11 @@ from schemas.settings.reflection import HighLevelSettings, MemorySettings, Refle
 
 __all__ = [
     "MAX_COUNT",
-    "AccountSettings",
     "CorrelationBucket",
     "DataSettings",
     "DeliberationSettings",
     "EnvelopeSettings",
-    "ExchangeSettings",
     "ExecutionSettings",
-    "FeedSettings",
     "GateSettings",
     "HEARTBEAT_BARS",
     "HighLevelSettings",
@@ -40,7 +37,6 @@ __all__ = [
     "LlmSettings",
     "MemorySettings",
     "NoTradeWindow",
-    "OperationsSettings",
     "PlannerSettings",
     "PlansSettings",
     "PolicyLoopSettings",

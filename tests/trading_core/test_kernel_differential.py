@@ -14,7 +14,8 @@ import pytest
 
 from tests.trading_core.bracket_oracle import OracleTrade, Rules, walk
 from tests.trading_core.market import random_series
-from trading_core import BarSeries, simulate
+from trading_core.bars import BarSeries
+from trading_core.research.simulation import simulate
 
 ENTRY = "close > open"
 CASH = 100_000.0

@@ -8,12 +8,12 @@ import pytest
 
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tests.trading_core.market import random_series
-from trading_core import simulate
 from trading_core.kernel.execution import fee_of, on_tick, slipped, whole_lots
 from trading_core.kernel.fresh import fresh_state, parameter_record
 from trading_core.kernel.limits import breach_of, follow_recovery, fullest_bucket
 from trading_core.kernel.records import BREACHES, CLAMPS
 from trading_core.kernel.sizing import wanted_quantity
+from trading_core.research.simulation import simulate
 
 ENTRY = "close > prev(close, 1) and close > open"
 

@@ -22,9 +22,9 @@ from tests.trading_core.scripted_loop import (
     with_future,
     worlds,
 )
-from trading_core import simulate
 from trading_core.kernel.loop import advance
 from trading_core.live.growing_bars import Bar
+from trading_core.research.simulation import simulate
 
 
 @given(world=worlds(), blocks=st.lists(st.integers(1, 9), min_size=1, max_size=5))

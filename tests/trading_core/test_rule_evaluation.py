@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from schemas.errors import RuleError
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import compute
-from trading_core.rules import RuleColumns, evaluate, evaluate_for_symbol, parse
+from trading_core.rules import RuleColumns, evaluate_for_symbol, parse
 
 NAN = math.nan
 TRUTH = {"T": 1, "F": 0, "U": -1}
@@ -129,14 +129,16 @@ def test_evaluate_missing_column_is_refused():
         evaluate_for_symbol(parse("close > high"), {"close": np.ones(3)})
 
 
-def test_evaluate_matrix_runs_prev_over_present_bars_only():
-    close = np.array([[1.0, 10.0], [NAN, 20.0], [3.0, 30.0]])
-    present = ~np.isnan(close)
-    found = evaluate(parse("prev(close, 1)"), {"close": close}, present)
-    assert str(found.tolist()) == "[[nan, nan], [nan, 10.0], [1.0, 20.0]]"
-    truth = evaluate(parse("close > prev(close, 1)"), {"close": close}, present)
-    assert truth.tolist() == [[-1, -1], [-1, 1], [1, 1]]
-    assert evaluate(parse("close > 2"), {"close": np.array([1.0, 3.0])}).tolist() == [0, 1]
+def test_rule_columns_run_prev_over_present_bars_only():
+    closes = {"AAA": [1.0, 2.0, 3.0], "BBB": [10.0, 20.0, 30.0]}
+    present = np.array([[True, True], [False, True], [True, True]])
+    shapes = {symbol: columns_of(np.array(close)) for symbol, close in closes.items()}
+    columns = RuleColumns(series(shapes, present=present))
+    found = [columns.number("prev(close, 1)", s).tolist() for s in (0, 1)]
+    assert str(found) == "[[nan, nan, 1.0], [nan, 10.0, 20.0]]"
+    truths = [columns.boolean("close > prev(close, 1)", s).tolist() for s in (0, 1)]
+    assert truths == [[-1, -1, 1], [-1, 1, 1]]
+    assert columns.boolean("close > 2", 0).tolist() == [0, -1, 1]
 
 
 N = 300

@@ -106,27 +106,3 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
 def _program(text: str) -> NodeProgram:
     """The compiled rule; a program holds no state, so one serves every reader of a rule."""
     return NodeProgram([node_of(parse(text).tree, stored)])
-
-
-def evaluate(
-    rule: Rule, columns: Mapping[str, FloatArray], present: npt.NDArray[np.bool_] | None = None
-) -> Column:
-    """The rule over (T,) or (T, S) columns, each symbol on its own present bars; absent bars are unknown.
-
-    Args:
-        rule: any rule.
-        columns: every feature the rule reads, all of one shape.
-        present: bool of that shape; None: every bar is present.
-
-    Returns:
-        Column of that shape, int8 or float64 as in `evaluate_for_symbol`.
-    """
-    shape = next(iter(columns.values())).shape
-    mask = np.ones(shape, dtype=np.bool_) if present is None else present
-    flat = mask.reshape(shape[0], -1)
-    out: Column = np.full(flat.shape, np.nan if rule.kind == "number" else np.int8(-1))
-    for s in range(flat.shape[1]):
-        rows = flat[:, s]
-        own = {name: values.reshape(shape[0], -1)[rows, s] for name, values in columns.items()}
-        out[rows, s] = evaluate_for_symbol(rule, own, int(rows.sum()))
-    return out.reshape(shape)

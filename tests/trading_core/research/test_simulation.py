@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from schemas.errors import ConfigError, RuleError
 from tests.trading_core.bracket_oracle import Rules, walk
 from tests.trading_core.market import random_series, series
-from trading_core import BarSeries, simulate
+from trading_core.bars import BarSeries
 from trading_core.kernel.loop import advance
+from trading_core.research.simulation import simulate
 
 ENTRY = "close > prev(close, 1) and close > open"
 
