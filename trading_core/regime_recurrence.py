@@ -212,23 +212,6 @@ def _bar(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray
 
 
 @njit(cache=True, error_model="numpy")
-def run(
-    inputs: FloatArray, settings: FloatArray, state: FloatArray, codes: CodeArray, ranks: FloatArray
-) -> None:
-    """Evaluate the regime on N present bars of one symbol.
-
-    Args:
-        inputs: float64 (N, 15), the features of `regime.FEATURES_READ` in order.
-        settings: float64 (16,), `RegimeSettings.values()`.
-        state: float64 (STATE_SIZE,), zeros before the first bar; changed in place.
-        codes: int8 (N, 7), written: trend, volatility, structure, trend change, band shift, shock, reason.
-        ranks: float64 (N, 5), written: the fingerprint.
-    """
-    for i in range(inputs.shape[0]):
-        _bar(inputs[i], settings, state, codes[i], ranks[i])
-
-
-@njit(cache=True, error_model="numpy")
 def extend(
     numbers: FloatArray,
     read: IntArray,

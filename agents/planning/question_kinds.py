@@ -2,9 +2,9 @@
 
 Features are words without their endings, pairs of neighbours, classes of words that mean much the same, and
 pairs of those with what is named. The weights are those of a ridge regression on the examples, so that each
-score says how much of a kind a question is, about 1 where it is one and 0 where it is not; nothing is random,
-and `reasons` tells which features speak for a kind. Weights are kept beside the compiled code, under the hash
-of the examples and of this file: to fit them costs each process half a second.
+score says how much of a kind a question is, about 1 where it is one and 0 where it is not; nothing is random.
+Weights are kept beside the compiled code, under the hash of the examples and of this file: to fit them costs
+each process half a second.
 """
 
 import hashlib
@@ -99,19 +99,6 @@ def kind_scores(words: Sequence[str]) -> dict[Kind, float]:
     for place, value in vector:
         total += value / length * model.weights[place]
     return {kind: round(float(score), DIGITS) for kind, score in zip(KINDS, total, strict=True)}
-
-
-def reasons(words: Sequence[str], kind: Kind, most: int = 5) -> list[tuple[str, float]]:
-    """The features that speak most for a kind, with what each adds to its score."""
-    model, column = _model(), KINDS.index(kind)
-    found = features(words)
-    vector, length = _vector(found, model)
-    names = {place: name for name, place in model.places.items() if name in found}
-    added = [
-        (names[place], round(float(value / length * model.weights[place, column]), DIGITS))
-        for place, value in vector
-    ]
-    return sorted(added, key=lambda one: (-one[1], one[0]))[:most]
 
 
 def tokens(text: str) -> list[str]:

@@ -96,7 +96,6 @@ UNTIL = re.compile(
     r"(?: (?:the (?:day|month|year)))?(?: (?:in|on))?\s*$",
     re.IGNORECASE,
 )
-WITHIN = re.compile(r"\b(?:on|in|during|for|at|over|of|within|throughout|around)(?: the)?\s*$", re.IGNORECASE)
 NAMED_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 # A day that may be any of several.
 SOME_DAY = re.compile(

@@ -7,13 +7,11 @@ from services.deliberation.check_figures import beside_zero, check_share, is_so
 from services.deliberation.claim import Claim
 from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
-from services.deliberation.numerals import Portion
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, KnownEpisode, RunFacts
 
 FEWEST_MEMBERS = 2
-ONE = Portion(-1, -1, 1)
 
 
 def check_portion(claim: Claim, subject: Subject, facts: RunFacts) -> Held:

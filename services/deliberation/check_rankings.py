@@ -20,7 +20,6 @@ SIGNED_UNITS = {
     "worst_r": "R at worst",
 }  # fmt: skip
 RATIO_SLACK = {"": 0.05, "about": 0.15, "under": 0.15, "over": 0.15}
-SUMS = frozenset({"total_r", "pnl", "fees", "trades"})
 
 
 def check_direction(claim: Claim, subject: Subject, facts: RunFacts) -> Held:

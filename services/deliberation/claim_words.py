@@ -362,7 +362,6 @@ FUTURE = (
     r"|project(?:s|ed)|should (?:recover|improve|continue|keep|remain|rise|earn|win)|could have|might have"
     r"|should have"
 )
-RANKS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "runner-up": 2, "next": 2}
 # Trades on paper, and what a bar is asked for where no name of a feature is written.
 TRIALS: dict[str, str] = {
     **{

@@ -65,7 +65,6 @@ GOES_ON = re.compile(
     re.I,
 )
 NARROWERS = frozenset({"regime", "timeframe", "period", "parameter", "trial"})
-Field = tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from services.text.claim_words import words
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)|[^\w\s!-~]")
 PLAIN_SIGNS = frozenset("−")
-NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
 # Kinds of mentions that claim something, with the kind of the claim.
 CLAIMING: dict[str, ClaimKind] = {
     "number": "number", "count_word": "count", "fraction": "quantifier", "ratio": "comparison",

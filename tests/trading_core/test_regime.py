@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import BarSeries
 from trading_core.features import FeatureColumns, compute, resolve
 from trading_core.regime import CODES, FEATURES_READ, RegimeReason, RegimeSettings, regime_columns
-from trading_core.regime_recurrence import STATE_SIZE, run
+from trading_core.regime_recurrence import STATE_SIZE, extend
 
 SIDEWAYS, UP, DOWN = range(3)
 FIELDS = ("trend", "volatility", "structure", "fingerprint", "trend_change", "band_shift", "shock", "reason")
@@ -267,15 +268,21 @@ def test_regime_settings_change_what_counts_as_a_change():
 
 COLUMNS = FeatureColumns(one_symbol(walk(12, 500)))
 INPUTS = np.column_stack([COLUMNS.own(name, 0) for name in FEATURES_READ])
+NUMBERS, READ = np.ascontiguousarray(INPUTS.T), np.arange(len(FEATURES_READ))
 
 
 def _blocks(edges):
-    state, codes, ranks = np.zeros(STATE_SIZE), [], []
+    state, scratch, code = np.zeros(STATE_SIZE), np.empty(len(READ)), np.empty(CODES, dtype=np.int8)
+    present = np.ones((len(INPUTS), 1), dtype=np.bool_)
+    labels: Any = tuple(np.empty((len(INPUTS), 1), dtype=np.int8) for _ in range(3))
+    events: Any = tuple(np.empty((len(INPUTS), 1), dtype=np.uint8) for _ in range(4))
+    reason, ranks = np.empty((len(INPUTS), 1), dtype=np.int8), np.empty((len(INPUTS), 1, len(FINGERPRINT)))
     for start, stop in zip(edges, edges[1:], strict=False):
-        codes.append(np.empty((stop - start, CODES), dtype=np.int8))
-        ranks.append(np.empty((stop - start, len(FINGERPRINT))))
-        run(np.ascontiguousarray(INPUTS[start:stop]), RegimeSettings().values(), state, codes[-1], ranks[-1])
-    return np.concatenate(codes).tobytes(), np.concatenate(ranks).tobytes()
+        extend(
+            NUMBERS, READ, present, 0, start, stop, RegimeSettings().values(), state, scratch, code, labels,
+            events, reason, ranks,
+        )  # fmt: skip
+    return [table.tobytes() for table in (*labels, *events, reason, ranks)]
 
 
 @settings(max_examples=50)
@@ -286,4 +293,4 @@ def test_regime_over_any_block_split_gives_the_same_bits(cuts):
 
 def test_regime_one_bar_at_a_time_gives_the_same_bits_with_one_signature():
     assert _blocks(range(501)) == _blocks([0, 500])
-    assert len(run.signatures) == 1
+    assert len(extend.signatures) == 1

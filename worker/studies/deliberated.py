@@ -109,13 +109,6 @@ def check_question(question: str) -> str:
     return question
 
 
-async def deliberate(
-    request: TextRequest, settings: Settings, environment: Mapping[str, str]
-) -> Deliberation:
-    """What stands of one text; as `deliberate_all`."""
-    return (await deliberate_all([request], settings, environment))[0]
-
-
 async def deliberate_all(
     requests: Sequence[TextRequest], settings: Settings, environment: Mapping[str, str]
 ) -> list[Deliberation]:

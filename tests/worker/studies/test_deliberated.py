@@ -6,7 +6,7 @@ from schemas.settings import Settings
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.recorded import recorded
 from tests.worker.live.virtual_time import run_virtually
-from worker.studies.deliberated import TextRequest, deliberate
+from worker.studies.deliberated import TextRequest, deliberate_all
 
 TEXT = "A quiet week. All trades of channel_breakout won."
 
@@ -20,6 +20,6 @@ def test_facts_that_take_longer_than_a_text_may_are_read_all_the_same():
         await asyncio.sleep(600)
         return recorded()
 
-    done = run_virtually(deliberate(TextRequest(TEXT, "quality", facts=slow), settings, {}))
+    [done] = run_virtually(deliberate_all([TextRequest(TEXT, "quality", facts=slow)], settings, {}))
     assert done.final == "A quiet week."
     assert done.degraded_from is None
