@@ -77,7 +77,7 @@ class NotUnderstood(Exception):
     """A part of a question is not understood; the message is what is asked back."""
 
 
-class UnknownName(NotUnderstood):
+class NameNotFound(NotUnderstood):
     """It names what the run does not have: a symbol, a playbook, or a time before it."""
 
 
@@ -113,7 +113,7 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
     if part.is_supposed and part.kind != "rule" and not part.terms and part.kind != "check":
         raise NotUnderstood(SUPPOSED_ANSWER)
     if part.time.wrong:
-        raise UnknownName(part.time.wrong)
+        raise NameNotFound(part.time.wrong)
     if not part.has_far_limit and (found := unmet(part.text, part.kind)):
         instead = f" Without it: `{found.rest}`." if _is_understood(found.rest, context) else ""
         raise NotUnderstood(f"No tool takes “{found.words}”. {found.told}.{instead}")
@@ -124,7 +124,7 @@ def _demand_known(part: Reading, context: Mapping[str, Any]) -> None:
     if part.names.unknown:
         name = visible(part.names.unknown[0])[:LONGEST_NAME]
         close = nearest(name, known) or nearest(name.upper(), known)
-        raise UnknownName(f"I know no {name!r}: there are {', '.join(known)}.{close}")
+        raise NameNotFound(f"I know no {name!r}: there are {', '.join(known)}.{close}")
     if part.has_far_limit:
         raise NotUnderstood(f"1 to {MOST_ITEMS} items are told at once: ask for as many, or for all.")
     if (part.kind in ("trades", "gate") or part.playbooks) and part.has_half_regime:
@@ -177,7 +177,7 @@ def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
     begins = context.get("known_from")
     if begins is not None and time.at is not None and time.at[:10] < begins[:10]:
         until = "" if clock is None else f" to {clock.date()}"
-        raise UnknownName(f"Nothing is known before the run, which is from {begins[:10]}{until}.")
+        raise NameNotFound(f"Nothing is known before the run, which is from {begins[:10]}{until}.")
     if clock is not None:
         known = clock.isoformat()
         if any(

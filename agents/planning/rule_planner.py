@@ -8,7 +8,7 @@ is read, and no call here changes anything.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agents.planning.asked_calls import CAN_ASK, Calls, NotUnderstood, UnknownName, asked_calls
+from agents.planning.asked_calls import CAN_ASK, Calls, NameNotFound, NotUnderstood, asked_calls
 from agents.planning.call_check import MOST_CALLS
 from agents.planning.completeness import to_follow
 from agents.planning.left_out import told_of_left_out
@@ -53,7 +53,7 @@ class RulePlanner:
                     raise NotUnderstood(CAN_ASK)
             except NotUnderstood as back:
                 asked.append(str(back))
-                why = NOT_THERE if isinstance(back, UnknownName) else why
+                why = NOT_THERE if isinstance(back, NameNotFound) else why
                 continue
             calls += [call for call in some if call not in calls]
             intents.append(intent)
