@@ -324,7 +324,10 @@ def _overview(part: Reading) -> Calls:
         cluster = [_with(playbook_id=name, regime=regime, at=part.time.at) for regime in regimes]
         symbols = part.symbols or (None,)
         calls += [
-            ("episodes", {**one, **_with(symbol=symbol, outcome=part.outcome)})
+            (
+                "episodes",
+                {**one, **_with(symbol=symbol, outcome=part.outcome, direction=part.rows.direction)},
+            )
             for one, symbol in product(cluster, symbols)
         ]
         calls += [("gate_status", one) for one in cluster]

@@ -70,10 +70,8 @@ def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
     """A part like `and MSFT?` or `and shorts only` with what was asked before, and all that it named."""
     if not (part.follows and question.turns and _only_names(part)):
         return part
-    turns = question.turns[:-1]
-    earlier = replace(question, text=question.turns[-1][0], turns=turns)
-    before = _continued(read_question(earlier)[0][-1], earlier)
-    if before.kind == "outside":
+    before = _answered_before(question)
+    if before is None or before.kind == "outside":
         return part
     filled = part.with_names(part.symbols or before.symbols, part.playbooks or before.playbooks)
     is_timeless = part.time.since is None and part.time.at is None
@@ -86,6 +84,19 @@ def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
         time=before.time if is_timeless else part.time,
         earlier=filled.earlier | before.earlier | {"turn"},
     )
+
+
+def _answered_before(question: EvidenceQuestion) -> Reading | None:
+    """What the newest turn asked for that was not asked back; None where there is none."""
+    for place in range(len(question.turns) - 1, -1, -1):
+        earlier = replace(question, text=question.turns[place][0], turns=question.turns[:place])
+        before = _continued(read_question(earlier)[0][-1], earlier)
+        try:
+            asked_calls(before, question.context)
+        except NotUnderstood:
+            continue
+        return before
+    return None
 
 
 def _only_names(part: Reading) -> bool:

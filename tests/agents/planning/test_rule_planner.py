@@ -193,6 +193,16 @@ def test_part_that_goes_on_with_one_that_went_on_keeps_what_both_named():
     ]
 
 
+def test_part_that_goes_on_passes_over_a_turn_that_was_asked_back():
+    turns = (("why did mean_reversion lose?", "It lost."), ("tell me a joke", "I can look up ..."))
+    found = calls(planned("and the longs?", turns))
+    assert found[0] == (
+        "episodes",
+        {"playbook_id": "mean_reversion", "outcome": "lost", "direction": "long"},
+    )
+    assert planned("and an hour later?", turns).clarification == CAN_ASK
+
+
 MAY = {"since": "2004-05-01", "at": "2004-05-31T23:59:59Z"}
 
 
