@@ -87,7 +87,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("ask", "which trades lost?", "--run", "r0001"): 0,
         ("ask", "which rules does mean_reversion have?", "--conversation", MARKUP): 0,
         ("ask", "what is the market?", "--run", "r0001", "--json"): 0,
-        ("ask", "how did [/x] do?", "--run", "r0001"): 3,
+        ("ask", "how did [/x] do?", "--run", "r0001"): 2,
         ("ask", bad): 2,
         ("ask", "what is proven?", "--server", bad): 2,
         ("page", "r0001", "--html", f"{FOLDER}.html"): 0,
