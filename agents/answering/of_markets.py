@@ -40,8 +40,10 @@ def of_snapshots(reply: Reply) -> Iterator[Statement]:
 def _snapshot(reply: Reply, seen: Mapping[str, Any], *, whole: bool) -> Iterator[Statement]:
     symbol, row, bar = seen["symbol"], seen["row"], day_of(seen["bar"])
     regime = "not known yet" if seen["regime"] is None else f"{seen['regime']}, {seen['structure']}"
-    if reply.named_day not in (None, seen["bar"][:10]):
-        told = f"{symbol} was not evaluated on {reply.named_day}; this is from the last time before."
+    at = str(reply.params.get("at") or "")
+    day = reply.named_day or (at[:10] if at[10:19] not in ("", "T00:00:00") else None)
+    if day not in (None, seen["bar"][:10]):
+        told = f"{symbol} was not evaluated on {day}; this is from the last time before."
         yield reply.told(told, Part.WHAT, row)
     yield reply.told(f"The close of {symbol} on {bar} was {price_of(seen['close'])}.", Part.WHAT, row)
     yield reply.told(f"The regime of {symbol} is {regime}; its state is {seen['state']}.", Part.WHAT, row)

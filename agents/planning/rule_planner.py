@@ -25,7 +25,8 @@ NOT_UNDERSTOOD = "not all of the question is understood"
 NOT_THERE = "the question names what the run does not have"
 # Words of a part that only says which trades are meant.
 OF_SOME = words_of(
-    "only just long longs short shorts trade trades one ones side winners losers won lost winning losing"
+    "only just that it long longs short shorts trade trades one ones side winners losers won lost winning"
+    " losing"
 )
 FOLLOWS_BY = {"fill_id": "explain_fill", "report_id": "reports"}
 

@@ -140,6 +140,16 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
+def demand_span(since: int | None, at: int | None) -> None:
+    """Refuse a span that ends before it begins.
+
+    Raises:
+        ToolRefused: `since` lies after `at`, both in ns.
+    """
+    if since is not None and at is not None and since > at:
+        raise ToolRefused("since lies after at, so nothing is between them: give an earlier since")
+
+
 def demand_known(what: str, name: str | None, known: Collection[str]) -> None:
     """Refuse a name that the run does not have.
 

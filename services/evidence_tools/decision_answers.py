@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
-from services.evidence.tools import demand_known, page_of
+from services.evidence.tools import demand_known, demand_span, page_of
 from services.evidence_tools.run_view import RunView, iso, row_of
 from services.journal.index import Event
 
@@ -80,6 +80,7 @@ def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.Decisio
     """Counts of what was decided and of each reason against it."""
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
+    demand_span(arguments.since, arguments.at)
     tally: DecisionCounts = view.index.made.setdefault(("decisions", 0), DecisionCounts())
     tally.take(view)
     counts, newest = Counter[tuple[str, str | None]](), dict[tuple[str, str | None], Event]()

@@ -14,7 +14,7 @@ from services.evidence.catalogue import CATALOGUE, lost, won
 from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
 from services.evidence.selection import ORDERS, chosen_of
-from services.evidence.tools import NEAR, demand_known, page_of, the_one
+from services.evidence.tools import NEAR, demand_known, demand_span, page_of, the_one
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
 from services.journal.lineage import LineageNode, trace, trace_move
@@ -84,6 +84,7 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
     demand_known("regime", arguments.regime, REGIMES)
+    demand_span(arguments.since, arguments.at)
     subject = Subject(
         playbook=arguments.playbook_id,
         symbol=arguments.symbol,

@@ -118,6 +118,8 @@ def test_market_of_a_day_is_that_of_the_bar_which_closes_at_its_end(call):
     later = f"{date.fromisoformat(day) + timedelta(days=40)}"
     text = said(f"price of IBM on {later}", call("market_snapshot", symbol="IBM", at=f"{later}T23:59:59Z"))
     assert f"IBM was not evaluated on {later}; this is from the last time before." in text
+    hour = said("price of IBM?", call("market_snapshot", symbol="IBM", at=f"{later}T12:00:00Z"))
+    assert f"IBM was not evaluated on {later};" in hour
 
 
 def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):

@@ -170,6 +170,7 @@ THEN = {"since": "2004-01-01", "at": "2004-12-31T23:59:59Z"}
         ("and shorts only", {"direction": "short"}),
         ("and in 2005?", {"since": "2005-01-01", "at": "2005-12-31T23:59:59Z"}),
         ("what about the losers?", {"outcome": "lost"}),
+        ("and that one in MSFT?", {"symbol": "MSFT"}),
     ],
 )
 def test_part_that_goes_on_keeps_all_that_the_turn_before_named(text, changed):

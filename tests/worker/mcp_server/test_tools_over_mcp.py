@@ -135,7 +135,10 @@ def test_fill_that_an_episode_names_is_its_exit(stored):
     assert root["facts"]["bar_label"] == told[0]["exited"]
 
 
+BACKWARDS = {"since": "2004-01-01", "at": "2003-01-01"}
 REFUSED = [
+    ("episodes", BACKWARDS, "since lies after at"),
+    ("decisions", BACKWARDS, "since lies after at"),
     ("episodes", {"sybol": "IBM"}, "Did you mean 'symbol'?"),
     ("episodes", {"symbol": "IBN"}, "Did you mean 'IBM'?"),
     ("episodes", {"playbook_id": "chanel_breakout"}, "Did you mean 'channel_breakout'?"),
