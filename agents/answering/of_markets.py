@@ -63,15 +63,13 @@ def _indicators(reply: Reply, seen: Mapping[str, Any]) -> Iterator[Statement]:
     for found in INDICATORS.finditer(reply.question.casefold()):
         asked = next(filter(None, found.groups())).replace("-", "")
         values = {
-            name: value
-            for name, value in features.items()
-            if value is not None and (name == asked or name.startswith(f"{asked}_"))
+            name: value for name, value in features.items() if name == asked or name.startswith(f"{asked}_")
         }
         for name, value in values.items():
-            yield reply.told(f"{name} of {symbol} is {price_of(value)}.", Part.WHAT, seen["row"])
+            told = "not known yet" if value is None else price_of(value)
+            yield reply.told(f"{name} of {symbol} is {told}.", Part.WHAT, seen["row"])
         if not values:
-            told = f"The snapshots of {symbol} have no {asked}: no playbook of the run uses it."
-            yield reply.told(told, Part.WHAT, seen["row"])
+            yield reply.told(f"The snapshot of {symbol} has no {asked}.", Part.WHAT, seen["row"])
 
 
 def _position(symbol: str, position: Mapping[str, Any] | None) -> str:

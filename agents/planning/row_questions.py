@@ -92,11 +92,11 @@ FIGURES: dict[str, re.Pattern[str]] = {
     for field, form in {
         "profit_factor": r"\bprofit factor\b",
         "win_rate": r"\b(?:win(?:ning)?|hit|success) (?:rate|ratio|share|percentage)s?\b",
-        "fees": r"\b(?:fees?|commissions?)\b",
+        "fees": r"(?<!after )(?<!before )(?<!net of )\b(?:fees?|commissions?)\b",
         "median_r": r"\bmedians?\b(?! hold| dur)",
         "mean_mae": r"\b(?:mae|adverse)\b",
         "mean_mfe": r"\b(?:mfe|favou?rable)\b",
-        "pnl": r"\b(?:dollars?|usd|euros?|cash|pnl|p&l|in money|how much money)\b|[$€£]",
+        "pnl": r"(?<!/)\b(?:dollars?|usd|euros?|cash|pnl|p&l|in money|how much money)\b|[$€£]",
     }.items()
 }
 

@@ -11,6 +11,7 @@ from agents.answering.rules import rule_answer
 from schemas.canonical import ns_to_datetime
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import FactRow
+from schemas.tool import ToolReply
 from services.store import open_store
 from tests.worker.evidence_stores import store_run
 from worker.review.evidence import store_tools
@@ -126,7 +127,11 @@ def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
     found = call("market_snapshot", symbol="IBM")
     value = found.reply.content["snapshots"][0]["features"]["zscore_20"]
     assert f"zscore_20 of IBM is {value:.6g}." in said("z-score of IBM?", found)
-    assert "The snapshots of IBM have no rsi" in said("how high is the RSI of IBM?", found)
+    assert "The snapshot of IBM has no rsi." in said("how high is the RSI of IBM?", found)
+    unknown = json.loads(found.reply.text)
+    unknown["snapshots"][0]["features"]["zscore_20"] = None
+    early = found.model_copy(update={"reply": ToolReply(text=json.dumps(unknown))})
+    assert "zscore_20 of IBM is not known yet." in said("z-score of IBM?", early)
     assert "zscore_20" not in said("what is the regime of IBM?", found)
 
 
@@ -142,7 +147,8 @@ def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
 def test_figure_that_is_asked_for_is_told(call, question, told, of):
     found = call("episodes", symbol="IBM")
     assert told.format(found.reply.content["figures"][of]) in said(question, found)
-    assert told[:14] not in said("how did IBM do", found)
+    for other in ("how did IBM do", "what was made after fees", "how did BTC/USD do"):
+        assert told[:14] not in said(other, found)
 
 
 def test_trades_of_a_time_are_said_to_be_of_it(call):
