@@ -66,8 +66,8 @@ def test_reports_on_demand_are_found_by_run_and_by_the_start_of_their_id(address
         for one, its in zip(asked, told, strict=True):
             await store.on_demand.put(run_id, one, its)
         await store.on_demand.put(other, asked[0], told[0])
-        named = [await store.on_demand.named(told[0].content_hash[:n]) for n in (16, 6)]
-        return await store.on_demand.of_run(run_id), named, await store.on_demand.named("%")
+        named = [await store.on_demand.find_by_prefix(told[0].content_hash[:n]) for n in (16, 6)]
+        return await store.on_demand.of_run(run_id), named, await store.on_demand.find_by_prefix("%")
 
     of_run, named, nothing = with_run(address, scenario)
     assert [one.known_at for one in of_run] == [MONDAY, MONDAY + WEEK]

@@ -55,7 +55,7 @@ async def stored(store, run_id):
     return {
         "bars": [row async for row in store.trading.rows(run_id)],
         "journal": [row async for row in store.journal.rows(run_id)],
-        "orders": [order.order_id for order in await store.trading.unacknowledged(run_id)],
+        "orders": [order.order_id for order in await store.trading.list_unacknowledged(run_id)],
         "head": (record.events, record.head_hash),
     }
 
@@ -115,7 +115,7 @@ def test_run_is_neither_closed_nor_reopened_nor_spoken_for_under_a_stale_lease(a
         await store.runs.close(run_id, "interrupted")
         with pytest.raises(LeaseLost):
             await store.runs.reopen(run_id, stale)
-        return before, (await store.runs.find(run_id)).status, await store.trading.seen(run_id)
+        return before, (await store.runs.find(run_id)).status, await store.trading.last_seen(run_id)
 
     assert of_run(address, scenario) == ("running", "interrupted", None)
 

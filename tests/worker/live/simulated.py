@@ -165,7 +165,7 @@ class Fate:
     def _wait(self) -> float:
         return float(self._rng.exponential(48 * HOUR_S))
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """A step of the process."""
         if self.dead:
             raise Killed(point)
