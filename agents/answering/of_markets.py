@@ -33,8 +33,8 @@ def of_snapshots(reply: Reply) -> Iterator[Statement]:
     seen = reply.content["snapshots"]
     if not seen:
         yield reply.absent(f"a snapshot of {reply.params.get('symbol') or 'any symbol'}")
-    for one in seen:
-        yield from _snapshot(reply, one, whole=len(seen) == 1)
+    for snapshot in seen:
+        yield from _snapshot(reply, snapshot, whole=len(seen) == 1)
 
 
 def _snapshot(reply: Reply, seen: Mapping[str, Any], *, whole: bool) -> Iterator[Statement]:

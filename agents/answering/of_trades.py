@@ -127,7 +127,7 @@ def _list_groups(reply: Reply, name: str) -> Iterator[Statement]:
     groups, by = reply.content["groups"], reply.params["by"].replace("_", " ")
     length = LENGTH.search(reply.question.casefold()) is not None
     if length:
-        groups = sorted(groups, key=lambda one: -one["figures"]["hold_p50"])
+        groups = sorted(groups, key=lambda group: -group["figures"]["hold_p50"])
     elif len(groups) > 1:
         first, last = groups[0], groups[-1]
         yield reply.tell(
@@ -137,16 +137,19 @@ def _list_groups(reply: Reply, name: str) -> Iterator[Statement]:
             first["row"],
             last["row"],
         )
-    for one in groups[:MOST_GROUPS]:
-        figures = one["figures"]
+    for group in groups[:MOST_GROUPS]:
+        figures = group["figures"]
         if length:
             yield _length(
-                replace(reply, content={"rows": [one["row"]]}), f"trades of {one['name']}", figures, Part.WHAT
+                replace(reply, content={"rows": [group["row"]]}),
+                f"trades of {group['name']}",
+                figures,
+                Part.WHAT,
             )
         else:
             trades, mean = count_noun(int(figures["trades"]), "trade"), r_of(figures["mean_r"])
-            told = f"{one['name']}: {trades}, {mean} on average, {r_of(figures['total_r'])} in all."
-            yield reply.tell(told, Part.AMOUNT, one["row"])
+            told = f"{group['name']}: {trades}, {mean} on average, {r_of(figures['total_r'])} in all."
+            yield reply.tell(told, Part.AMOUNT, group["row"])
 
 
 def _count_outcomes(name: str, outcome: str | None, figures: Mapping[str, float], side: str = "") -> str:
@@ -264,7 +267,10 @@ def _verdict(
         return
     decided = f"The judge decided {verdict['decision']} on {day_of(verdict['known_at'])}"
     yield reply.tell(f"{decided}: {quote_line(verdict['reason'])}.", Part.NEXT, row)
-    refused = [quote_line(f"{one['kind']} {one['playbook_id'] or ''}".strip()) for one in verdict["refused"]]
+    refused = [
+        quote_line(f"{episode['kind']} {episode['playbook_id'] or ''}".strip())
+        for episode in verdict["refused"]
+    ]
     if refused:
         told = join_words(refused[:MOST_LINES])
         yield reply.tell(f"What the run's state did not allow of it: {told}.", Part.NEXT, row)

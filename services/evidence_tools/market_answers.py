@@ -140,7 +140,7 @@ def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSee
     for known in matching:
         found.setdefault(str(common(known.episode)), []).append(known)
     groups = [
-        told.GroupSeen(name=name, figures=_figures([one.episode for one in some]), row=some[-1].row)
+        told.GroupSeen(name=name, figures=_figures([trade.episode for trade in some]), row=some[-1].row)
         for name, some in found.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-group.figures["total_r"], group.name)))
