@@ -203,7 +203,7 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
     Raises:
         NotUnderstood: no earlier turn names it, or several things may be meant.
     """
-    recent = {kind: context.get(f"recent_{kind}") for kind in ("symbol", "playbook", "fill")}
+    recent = {kind: context.get(f"recent_{kind}") for kind in ("symbol", "playbook", "fill", "trade")}
     wanted = reading.earlier
     if "fill" in wanted and not reading.ids:
         if not recent["fill"]:
@@ -215,6 +215,8 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
         return _read_names(reading, "playbook", recent), True
     is_open = not (reading.symbols or reading.playbooks or reading.ids or reading.is_one)
     is_open &= reading.kind not in NAMELESS
+    if "it" in wanted and is_open and reading.kind == "fill" and recent["trade"]:
+        return replace(reading, ids=(str(recent["trade"]),)), True
     if "it" in wanted and is_open:
         return _meant(reading, recent), True
     return reading, False

@@ -31,7 +31,7 @@ OF_THE_RUN = re.compile(
 ACTING_RUN = re.compile(
     r"\b(?:the|this|our) (?:run|backtest|system|bot|machine|engine) (?=(?:hold|holds|own|owns"
     r"|trade|traded|trades|make|made|makes|win|won|lose|loses|lost"
-    r"|do|decide|decided|buy|bought|sell|sold|short|shorted|take|took|earn|earned|enter|entered|exit|exited|not|ever|never|think|have|get|got|miss|missed|skip|skipped)\b)",
+    r"|do|decide|decided|buy|bought|sell|sold|short|shorted|take|took|earn|earned|enter|entered|exit|exited|not|ever|never|think|have|get|got|miss|missed|skip|skipped|pay|paid|pays|spend|spent)\b)",
     re.IGNORECASE,
 )
 EXPLETIVE = re.compile(

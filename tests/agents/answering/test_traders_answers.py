@@ -7,11 +7,16 @@ from datetime import date, timedelta
 
 import pytest
 
+from agents.answering.borne_out import stands_in
 from agents.answering.rules import rule_answer
+from agents.answering.statements import price_of
+from agents.planning.completeness import to_follow
+from agents.planning.question_reading import parts_of
 from schemas.canonical import ns_to_datetime
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import FactRow
 from schemas.tool import ToolReply
+from services.ports import EvidenceQuestion
 from services.store import open_store
 from tests.worker.evidence_stores import store_run
 from worker.review.evidence import store_tools
@@ -138,7 +143,7 @@ def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
 @pytest.mark.parametrize(
     ("question", "told", "of"),
     [
-        ("profit factor?", "profit factor of the trades of IBM is {:.2f}", "profit_factor"),
+        ("profit factor?", "profit factor in R of the trades of IBM is {:.2f}", "profit_factor"),
         ("fees of IBM", "sum of fees of the trades of IBM is {:,.2f} in money", "fees"),
         ("median R", "median of the trades of IBM is {:+.2f}R", "median_r"),
         ("how much money did it make", "profit and loss of the trades of IBM is {:,.2f} in money", "pnl"),
@@ -230,4 +235,39 @@ def test_side_that_was_never_traded_is_said_to_be_supposed(call, trades):
     where = {"symbol": symbol, "playbook_id": book, "regime": regime}
     found = call("episodes", **where, direction="long", limit=1)
     told = said(f"why was {symbol} bought", found)
-    assert f"The question supposes a long trade of {book} on {symbol} in {regime}: none was made." in told
+    assert f"The question supposes a long trade of {book} on {symbol} in {regime}: there is none." in told
+
+
+def test_position_of_a_day_that_is_open_is_told_and_explained(call, stored):
+    with sqlite3.connect(stored) as store:
+        entries = store.execute(
+            "select symbol, payload, known_at from journal where kind = 'entry_filled' order by seq"
+        ).fetchall()
+    symbol, text, known_at = entries[len(entries) // 2]
+    fill, at = json.loads(text), ns_to_datetime(known_at).isoformat()
+    day = ns_to_datetime(fill["bar_label"]).isoformat()
+    found = call("episodes", symbol=symbol, day=day, at=at, limit=1)
+    assert found.reply.content["figures"]["open"] == 1.0
+    told = said(f"why did we buy {symbol} on {day[:10]}?", found)
+    assert told == f"1 position of {symbol} opened on {day[:10]} is open still."
+    opened = call("explain_fill", fill_id=symbol, at=at)
+    assert opened.reply.content["fill_id"] == fill["fill_id"]
+    assert to_follow(parts_of(EvidenceQuestion(f"why did we buy {symbol} on {day[:10]}?", {})), [found])
+    side = {"long": "short", "short": "long"}[fill["direction"]]
+    other = call("episodes", symbol=symbol, day=day, at=at, direction=side)
+    assert other.reply.content["figures"]["open"] == 0.0
+
+
+def test_price_below_a_ten_thousandth_is_told_with_its_digits():
+    assert [price_of(value) for value in (7.37718e-05, 0.5, 75.30021, 1_234_567.891)] == [
+        "0.0000737718",
+        "0.5",
+        "75.3002",
+        "1,234,567.89",
+    ]
+
+
+def test_id_that_reads_as_a_huge_number_is_no_figure_of_an_answer():
+    reply = json.dumps({"trade": {"id": "415e492780156912", "other": "1e999999999"}, "won": 69, "odd": 1e400})
+    assert stands_in("69 were won.", reply, {})
+    assert not stands_in("The win rate is 67.6 %.", reply, {})

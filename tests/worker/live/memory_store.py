@@ -210,7 +210,7 @@ class _Trading(_Part):
         for row in self._stored.bars[run_id][start:]:
             yield row
 
-    async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
+    async def list_unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
         await self._turn("orders")
         return [order for order, state in self._stored.orders[run_id].values() if state == "intended"]
 

@@ -31,7 +31,7 @@ class Leads:
         self._signal = signal.Signals[how]
         self._reflections = 0
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """Count reflections."""
         self._reflections += point == "reflected"
         if point != "reflected" or self._reflections != 2:

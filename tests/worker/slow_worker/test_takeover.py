@@ -33,7 +33,7 @@ class DiesAt:
     def __init__(self, point: str) -> None:
         self._point = point
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         if point == self._point:
             raise Died(point)
 
