@@ -6,8 +6,6 @@ from services.evidence.catalogue import CATALOGUE
 
 OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
 SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
-DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
-HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
 UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 

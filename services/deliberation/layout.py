@@ -30,7 +30,7 @@ class SentenceLayout:
         excepting = [found.span() for found in EXCEPTING.finditer(self.text)] if turns else []
         breaks = [found.span() for found in BREAK.finditer(self.text) if not _is_in(found, excepting)]
         self._starts, self._stops = [begin for begin, _ in breaks], [stop for _, stop in breaks]
-        unsaid = [(m.start, m.end) for m in mentions if m.kind in UNSAID]
+        unsaid = [m.place for m in mentions if m.kind in UNSAID]
         self._denials = [
             found.start()
             for found in NEGATED.finditer(self.text)
@@ -48,7 +48,7 @@ class SentenceLayout:
 
     def beside(self, mention: Mention, *kinds: str) -> list[Mention]:
         """The mentions of these kinds in the piece of a mention, in order."""
-        left, right = self.piece(mention.start, mention.end)
+        left, right = self.piece(*mention.place)
         return [m for m in self.mentions if left <= m.start < right and m.kind in kinds and m is not mention]
 
     def lead(self, place: int) -> str:

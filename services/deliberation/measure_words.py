@@ -198,11 +198,11 @@ PARTS = {
 }
 # By which words a hold is one of these.
 HOLD_WORDS = {
-    "hold_p90": r"p90|90th",
-    "hold_p50": r"\bmedian|\bp50|\btypical",
-    "hold_mean": r"\bmean|\baverag",
-    "hold_max": r"\blongest|\bmaximum|\bat most",
-    "hold_min": r"\bshortest|\bminimum",
+    "p50": r"\bmedian|\bp50|\btypical",
+    "p90": r"p90|90th",
+    "mean": r"\bmean|\baverag",
+    "max": r"\blongest|\bmaximum|\bat most",
+    "min": r"\bshortest|\bminimum",
 }
 # What says of a figure that it was expected, or lost.
 EXPECTED = re.compile(

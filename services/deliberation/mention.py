@@ -18,6 +18,11 @@ class Mention(NamedTuple):
     text: str
     value: Any = None
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its first character, and the one behind its last."""
+        return self.start, self.end
+
     def moved(self, by: int) -> "Mention":
         """The same mention in a text that begins elsewhere."""
         return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)

@@ -276,7 +276,7 @@ def _day(text: str, start: int, end: int, day: tuple[int, int]) -> Mention:
 
 def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:
     """Mentions with those of a further reading that overlap none of them."""
-    spans = sorted((mention.start, mention.end) for mention in kept)
+    spans = sorted(mention.place for mention in kept)
     starts = [start for start, _ in spans]
     free = []
     for mention in further:

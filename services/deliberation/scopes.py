@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.deliberation.claim import Claim
+from services.deliberation.claim import NAMING, Claim
 from services.deliberation.mention import Mention
 from services.deliberation.numerals import PORTIONS
 from services.deliberation.sentence_reading import SentenceReading
@@ -20,7 +20,6 @@ from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
 from services.text.claim_words import words
 
-NAMING = frozenset({"name", "day", "period"})
 EDGES = ("known_at", "window_end")
 # Measures that name a kind of thing, and claim nothing where they stand alone.
 NOUNS = words(
@@ -96,10 +95,7 @@ def unheld(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]
 def _groups(reading: SentenceReading, telling: Sequence[Claim], claims: Sequence[Claim]) -> Iterator[Claim]:
     """Names and times of which no claim is."""
     held = [subject for claim in telling or claims for subject in _subjects_of(claim)]
-    for claim in _of_lists(reading, telling):
-        held += _subjects_of(claim)
-        yield claim
-    for claim in _instead(reading, telling):
+    for claim in (*_of_lists(reading, telling), *_instead(reading, telling)):
         held += _subjects_of(claim)
         yield claim
     for group in reading.subjects.groups:
@@ -171,9 +167,9 @@ def _sides_and_measures(reading: SentenceReading, claims: Sequence[Claim]) -> It
         if mention.kind == "side" and not any(
             g.start - 1 <= mention.end and mention.start <= g.end + 1 and g.own.direction for g in groups
         ):
-            yield reading.claim("name", (mention.start, mention.end), ((Subject(),), 0.7), "unread")
+            yield reading.claim("name", mention.place, ((Subject(),), 0.7), "unread")
         if mention.kind == "measure" and not _is_asked(reading, mention, asked):
-            yield reading.claim("comparison", (mention.start, mention.end), ((Subject(),), 0.6), "unread")
+            yield reading.claim("comparison", mention.place, ((Subject(),), 0.6), "unread")
 
 
 def _implied(claim: Claim) -> tuple[str, ...]:
@@ -198,15 +194,13 @@ def _moments(reading: SentenceReading, telling: Sequence[Claim]) -> Iterator[Cla
     """A time up to which something is so is that of the report, unless it is one of the account."""
     groups = reading.subjects.groups
     of_account = any(set(claim.questions) & set(ACCOUNT) for claim in telling)
+    versions = any(claim.said == "version" for claim in telling)
+    if not telling or of_account or versions:
+        return
     for mention in reading.mentions:
-        if mention.kind not in ("date", "period") or any(g.start <= mention.start < g.end for g in groups):
-            continue
-        versions = any(claim.said == "version" for claim in telling)
-        if telling and not of_account and not versions:
-            yield reading.claim(
-                "date", (mention.start, mention.end), ((Subject(),), 0.8), "day", questions=EDGES,
-                value=mention.value,
-            )  # fmt: skip
+        if mention.kind in ("date", "period") and not any(g.start <= mention.start < g.end for g in groups):
+            what = {"questions": EDGES, "value": mention.value}
+            yield reading.claim("date", mention.place, ((Subject(),), 0.8), "day", **what)
 
 
 def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
