@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, rows_of, unknown, written
-from services.deliberation.numerals import NEARNESS, Figure
+from services.deliberation.numerals import NEARNESS, Figure, unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, RunFacts

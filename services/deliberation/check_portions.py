@@ -5,8 +5,8 @@ from collections.abc import Callable
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_figures import beside_zero, check_share, is_so
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
+from services.deliberation.numerals import unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, KnownEpisode, RunFacts

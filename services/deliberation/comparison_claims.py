@@ -4,11 +4,10 @@ import re
 from dataclasses import replace
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
-from services.deliberation.numerals import Figure, exactness
+from services.deliberation.numerals import Figure, exactness, unit_of
 from services.deliberation.ranking_claims import extreme, measures_of
 from services.deliberation.said_of import Group
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading

@@ -44,7 +44,7 @@ from services.deliberation.check_rankings import (
 from services.deliberation.claim import NAMING, Claim
 from services.deliberation.claims import read_sentence
 from services.deliberation.held import UNREAD, Held, judged, unknown
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task

@@ -7,12 +7,11 @@ from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.claim_words import OF_AN_INTERVAL
 from services.deliberation.comparison_claims import TURNED, difference
-from services.deliberation.figure_units import measure_unit, unit_of
 from services.deliberation.figures import Reading
+from services.deliberation.layout import Mention
 from services.deliberation.member_claims import members_share
-from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
-from services.deliberation.numerals import Figure
+from services.deliberation.numerals import Figure, measure_unit, unit_of
 from services.deliberation.part_claims import part_of_number, percent_part, whole_of
 from services.deliberation.sentence_reading import SentenceReading, dated
 from services.evidence.facts import Subject

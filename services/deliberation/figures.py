@@ -4,16 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
-from services.deliberation.figure_units import (
-    OF_AN_EXCURSION,
-    OF_MONEY,
-    SIGNLESS,
-    fits,
-    measure_unit,
-    side_of,
-    unit_of,
-)
-from services.deliberation.layout import SentenceLayout
+from services.deliberation.layout import SUBJECT_KINDS, Mention, SentenceLayout
 from services.deliberation.measure_words import (
     EXPECTED,
     EXPECTED_BEHIND,
@@ -24,9 +15,18 @@ from services.deliberation.measure_words import (
     LOST_BEFORE,
     OF_EXPECTED,
 )
-from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
-from services.deliberation.numerals import Figure, exactness, rounded
+from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of, side_of
+from services.deliberation.numerals import (
+    OF_AN_EXCURSION,
+    OF_MONEY,
+    SIGNLESS,
+    Figure,
+    exactness,
+    fits,
+    measure_unit,
+    rounded,
+    unit_of,
+)
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.text.claim_words import words

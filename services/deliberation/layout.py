@@ -2,12 +2,17 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from typing import Any, NamedTuple
 
 from services.deliberation.claim_words import FILLERS, NEGATIONS
-from services.deliberation.mention import Mention
 from services.text.claim_words import words
 from services.text.claims import Span
 
+# Kinds that say what something is said of.
+SUBJECT_KINDS = (
+    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
+    "feature",
+)  # fmt: skip
 TURN = r"but|yet|while|whereas|although|though|despite|even though|because"
 BREAK = re.compile(rf"[;:()]|,(?=\s)|\s[-–—]+\s|—|\b(?:and|{TURN}|against|versus|vs)\b", re.I)
 CLAUSE = re.compile(rf";|\s[-–—]+\s|—|\b(?:{TURN})\b", re.I)
@@ -17,6 +22,25 @@ LEAD = 60  # characters before a place that say how it is meant
 NEGATED = re.compile(rf"\b(?:{'|'.join(sorted(NEGATIONS))})\b|n['’]t\b", re.I)
 BESIDE = FILLERS | words("resolved closed past complete such trades")
 MARKS, LETTERS = re.compile(r"[,;:()]"), re.compile(r"[a-z]+")
+
+
+class Mention(NamedTuple):
+    """One thing that a sentence names: what kind of thing, where, its words, and what they stand for."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    value: Any = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its first character, and the one behind its last."""
+        return self.start, self.end
+
+    def moved(self, by: int) -> "Mention":
+        """The same mention in a text that begins elsewhere."""
+        return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)
 
 
 class SentenceLayout:

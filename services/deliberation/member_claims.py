@@ -5,10 +5,9 @@ from typing import Any
 
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import side_of, unit_of
-from services.deliberation.mention import Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase
-from services.deliberation.numerals import PORTIONS, Portion
+from services.deliberation.layout import Mention
+from services.deliberation.noun_phrases import NUMBERS, Phrase, side_of
+from services.deliberation.numerals import PORTIONS, Portion, unit_of
 from services.deliberation.part_claims import whole_behind, whole_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject

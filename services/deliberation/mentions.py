@@ -9,8 +9,8 @@ from typing import Any
 from schemas.vocabulary import FailureMode
 from services.deliberation import claim_words as words
 from services.deliberation.first_letters import beginnings, may_begin
+from services.deliberation.layout import Mention
 from services.deliberation.measure_words import COUNT_WORDS, MEASURES
-from services.deliberation.mention import Mention
 from services.deliberation.numerals import (
     BRACKETED,
     FRACTION,

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from schemas.deliberation import Critique, CritiqueSource, CritiqueVerdict, TextCandidate
 from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
-from services.deliberation.assessment import Verdict
 from services.deliberation.budget import Budget
 from services.deliberation.forms import (
     CRITIQUE,
@@ -18,13 +17,13 @@ from services.deliberation.forms import (
     QualityRewriteReply,
     ReviewReply,
     ReviewRewriteReply,
+    Verdict,
     read_assessment,
     read_text_reply,
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Task
-from services.deliberation.rewrites import Rewrites, place_of
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.deliberation.text_models import MALFORMED, Rewrites, TextModels, place_of, quoted, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 from services.model_calls.reply_text import MalformedReply

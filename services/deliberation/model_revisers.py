@@ -14,8 +14,7 @@ from services.deliberation.forms import (
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
-from services.deliberation.rewrites import Rewrites
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.deliberation.text_models import MALFORMED, Rewrites, TextModels, quoted, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 from services.model_calls.reply_text import MalformedReply

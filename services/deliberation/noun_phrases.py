@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention, SentenceLayout
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.text.claim_words import words
@@ -54,6 +53,13 @@ class Phrase:
     filters: Subject = field(default_factory=Subject)
     end: int | None = None
     used: frozenset[int] = frozenset()
+
+
+def side_of(mention: Mention) -> str | None:
+    """Gained or lost, where a word says so."""
+    if mention.kind in ("direction", "result"):
+        return None if mention.value == "flat" else str(mention.value)
+    return None
 
 
 def filter_of(mention: Mention) -> Subject | None:

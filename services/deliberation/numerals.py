@@ -1,4 +1,4 @@
-"""Numbers as a text writes them: digits with a unit, words, fractions, and how exact they claim to be."""
+"""Numbers as a text writes them: digits with a unit, words, fractions, how exact they are, and of what."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from services.deliberation.measure_words import (
     R_UNIT,
     SHARE_UNIT,
 )
+from services.evidence.catalogue import CATALOGUE
 
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
 WRITTEN_DIGITS = re.compile(DIGITS)
@@ -68,6 +69,14 @@ EXACTNESS = re.compile(
 ONE_OR_HALF = {"half an": 0.5, "a full": 1.0, "a whole": 1.0}
 THOUSANDS = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
 NEARNESS = {"about": 0.02, "under": 0.08, "over": 0.08}
+TINY = 1e-9
+MOST_PLACES = 15  # before the point and behind it: no figure of a run has more
+SLACK = 0.035
+FLAT_R = 0.06  # a trade: no more than this is neither a gain nor a loss to speak of
+OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
+SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
+OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
+UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 
 
 @dataclass(frozen=True)
@@ -107,10 +116,6 @@ class Portion:
         return total > 0 and self.low <= count / total <= self.high
 
 
-TINY = 1e-9
-MOST_PLACES = 15  # before the point and behind it: no figure of a run has more
-SLACK = 0.035
-FLAT_R = 0.06  # a trade: no more than this is neither a gain nor a loss to speak of
 PORTIONS = {
     "all": Portion(1.0, 1.0),
     "none": Portion(0.0, 0.0),
@@ -253,3 +258,34 @@ def rounded(held: Figure) -> Figure:
     while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
         step *= 10
     return replace(held, step=step)
+
+
+def measure_unit(question: str) -> str:
+    """Unit of a measure."""
+    if question in CATALOGUE:
+        return CATALOGUE[question].unit
+    return "r" if question == "profit" else question
+
+
+def unit_of(held: Figure) -> str:
+    """Unit of a figure: r, share, money, other for what no fact has, or empty."""
+    lower = held.unit.casefold()
+    if not held.unit or held.unit in UNITS:
+        return UNITS.get(held.unit, "")
+    if lower.startswith(("per", "pct")) and "point" not in lower:
+        return "share"
+    if lower.startswith(("bp", "basis")):
+        return "bps"
+    return "money" if lower.startswith(("dollar", "usd")) else "other"
+
+
+def fits(question: str, unit: str, *, decimal: bool = True) -> bool:
+    """Whether a figure in this unit may be a value of the measure; a bare one may be of any."""
+    of_measure = measure_unit(question)
+    if question == "profit":
+        return unit in ("", "r", "money")
+    if question in ("mean_r", "best_r", "worst_r") and unit == "money":
+        return True
+    if question in ("total_r", "mean_r", "median_r") and unit == "":
+        return decimal
+    return unit in ("", of_measure) or unit == "money" and of_measure == "price"

@@ -3,10 +3,9 @@
 import re
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import side_of, unit_of
-from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, is_whom
-from services.deliberation.numerals import Figure, Portion
+from services.deliberation.layout import SUBJECT_KINDS, Mention
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, is_whom, side_of
+from services.deliberation.numerals import Figure, Portion, unit_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END

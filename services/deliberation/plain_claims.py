@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from services.deliberation.claim import NAMING, Claim
 from services.deliberation.claim_words import ACTIONS
-from services.deliberation.figure_units import unit_of
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
-from services.deliberation.numerals import FLAT_R, PORTIONS
+from services.deliberation.numerals import FLAT_R, PORTIONS, unit_of
 from services.deliberation.ranking_claims import measures_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject

@@ -4,11 +4,18 @@ import re
 from dataclasses import replace
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import side_of, unit_of
+from services.deliberation.layout import SUBJECT_KINDS, Mention
 from services.deliberation.member_claims import graded, members_told, told_behind
-from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
-from services.deliberation.numerals import PORTIONS, Figure, Portion, bounded, exactness, share_of
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, side_of
+from services.deliberation.numerals import (
+    PORTIONS,
+    Figure,
+    Portion,
+    bounded,
+    exactness,
+    share_of,
+    unit_of,
+)
 from services.deliberation.part_claims import OWN, WHOLES, narrowed, whole_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject

@@ -3,10 +3,10 @@
 import re
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import filter_of, is_whom
+from services.deliberation.numerals import unit_of
 from services.deliberation.said_of import Group
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject

@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import SUBJECT_KINDS, Mention
+from services.deliberation.layout import SUBJECT_KINDS, Mention, SentenceLayout
 from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words

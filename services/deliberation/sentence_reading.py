@@ -6,8 +6,7 @@ from typing import Any
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.figures import FigureReader
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention, SentenceLayout
 from services.deliberation.noun_phrases import NounPhrases
 from services.deliberation.said_of import SubjectFinder
 from services.evidence.facts import Subject

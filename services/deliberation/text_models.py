@@ -1,12 +1,14 @@
 """Who is asked about texts: one prompt, one closed reply and one call of the budget each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from schemas.deliberation import CallUsage, Critique
+from schemas.deliberation import CallUsage, Critique, TextCandidate
 from services.deliberation.budget import Budget
-from services.deliberation.refine import BUDGET_SPENT, Task
+from services.deliberation.forms import QualityRewriteReply, ReviewRewriteReply
+from services.deliberation.policies import Round
+from services.deliberation.refine import BUDGET_SPENT, Draft, Task
 from services.model_calls.asking import NoReply, ask_at_once
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import quoted_json
@@ -99,3 +101,37 @@ def told_of(critique: Critique) -> dict[str, Any]:
         ],
     }
     return {name: value for name, value in said.items() if value not in (None, "", [], {})}
+
+
+@dataclass
+class Rewrites:
+    """Texts that came in the reply which scored the one before it; each is taken once.
+
+    Attributes:
+        most: texts without a fault that may be written again.
+        threshold: the score that is enough, 0 to 1.
+    """
+
+    most: int = 0
+    threshold: float = 0.0
+    kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
+
+    def wanted(self, rounds: Sequence[Round]) -> bool:
+        """Whether the newest text may still be written again."""
+        return sum(not seen.failures for seen in rounds) < self.most
+
+    def keep(
+        self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
+    ) -> None:
+        """Keep the text of a reply, if it has one."""
+        if said.text:
+            self.kept[place_of(task, candidate)] = Draft(said.text.strip(), reasoning=said.reasoning)
+
+    def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
+        """What is to stand in the place of a candidate; None where nothing came, or it was taken."""
+        return self.kept.pop(place_of(task, candidate), None)
+
+
+def place_of(task: Task, candidate: TextCandidate) -> tuple[str, str]:
+    """One text to one question."""
+    return candidate.hash, f"{task.question}\0{task.material}"

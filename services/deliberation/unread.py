@@ -4,18 +4,21 @@ They are claims that nothing can verify: silence would pass them.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import NAMING, Claim
-from services.deliberation.mention import Mention
-from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN, SPARSE
+from services.deliberation.layout import Mention
 from services.deliberation.scopes import unheld
 from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
+_WORDS = tomllib.loads(Path(__file__).with_name("plain_words.toml").read_text("utf-8"))
+PLAIN, SPARSE, ABOUT_A_RUN = (words(_WORDS[name]) for name in ("plain", "sparse", "about_a_run"))
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)|[^\w\s!-~]")
 PLAIN_SIGNS = frozenset("−")
 # Kinds of mentions that claim something, with the kind of the claim.

@@ -14,8 +14,7 @@ from services.deliberation.presets.chunked import SectionedGenerator, assemble_c
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
 from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
-from services.deliberation.rule_critics import ClaimCritic, NewsCritic, section_critics
-from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.rule_critics import ClaimCritic, NewsCritic, RuleReviser, section_critics
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import visible
