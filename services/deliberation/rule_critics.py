@@ -70,12 +70,11 @@ def critique_of(
     findings: Sequence[TextFinding],
 ) -> Critique:
     """A rule's critique: it wants a revision where a finding has weight, and is sure of it."""
-    verdict = "revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept"
     return Critique(
         critic=name,
         source=source,
         candidate=candidate.number,
-        verdict="revise" if verdict == "revise" else "accept",
+        verdict="revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept",
         scores={} if score is None else {dimension: round(score, 9)},
         overall=None if score is None else round(score, 9),
         explanation="; ".join(found.message for found in findings),
@@ -131,9 +130,8 @@ class NewsCritic:
         """A finding for each new number and name; the first text brings none."""
         if not rounds:
             return critique_of(self.name, self.source, candidate, "accuracy", None, ())
-        known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material}"
         verified = " ".join(self._verified(candidate.text))
-        known = f"{known} {verified}"
+        known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material} {verified}"
         found = [("new_number", word) for word in unknown_numbers(candidate.text, known)]
         found += [("new_number", word) for word in _unknown_counts(candidate.text, known)]
         found += [("new_name", word) for word in unknown_names(candidate.text, known)]
