@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
-from services.deliberation.claim_words import OF_AN_INTERVAL
 from services.deliberation.comparison_claims import TURNED, difference
 from services.deliberation.figures import Reading
 from services.deliberation.layout import Mention
@@ -36,7 +35,9 @@ EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
 REACHED = re.compile(
     r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|hit|above|over|more than)\w*\b", re.I
 )
-INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
+INTERVAL = re.compile(
+    r"intervals?|confidence (?:interval|band|range|sequence)s?|(?:its|the|mean's) (?:range|band)|bounds", re.I
+)
 # Verbs of an amount without a sign that leave open whether it was earned or lost.
 EITHER_WAY = re.compile(
     r"\b(?:g[ai]ves?|t(?:ook|akes?)|pa(?:id|ys?) (?:out|away)|f[ae]lls?|puts?|le(?:ft|aves?|ts?)"

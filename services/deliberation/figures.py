@@ -5,7 +5,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
 from services.deliberation.layout import SUBJECT_KINDS, Mention, SentenceLayout
-from services.deliberation.measure_words import (
+from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of, side_of
+from services.deliberation.numerals import (
     EXPECTED,
     EXPECTED_BEHIND,
     EXPECTED_ONLY,
@@ -13,11 +14,8 @@ from services.deliberation.measure_words import (
     LOSS_BEFORE,
     LOSS_BEHIND,
     LOST_BEFORE,
-    OF_EXPECTED,
-)
-from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of, side_of
-from services.deliberation.numerals import (
     OF_AN_EXCURSION,
+    OF_EXPECTED,
     OF_MONEY,
     SIGNLESS,
     Figure,

@@ -4,7 +4,6 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import Any, NamedTuple
 
-from services.deliberation.claim_words import FILLERS, NEGATIONS
 from services.text.claim_words import words
 from services.text.claims import Span
 
@@ -13,6 +12,15 @@ SUBJECT_KINDS = (
     "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
     "feature",
 )  # fmt: skip
+# Words that may stand between a measure and its number.
+FILLERS = words(
+    "of is was were are at the a an only just about around roughly nearly almost approximately some with "
+    "has have had stands stood sits sat to = : comes came be been by been it its in all out reached reaches "
+    "reach shows showed from made still now currently exactly precisely works worked runs ran lies lay "
+    "amounts amounted amounting equals equalled standing stand good as against mere full barely well not "
+    "more that those these this so far"
+)
+NEGATIONS = words("not no never cannot hardly neither nor without")
 TURN = r"but|yet|while|whereas|although|though|despite|even though|because"
 BREAK = re.compile(rf"[;:()]|,(?=\s)|\s[-–—]+\s|—|\b(?:and|{TURN}|against|versus|vs)\b", re.I)
 CLAUSE = re.compile(rf";|\s[-–—]+\s|—|\b(?:{TURN})\b", re.I)

@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 
 from services.deliberation.claim import NAMING, Claim
-from services.deliberation.claim_words import ACTIONS
 from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import FLAT_R, PORTIONS, unit_of
@@ -12,6 +11,13 @@ from services.deliberation.ranking_claims import measures_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject
 
+# What a report may recommend, and how a text says so.
+ACTIONS: dict[str, str] = {
+    "hold": r"hold(?:s|ing)?(?= )|hold|keep(?:ing)? (?:it|them|on)",
+    "research_experiment": r"(?:research[_ ]|an? )?experiments?|research",
+    "policy_adjust": r"policy[_ ]adjust(?:ment)?s?|adjust(?:ing|ments?)?",
+    "replan": r"re-?plan(?:ning)?|retir(?:e|ing)|dropp?(?:ing)?",
+}
 SHORT_OF = re.compile(
     r"\b(?:below|under|short of|far from|less than|way from|nowhere near|yet to be|not|instead of"
     r"|rather than)"

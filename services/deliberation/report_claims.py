@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from services.deliberation.held import Held, judged, plainly, unknown
-from services.deliberation.measure_words import COUNT_WORDS
-from services.deliberation.numerals import DIGITS, SIGN, worded_figure, written_figure
+from services.deliberation.numerals import COUNT_WORDS, DIGITS, SIGN, worded_figure, written_figure
 from services.deliberation.report_records import Record, records_of
 from services.evidence.run_facts import RunFacts
 

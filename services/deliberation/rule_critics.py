@@ -14,7 +14,7 @@ from schemas.deliberation import Critique, CritiqueSource, TextCandidate, TextFi
 from schemas.fact_check import CheckedClaim, FactCheck
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
-from services.deliberation.measure_words import COUNT_WORDS
+from services.deliberation.numerals import COUNT_WORDS
 from services.deliberation.policies import OF_WEIGHT, Round
 from services.deliberation.refine import NOTHING_LEFT, Critic, Draft, Task
 from services.model_calls.asking import NoReply
