@@ -6,20 +6,19 @@ from schemas.episode import Episode
 from schemas.errors import nearest
 from services.deliberation.claim import Claim
 from services.deliberation.held import Held, judged, rows_of, unknown
+from services.deliberation.report_records import STRUCTURAL
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
 
 SHOWN = 5
-STRUCTURAL = frozenset({"policy_adjust", "replan"})
 
 
 def check_name(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A playbook, a symbol, a regime, an id, or a word that is spelt like one."""
     kind, name = claim.value
-    if kind == "playbook":
-        return Held("verified", name, rows_of(facts.trades(Subject(playbook=name))) or (facts.report_row,))
-    if kind == "symbol":
-        return Held("verified", name, rows_of(facts.trades(Subject(symbol=name))))
+    if kind in ("playbook", "symbol"):
+        rows = rows_of(facts.trades(Subject().having(kind, name)))
+        return Held("verified", name, rows or (() if kind == "symbol" else (facts.report_row,)))
     if kind == "regime":
         return _regime(name, facts)
     if kind == "id":

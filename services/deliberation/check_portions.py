@@ -1,12 +1,10 @@
 """Is so much of a whole what a text says it is? Trades of a kind, parts of a result, members of a kind."""
 
-from collections.abc import Callable
-
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_figures import beside_zero, check_share, is_so
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
+from services.deliberation.numerals import unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, KnownEpisode, RunFacts
@@ -180,5 +178,4 @@ def _has(known: KnownEpisode, told: Subject, facts: RunFacts) -> bool:
     variants = [told]
     if told.period is not None:
         variants.append(told.merge(Subject(basis="exit" if told.basis != "exit" else "entry")))
-    test: Callable[[Subject], bool] = lambda wanted: known in facts.trades(wanted)  # noqa: E731
-    return any(test(variant) for variant in variants)
+    return any(known in facts.trades(variant) for variant in variants)

@@ -4,18 +4,21 @@ They are claims that nothing can verify: silence would pass them.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from schemas.fact_check import ClaimKind
-from services.deliberation.claim import Claim
-from services.deliberation.mention import Mention
-from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN, SPARSE
-from services.deliberation.scopes import NAMING, unheld
+from services.deliberation.claim import NAMING, Claim
+from services.deliberation.layout import Mention
+from services.deliberation.scopes import unheld
 from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
+_WORDS = tomllib.loads(Path(__file__).with_name("plain_words.toml").read_text("utf-8"))
+PLAIN, SPARSE, ABOUT_A_RUN = (words(_WORDS[name]) for name in ("plain", "sparse", "about_a_run"))
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)|[^\w\s!-~]")
 PLAIN_SIGNS = frozenset("−")
 # Kinds of mentions that claim something, with the kind of the claim.
@@ -68,7 +71,7 @@ def _left(
     for mention in reading.mentions:
         kind = _kind(reading, mention)
         if kind is not None:
-            yield reading.claim(kind, (mention.start, mention.end), ((Subject(),), 0.8), "unread")
+            yield reading.claim(kind, mention.place, ((Subject(),), 0.8), "unread")
     yield from _denials(reading, claims)
     yield from unheld(reading, claims)
     offset = reading.layout.sentence.start
@@ -94,7 +97,7 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
     """A "not" that denies nothing of what was read denies something else."""
     layout = reading.layout
     offset = layout.sentence.start
-    read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
+    read = [claim for claim in claims if claim.said not in NAMING]
     alone = [place for place in layout.denials if not _is_of_a_pair(reading, place)]
     for number, place in enumerate(alone if reading.mentions else ()):
         left, right = layout.piece(place, place)
@@ -109,16 +112,9 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
         group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
         before = [claim for claim in read if claim.said == "direction" and claim.end - offset <= place]
         if group is not None and before and group.end <= place:
-            said = before[-1]
-            yield reading.claim(
-                "direction",
-                (group.start, place + 3),
-                ((group.subject,), 0.8),
-                "direction",
-                questions=said.questions,
-                value=said.value,
-                negated=not said.negated,
-            )
+            said, spot = before[-1], (group.start, place + 3)
+            what = {"questions": said.questions, "value": said.value, "negated": not said.negated}
+            yield reading.claim("direction", spot, ((group.subject,), 0.8), "direction", **what)
         else:
             yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")
 
@@ -171,7 +167,7 @@ def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator
 
 def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
     """Words outside of all mentions, the one behind "instead of" and parts of names left aside."""
-    spans = [(m.start, m.end) for m in reading.mentions]
+    spans = [m.place for m in reading.mentions]
     number = 0
     for found in WORD.finditer(reading.layout.text, begins, ends):
         while number < len(spans) and spans[number][1] <= found.start():

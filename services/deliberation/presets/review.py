@@ -20,10 +20,8 @@ from services.deliberation.model_critics import (
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rewrites import Rewrites
-from services.deliberation.rule_critics import ClaimCritic, cut_off, rule_critics
-from services.deliberation.rule_reviser import RuleReviser
-from services.deliberation.text_models import TextModels
+from services.deliberation.rule_critics import ClaimCritic, RuleReviser, cut_off, rule_critics
+from services.deliberation.text_models import Rewrites, TextModels
 
 NAME = "review"
 MANY_CLUSTERS, MANY_ACTIONS = 5, 2
