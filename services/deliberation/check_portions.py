@@ -20,7 +20,7 @@ def check_portion(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
             plain = subject
     whole = facts.trades(plain)
     part = facts.trades(plain.merge(claim.filters))
-    if claim.filters.fields & plain.fields:
+    if claim.filters.fields & plain.fields or plain.order is not None:  # the rank is one within the whole
         part = [known for known in whole if known in part]
     if not whole or claim.portion is None:
         return unknown()

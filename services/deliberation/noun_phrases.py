@@ -15,7 +15,7 @@ ADJECTIVES = words(
     "more further additional different separate individual single whole total all our or so distinct live "
     "real actual which whom that"
 )
-OF_ONE = ("best_r", "worst_r", "best_pnl", "worst_pnl")
+OF_ONE = ("best_r", "worst_r", "best_pnl", "worst_pnl", "hold_max", "hold_min")
 THAN = re.compile(
     r"\b(?:earn|ma[dk]e|los[te]|gain|br[oi]|return|deliver|contribut)\w*\b.{0,40}\bthan\s*$", re.I
 )

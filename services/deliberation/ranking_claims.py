@@ -211,8 +211,10 @@ def owner(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     groups, text = reading.subjects.groups, reading.layout.text
     before = [g for g in groups if g.end <= mention.start]
     inside = next((g for g in before if text[g.end : mention.start].strip() in ("", "single")), None)
+    whose = (g for g in groups if g.start <= mention.start < g.end and g.own.fields - {"order"})
+    inside = next((g for g in whose if "," not in text[g.start : g.end]), inside)  # "the best trade of IBM"
     within = inside.subject if inside is not None else Subject()
-    others = [g for g in groups if g is not inside]
+    others = [g for g in groups if g is not inside] or groups
     if not others:
         return []
     named = before[-1] if before and inside is None else others[0]

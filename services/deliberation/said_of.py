@@ -48,6 +48,8 @@ NOUNS_OF_TRADES = {
     "worst_r": Subject(order="worst"),
     "best_pnl": Subject(order="best_pnl"),
     "worst_pnl": Subject(order="worst_pnl"),
+    "hold_max": Subject(order="longest"),
+    "hold_min": Subject(order="shortest"),
 }
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
 HEADS = frozenset({"regime", "period", "basis", "direction", "timeframe"})

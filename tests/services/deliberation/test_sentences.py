@@ -378,3 +378,42 @@ def test_sentence_of_the_most_words_is_read():
 
 def test_long_sentence_that_names_nothing_of_a_run_claims_nothing():
     assert checked("word " * 12_000).claims == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("The last trade of GOOG was a target.", 26572),
+        ("The first trade of GOOG was a target.", 8087),
+        ("The best trade of IBM was a loss.", 3049),
+        ("The best trade of IBM was stopped out.", 3049),
+        ("The best trade of IBM was a long.", 3049),
+        ("The largest trade of IBM was a loss.", 3049),
+        ("The best trade of the run was a loss.", 3049),
+        ("IBM's worst trade was a win.", 22463),
+        ("The longest trade of MSFT was a loss.", 24314),
+    ],
+)
+def test_what_is_told_of_a_first_last_or_best_trade_is_held_against_that_trade(text, row):
+    (failure,) = checked(text).failures
+    assert failure.verdict == "contradicted"
+    assert [found.seq for found in failure.rows] == [row]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The best trade of GOOG was a win.",
+        "The worst trade of IBM was a loss.",
+        "GOOG's best trade was a win.",
+        "The worst trade of IBM was long.",
+        "IBM had the best trade.",
+    ],
+)
+def test_superlative_of_a_name_is_one_among_its_trades(text):
+    assert checked(text).holds
+
+
+def test_name_in_apposition_is_told_of_the_best_trade():
+    failures = checked("The best trade, an AAPL short, was stopped out.").failures
+    assert "best trade" in [claim.said for claim in failures]
