@@ -45,6 +45,18 @@ STATE = re.compile(
 EXPECTED = re.compile(r"\b(?:expected|planned|(?:its|the|with|all|their) expectations?)\b(?! to\b)", re.I)
 NOWHERE = re.compile(r"\bnowhere\b", re.I)
 TURNED = re.compile(r"\b(?:but|rather)\b")
+# Plain words that say more together: trades one behind the other, and a month or day of the week.
+IN_A_ROW = re.compile(
+    r"\b(?:in (?:a|one) (?:row|line|stretch)|on end|at a stretch|back[- ]to[- ]back|end to end"
+    r"|(?:trades|times|losses|wins|losers|winners) running(?=\s*(?:[.,;:!)]|$)))\b",
+    re.I,
+)
+TIMES = words("May Sat")
+OF_A_TIME = re.compile(
+    r"\b(?:in|of|on|during|since|until|by|for|from|before|after|through|throughout|each|every|last|this|early"
+    r"|mid|late) $",
+    re.I,
+)
 REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
@@ -82,7 +94,7 @@ def _left(
         yield reading.claim("comparison", expected.span(), ((Subject(),), 0.5), "unread")
     strange = [
         found
-        for found in _strange_words(reading, *said)
+        for found in (*IN_A_ROW.finditer(reading.layout.text, *said), *_strange_words(reading, *said))
         if not any(start <= found.start() + offset < end for start, end in quoted)
     ]
     names_only = all(claim.said in NAMING and not claim.questions for claim in claims)
@@ -162,7 +174,11 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
 
 def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
     """Words outside of all mentions that are not plain."""
-    return (found for found in _words_outside(reading, begins, ends) if not _is_plain(found[0].casefold()))
+    text = reading.layout.text
+    for found in _words_outside(reading, begins, ends):
+        of_a_time = found[0].title() in TIMES and OF_A_TIME.search(text, 0, found.start()) is not None
+        if found[0] in TIMES or of_a_time or not _is_plain(found[0].casefold()):
+            yield found
 
 
 def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:

@@ -417,3 +417,27 @@ def test_superlative_of_a_name_is_one_among_its_trades(text):
 def test_name_in_apposition_is_told_of_the_best_trade():
     failures = checked("The best trade, an AAPL short, was stopped out.").failures
     assert "best trade" in [claim.said for claim in failures]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("AAPL won 46 trades in May.", "May"),
+        ("AAPL won 46 trades in the month of may.", "may"),
+        ("IBM earned more than MSFT in May.", "May"),
+        ("In May, channel_breakout won 43.1 % of its trades.", "May"),
+        ("May was profitable.", "May"),
+        ("AAPL won 46 trades on Sat.", "Sat"),
+        ("AAPL lost 35 trades in a row.", "in a row"),
+        ("The run won 124 trades in a row.", "in a row"),
+        ("AAPL won 46 trades on end.", "on end"),
+        ("AAPL lost 35 trades back to back.", "back to back"),
+        ("AAPL lost 35 trades running.", "trades running"),
+    ],
+)
+def test_month_or_succession_in_plain_words_is_unverifiable(text, said):
+    assert [(claim.said, claim.verdict) for claim in checked(text).failures] == [(said, "unverifiable")]
+
+
+def test_may_of_what_is_allowed_claims_nothing():
+    assert checked("It may be noted that AAPL won 46 trades.").holds
