@@ -26,6 +26,9 @@ WON_BY = re.compile(
     r"|brought)\b[^,;:()]*$",
     re.I,
 )
+# A mean or a sum that goes with what was counted: "won 46 trades for 29.2R".
+WITH_THEM = re.compile(r"^[^,;:()]*(?:,[^,;:()]*)?\b(?:with|of|for|at|worth)\b[^,;:()]*$", re.I)
+APIECE = re.compile(r"\s*(?:each|apiece)\b", re.I)
 WHOLE_OF = re.compile(
     r"^\W*(?:[^,;:()]*, )?(?:out )?of (?:the|its|their|his|all|these|those)\b[^,;:()]*$", re.I
 )
@@ -144,7 +147,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if bound is not None:
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
-    if reading.counted is not None and _is_of_those(reading, mention):
+    goes_with = bool(found.questions) and set(found.questions) <= OF_ONE_OR_ALL | {"median_r"}
+    if reading.counted is not None and _is_of_those(reading, mention, goes_with):
         subjects = (reading.counted.merge(_named_beside(reading, mention)),)
     subjects = tuple(_headed(reading, subject) for subject in subjects)
     if found.questions == ("trades",) and _is_of_nobody(reading, mention):
@@ -219,21 +223,24 @@ def _held_to(
     return replace(found, questions=sums) if len(found.questions) > 1 and sums else found
 
 
-def _is_of_those(reading: SentenceReading, mention: Mention) -> bool:
+def _is_of_those(reading: SentenceReading, mention: Mention, goes_with: bool) -> bool:
     """Whether a figure is of the trades that were counted last: "and these lost 29.3R", "12 of those"."""
     begin = reading.layout.piece(mention.start, mention.start)[0]
     before = THESE.search(reading.layout.text, begin, mention.start)
     those = before is not None or THOSE.match(reading.layout.text, mention.end) is not None
-    return those or _are_whom(reading, mention)
+    return those or _are_whom(reading, mention, goes_with)
 
 
-def _are_whom(reading: SentenceReading, mention: Mention) -> bool:
+def _are_whom(reading: SentenceReading, mention: Mention, goes_with: bool) -> bool:
     """Whether what was counted is the subject: "its 23 shorts averaged", "of the 9 longs, 2 won"."""
-    last = next((m for m in reversed(reading.mentions) if m.end <= mention.start and m.kind in NUMBERS), None)
-    if last is None or last.start != reading.counted_at:
+    before = [m for m in reading.mentions if m.end <= mention.start and m.kind in NUMBERS]
+    if not before or (last := before[-1]).start != reading.counted_at:
         return False
     text = reading.layout.text
-    if WON_BY.search(text[last.end : mention.start]) is not None:
+    between = text[last.end : mention.start]
+    alone = goes_with and len(before) == 1  # "won 46 and lost 35 trades for 29.2R" is of both
+    with_them = alone and (WITH_THEM.search(between) or APIECE.match(text, mention.end)) is not None
+    if with_them or WON_BY.search(between) is not None:
         return True
     return WHOLE_OF.search(text[: last.start]) is not None and "," in text[last.end : mention.start]
 

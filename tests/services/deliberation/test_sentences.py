@@ -441,3 +441,20 @@ def test_month_or_succession_in_plain_words_is_unverifiable(text, said):
 
 def test_may_of_what_is_allowed_claims_nothing():
     assert checked("It may be noted that AAPL won 46 trades.").holds
+
+
+# The 46 winners of AAPL made 52.08R, 1.13R each, and all of its 81 trades 29.20R, 0.36R each.
+@pytest.mark.parametrize(
+    ("text", "true", "false"),
+    [
+        ("AAPL won 46 trades with a mean of {}R.", "1.13", "0.36"),
+        ("AAPL won 46 trades of {}R each.", "1.13", "0.36"),
+        ("AAPL won 46 trades, {}R each.", "1.13", "0.36"),
+        ("AAPL won 46 trades for {}R.", "52.08", "29.20"),
+        ("AAPL won 46 trades, for a total of {}R.", "52.08", "29.20"),
+        ("AAPL made 81 trades for {}R.", "29.20", "52.08"),
+    ],
+)
+def test_result_that_goes_with_a_count_is_one_of_what_was_counted(text, true, false):
+    assert checked(text.format(true)).holds
+    assert checked(text.format(false)).failures[0].verdict == "contradicted"
