@@ -34,11 +34,14 @@ SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
 PREPOSITIONS = words("over under beyond above below") | {"up to"}
 EXPECTED_INSTEAD = re.compile(r"instead of (?:(?:an?|the|its|expected|planned) )*[-+−]?\d", re.I)
-# A sentence without a claim that tells in plain words how the account or its positions stand.
+# A sentence without a claim that tells plainly how the account or a position stands, or what was found.
+FOUND = r"(?:effect|edge|lesson|pattern|signal)s?"
 STATE = re.compile(
     r"\b(?:account|portfolio|equity|capital|balance|cash|exposure|positions?|drawdowns?|trades?)"
     r"(?: (?!that\b|which\b)[\w-]+){0,3}? (?:is|are|was|were|stands?|stood|sits?|sat|remains?|remained|has"
-    r"|have|had|hit|reached|ended|closed)(?:n['’]t)?\b",
+    r"|have|had|hit|reached|ended|closed)(?:n['’]t)?\b"
+    rf"|\b{FOUND}\b.*?\b(?:is|are|was|were|has|have|had|can|could|emerged|holds?|held|works?|worked)\b"
+    rf"|\bthere (?:is|are|was|were)(?: [\w-]+){{0,3}}? {FOUND}\b",
     re.I,
 )
 # What is as expected is so of a figure that is expected; "expected to" is of what will be.

@@ -229,9 +229,15 @@ def test_what_is_said_of_all_others_is_unverifiable(text, said):
         "Equity stands at its high.",
         "The drawdown is over.",
         "The account holds nothing.",
+        "An effect was detected.",
+        "The effect that was detected is large.",
+        "Effects were found.",
+        "The edge is real.",
+        "A lesson was learned.",
+        "There is an edge.",
     ],
 )
-def test_state_of_the_account_in_plain_words_is_unverifiable(text):
+def test_state_of_the_account_or_what_was_found_in_plain_words_is_unverifiable(text):
     assert len(unverifiable(text)) == 1
 
 
