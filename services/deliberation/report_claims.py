@@ -15,6 +15,7 @@ from typing import Any
 from services.deliberation.held import Held, judged, plainly, unknown
 from services.deliberation.numerals import COUNT_WORDS, DIGITS, SIGN, worded_figure, written_figure
 from services.deliberation.report_records import Record, records_of
+from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts
 
 # Of at most three spaces: patterns that may repeat them without end take time by the cube of their number.
@@ -57,6 +58,7 @@ COUNTS_ON = re.compile(r"\bof (?:them|these|those|which)\b", re.IGNORECASE)
 BARS = re.compile(r" bars?$")
 CARRIED = ("action", "mode")  # what a second statement leaves out: "hold for P with ... and for Q with ..."
 WHOM = ("book", "side", "regime")
+OF_TRADES = frozenset({"failure", "failure_of"})
 RISING = frozenset({"rose", "climbed", "increased", "grew"})
 FALLING = frozenset({"fell", "dropped", "decreased", "declined"})
 BEYOND, NONE, SOME, WENT = "<>", "none", "some", "went"
@@ -127,14 +129,15 @@ class ReportStatements:
 
     @cached_property
     def _records(self) -> Mapping[str, tuple[Record, ...]]:
-        return {} if self._facts.report is None else records_of(self._facts.report)
+        lost = len(self._facts.trades(Subject(outcome="lost")))
+        return {} if self._facts.report is None else records_of(self._facts.report, lost)
 
     def _read(self, text: str) -> Iterator[tuple[tuple[int, int], Held]]:
         lead = LEAD.match(text)
         place = lead.end() if lead else 0
         carried: dict[str, str] = {}
         while place < len(text):
-            read = _longest(text, place, carried)
+            read = [item for item in _longest(text, place, carried) if item[0].of not in self._later]
             said = read[0][1].groupdict() if read else {}
             carried = (carried if read else {}) | {name: said[name] for name in CARRIED if said.get(name)}
             if read:
@@ -144,6 +147,12 @@ class ReportStatements:
                 place = end
             following = (one.end() for one in NEXT.finditer(text, place) if one.end() > place)
             place = next(following, len(text))
+
+    @cached_property
+    def _later(self) -> frozenset[str]:
+        """Sorts that count trades, where more may be known than the report has: their forms are not read."""
+        report = self._facts.report
+        return OF_TRADES if report is None or self._facts.known_at > report.known_at else frozenset()
 
     @cached_property
     def _whom(self) -> str:

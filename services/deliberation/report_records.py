@@ -18,9 +18,12 @@ SHORT_OF = re.compile(r" of (\d+) resolved trades")
 STRUCTURAL = frozenset({"policy_adjust", "replan"})
 
 
-def records_of(report: HighLevelReflectionReport) -> dict[str, tuple[Record, ...]]:
-    """Every record of a report by its sort; shares are 0 to 1, holds in bars, effects in R."""
-    losers = sum(report.failure_modes.values())
+def records_of(report: HighLevelReflectionReport, lost: int) -> dict[str, tuple[Record, ...]]:
+    """Every record of a report by its sort; shares are 0 to 1, holds in bars, effects in R.
+
+    `lost` is the number of trades that had lost by then, with those that have no failure mode.
+    """
+    losers = {"losers": sum(report.failure_modes.values()), "lost": lost}
     modes = sorted(report.failure_modes.items())
     whole = _whole(report)
     return {
@@ -33,7 +36,7 @@ def records_of(report: HighLevelReflectionReport) -> dict[str, tuple[Record, ...
         "rank": () if report.regime_shift is None else tuple(_ranks(report.regime_shift)),
         "advice": tuple(map(_advice, report.recommendations)),
         "trial": report.shadow_trials,
-        "failure": tuple({"mode": mode, "count": count, "losers": losers} for mode, count in modes),
+        "failure": tuple({"mode": mode, "count": count, **losers} for mode, count in modes),
         "failure_of": tuple(
             {"playbook_id": finding.playbook_id, "mode": mode, "count": count}
             for finding in report.clusters

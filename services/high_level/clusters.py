@@ -141,13 +141,13 @@ def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None)
 
 
 def count_failures(episodes: Iterable[Episode]) -> dict[str, int]:
-    """Failure modes of losers with their counts, in name order."""
+    """Failure modes with their counts, in name order; losers that are scratches have none."""
     counts = Counter(str(item.failure_mode) for item in episodes if item.failure_mode is not None)
     return dict(sorted(counts.items()))
 
 
 def unclassified_share(failures: Mapping[str, int]) -> float | None:
-    """Losers that no predicate matches over all losers; None without a loser."""
+    """Losers that no predicate matches over all that have a mode; None without one."""
     losers = sum(failures.values())
     return round(failures.get(FailureMode.UNCLASSIFIED, 0) / losers, 9) if losers else None
 

@@ -1,5 +1,6 @@
 """The lines of a report in the words of the rules, which a text may quote, and the narrative made of them."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from schemas.reflection import HighLevelReflectionReport
@@ -7,6 +8,7 @@ from schemas.slow_reflection import ClusterFinding, GridTrial, Recommendation
 from schemas.vocabulary import EvidenceGrade
 
 SHOWN = 12
+OF_LOSERS = re.compile(r"^(- \w+: \d+ of \d+ losers)$", re.MULTILINE)
 
 
 def interval_text(lower: float | None, upper: float | None, kind: str = "") -> str:
@@ -105,6 +107,11 @@ def write_narrative(report: HighLevelReflectionReport) -> str:
 def _failures(modes: Mapping[str, int]) -> list[str]:
     losers = sum(modes.values())
     return [f"{mode}: {count} of {losers} losers" for mode, count in sorted(modes.items())]
+
+
+def shown_narrative(narrative: str) -> str:
+    """A stored narrative as it is shown: the losers that its failure modes are of are not all that lost."""
+    return OF_LOSERS.sub(r"\1 that have a failure mode", narrative)
 
 
 def _section(title: str, rows: Sequence[str]) -> list[str]:

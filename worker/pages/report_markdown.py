@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from services.high_level.report_lines import interval_text
+from services.high_level.report_lines import interval_text, shown_narrative
 from services.model_calls.quoting import count_noun, visible
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.figures import number, percent, r_multiple, shown_time
@@ -58,7 +58,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
         f"Recommended action: **{report['recommended_action']}**."
         + (" The sample is insufficient." if report["insufficient_sample"] else ""),
         "",
-        _prose(report["narrative"]),
+        _prose(shown_narrative(report["narrative"])),
         "",
     ]
     lines += _section(

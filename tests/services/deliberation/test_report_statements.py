@@ -16,7 +16,7 @@ from services.deliberation.fact_check import check_facts
 from services.deliberation.report_claims import LEAD, NAMES, NEXT, forms, values_of, words_of_value
 from services.deliberation.report_records import records_of
 from services.evidence.run_facts import RunFacts
-from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded
+from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded, whole
 
 PART = (prompts.FOLDER / "parts/checked_sentences.txt").read_text("utf-8")
 TOLD = [re.sub(r"\s+", " ", told) for told in re.findall(r'"([^"]{12,}\.)"', PART)]
@@ -377,7 +377,7 @@ def test_false_statement_is_told_in_words_and_with_both_ends():
 
 def test_records_have_what_the_report_says_of_all_of_it():
     _, report = facts_with_report(EMBEDDED)
-    [whole] = records_of(report)["report"]
+    [whole] = records_of(report, 0)["report"]
     actions = {item.action for item in report.recommendations}
     assert len(actions) > 1
     assert whole["only_action"] is None
@@ -386,19 +386,19 @@ def test_records_have_what_the_report_says_of_all_of_it():
     changed = first.model_copy(update={"action": RecommendedAction.REPLAN})
     alarmed = [level.model_copy(update={"alarmed": True}) for level in report.decay[:1]]
     other = report.model_copy(update={"recommendations": (changed,), "decay": (*alarmed, *report.decay[1:])})
-    [whole] = records_of(other)["report"]
+    [whole] = records_of(other, 0)["report"]
     assert (whole["structural"], whole["alarms"], whole["only_action"]) == (True, 1, "replan")
-    for one in records_of(report)["cluster"]:
+    for one in records_of(report, 0)["cluster"]:
         short = re.search(r"(\d+) of (\d+) resolved trades", one["reason"])
         assert one["missing"] == (int(short[2]) - int(short[1]) if short else None)
         reached = (one["e_value"] or 0.0) >= 10.0
         assert one["e_next"] == (one["e_significant"] if reached else 10.0)
     shift = report.regime_shift
     assert shift is not None
-    [moved] = records_of(report)["shift"]
+    [moved] = records_of(report, 0)["shift"]
     assert moved["largest_move"] == max(abs(shift.newer[name] - old) for name, old in shift.older.items())
     overall = [one for one in report.clusters if one.regime is None and one.timeframe is None]
-    assert len(records_of(report)["failure_of"]) == sum(len(one.failure_modes) for one in overall)
+    assert len(records_of(report, 0)["failure_of"]) == sum(len(one.failure_modes) for one in overall)
 
 
 def test_value_of_a_parameter_share_of_losers_and_a_lead_are_read():
@@ -443,3 +443,22 @@ def test_regime_of_one_in_a_list_is_its_own():
     said = f"No effect could have been detected for {other} and {whole}"
     assert check_facts(f"{said} in {within}.", facts).holds
     assert not check_facts(f"{said}.", facts).holds
+
+
+# By the report 150 trades had lost and 123 of them had a failure mode; at the run's end 156 had lost.
+@pytest.mark.parametrize(
+    ("text", "by_the_report", "at_the_end"),
+    [
+        ("false_breakout ended 30 of 123 losers.", True, False),
+        ("false_breakout ended 30 of 123 losers that have a failure mode.", True, False),
+        ("false_breakout: 30 of 123 losers that have a failure mode.", True, False),
+        ("false_breakout ended 30 of 150 losers.", True, False),
+        ("false_breakout ended 30 of 149 losers.", False, False),
+        ("false_breakout ended 30 of 150 losers that have a failure mode.", False, False),
+        ("false_breakout ended 32 of 156 losers.", False, True),
+        ("false_breakout ended 33 of 156 losers.", False, False),
+    ],
+)
+def test_losers_by_failure_mode_are_those_of_the_moment(text, by_the_report, at_the_end):
+    assert check_facts(text, recorded()).holds is by_the_report
+    assert check_facts(text, whole("whole_embedded")).holds is at_the_end

@@ -326,6 +326,15 @@ def test_markdown_page_tells_the_same_analyses():
         assert f"## {title}" in text
 
 
+def test_report_pages_say_that_the_losers_of_failure_modes_are_those_that_have_one():
+    narrative = "262 resolved trades.\nFailure modes:\n- chop: 5 of 123 losers\nDrift:\n- 3 of 4 losers"
+    report = entries()[-1]["report"] | {"narrative": narrative}
+    for shown in (report_markdown({**entries()[-1], "report": report}), read(page(narrative=narrative)).text):
+        assert "chop: 5 of 123 losers that have a failure mode" in shown
+        assert shown.count("that have a failure mode") == 1
+    assert report["narrative"] == narrative
+
+
 def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
     entry = entries()[-1]
     shown = [one for one in entry["report"]["clusters"] if one["psr"] is not None]
