@@ -370,6 +370,22 @@ CHECKS: dict[str, Check] = {
 }
 
 
+def findings_of(checked: FactCheck) -> list[TextFinding]:
+    """A finding for each claim that is not verified."""
+    return [
+        TextFinding(
+            code=f"{claim.verdict}_{claim.kind}",
+            severity=Severity.MAJOR,
+            dimension="accuracy",
+            message=f"{claim.said!r} is {claim.verdict}" + (f": {claim.found}" if claim.found else ""),
+            said=claim.said,
+            within=claim.text,
+            would_pass=claim.would_pass,
+        )
+        for claim in checked.failures
+    ]
+
+
 @dataclass
 class FactCritic:
     """Holds every claim of a text against the facts of a run; keeps each check, and each sentence read.
@@ -422,17 +438,5 @@ class FactCritic:
         checked = self.check(candidate.text)
         if checked is None:
             return critique_of(self.name, self.source, candidate, "accuracy", None, ())
-        findings = [
-            TextFinding(
-                code=f"{claim.verdict}_{claim.kind}",
-                severity=Severity.MAJOR,
-                dimension="accuracy",
-                message=f"{claim.said!r} is {claim.verdict}" + (f": {claim.found}" if claim.found else ""),
-                said=claim.said,
-                within=claim.text,
-                would_pass=claim.would_pass,
-            )
-            for claim in checked.failures
-        ]
         score = None if not checked.claims else checked.count("verified") / len(checked.claims)
-        return critique_of(self.name, self.source, candidate, "accuracy", score, findings)
+        return critique_of(self.name, self.source, candidate, "accuracy", score, findings_of(checked))

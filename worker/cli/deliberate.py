@@ -132,6 +132,8 @@ def _print(run_id: str | None, done: "Deliberation") -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from services.deliberation.fact_check import findings_of
+
     console = stdout_console()
     against = "" if run_id is None else f" against run {run_id}"
     console.print(f"{done.preset}{against}: {done.status.replace('_', ' ')}{_why(done)}")
@@ -139,7 +141,7 @@ def _print(run_id: str | None, done: "Deliberation") -> None:
         console.print(f"  {line}")
     findings = [
         found for critique in done.critiques for found in critique.findings if critique.candidate == 0
-    ]
+    ] or [found for check in done.fact_checks[:1] for found in findings_of(check)]
     if findings:
         table = Table(box=None, pad_edge=False)
         for column in ("found", "what", "would pass"):

@@ -43,6 +43,13 @@ def test_lie_about_a_run_does_not_stand_in_any_preset(planted, preset):
 
 
 @pytest.mark.parametrize("preset", OWN)
+def test_table_of_every_preset_has_what_was_found_in_the_first_text(planted, preset):
+    (planted.folder / "text.txt").write_text(LIE, "utf-8")
+    shown = planted.run("deliberate", "text.txt", "--preset", preset, "--run", "latest").output
+    assert shown.index("would pass") < shown.index("is unverifiable: ") < shown.index("What stands:")
+
+
+@pytest.mark.parametrize("preset", OWN)
 def test_what_nobody_sees_is_taken_out_and_counted(shell, preset):
     said = "The week was\x07 quiet,\u202e all\u200b things considered.\n\nNothing\telse was seen, says IBM."
     document = told(shell, said, "--preset", preset)
