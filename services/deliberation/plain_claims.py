@@ -337,8 +337,9 @@ def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     if groups and groups[0].told:
         return []
     subject = groups[0].subject.without("period", "basis") if groups else Subject()
-    if groups and groups[0].own.order is None:  # "had a best trade of +1R in 2005": the best one of that year
-        subject = subject.without("order")
+    subject = subject.without(
+        "order"
+    )  # "the best trade of 2005", "a best trade of +1R in 2005": of that year
     said = "day" if mention.kind == "date" else "period"
     before = reading.layout.text[: mention.start]
     edge = tuple(name for name, pattern in EDGES.items() if pattern.search(before))

@@ -114,7 +114,7 @@ def dated(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
         for subject in found
         for variant in (
             (subject.merge(Subject(basis="entry")), subject.merge(Subject(basis="exit")))
-            if subject.period is not None and subject.basis is None
+            if subject.period is not None and subject.basis is None and subject.order is None
             else (subject,)
         )
     )

@@ -398,6 +398,8 @@ def test_long_sentence_that_names_nothing_of_a_run_claims_nothing():
         ("The best trade of the run was a loss.", 3049),
         ("IBM's worst trade was a win.", 22463),
         ("The longest trade of MSFT was a loss.", 24314),
+        ("The first trade of 2005 was a loss.", 7765),
+        ("AAPL's last trade of 2011 was stopped out.", 23130),
     ],
 )
 def test_what_is_told_of_a_first_last_or_best_trade_is_held_against_that_trade(text, row):
@@ -414,9 +416,13 @@ def test_what_is_told_of_a_first_last_or_best_trade_is_held_against_that_trade(t
         "GOOG's best trade was a win.",
         "The worst trade of IBM was long.",
         "IBM had the best trade.",
+        "The best trade of 2005 was of GOOG.",
+        "The best trade in 2005 made 3.00R.",
+        "The first trade of 2005 was a win.",
+        "AAPL's last trade of 2011 hit its target.",
     ],
 )
-def test_superlative_of_a_name_is_one_among_its_trades(text):
+def test_superlative_of_a_name_or_a_year_is_one_among_its_trades(text):
     assert checked(text).holds
 
 
