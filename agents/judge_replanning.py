@@ -13,7 +13,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import ClusterFinding, Recommendation
-from schemas.trials import NO_TRIALS, counted
+from schemas.trials import NO_TRIALS, count_ledger
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
@@ -87,7 +87,10 @@ def replan(
 def with_evidence(verdict: ReplanVerdict, evidence: Sequence[RecommendationEvidence]) -> ReplanVerdict:
     """The verdict with the first ids that were read for it behind its own; nothing else of it changes."""
     read = dict.fromkeys(
-        name for one in evidence for call in one.gathered.calls for name in ids_of(call.reply)
+        name
+        for recommendation in evidence
+        for call in recommendation.gathered.calls
+        for name in ids_of(call.reply)
     )
     new = [name for name in read if name not in verdict.evidence_ids][:MOST_READ]
     return verdict.model_copy(update={"evidence_ids": (*verdict.evidence_ids, *new)}) if new else verdict
@@ -222,7 +225,7 @@ def _paper_refusal(
     few = _too_few(action, trial["n"], settings)
     if few is not None:
         return few
-    before = NO_TRIALS if trial["kind"] == "experiment" else counted(report.ledger)
+    before = NO_TRIALS if trial["kind"] == "experiment" else count_ledger(report.ledger)
     first = 1.0 / online_level(settings.promotion_alpha, before.candidates + 1, before.promotions)
     if not gain_is_proven(trial, settings.promotion_minimum_trades) or trial["e_value"] < first:
         reason = f"E {trial.get('e_value')!r} and mean {trial.get('mean_r')!r} R do not prove it"
@@ -243,9 +246,11 @@ def _grade_again(
     alpha = None
     if finding.family_size:
         family = _family(finding, report, definitions, gate)
-        name = _tested_as(finding, report)
+        name = _name_hypothesis(finding, report)
         printed = {
-            _tested_as(item, report): item.e_value or 0.0 for item in report.clusters if item.family_size
+            _name_hypothesis(item, report): item.e_value or 0.0
+            for item in report.clusters
+            if item.family_size
         }
         alpha = family.alpha(name, select(family, printed)) if name in family else None
     minimum = minimum_of(gate, definitions.get(finding.playbook_id))
@@ -269,7 +274,7 @@ def _family(
         *(trial.hypothesis for trial in report.grid_trials),
     }
     earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))
-    before = counted(report.ledger)
+    before = count_ledger(report.ledger)
     return register_family(
         [*names, *earlier],
         gate.q,
@@ -279,7 +284,7 @@ def _family(
     )
 
 
-def _tested_as(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:
+def _name_hypothesis(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:
     """Name of the hypothesis that a cluster tests; the only timeframe of a cell shares the cell's."""
     frames = {
         item.timeframe

@@ -292,7 +292,7 @@ class HighLevelReflection(Protocol):
 class TrialCounter(Protocol):
     """Counts what a run tries."""
 
-    def tried(self, declared: Collection[str]) -> TrialCounts:
+    def count_trials(self, declared: Collection[str]) -> TrialCounts:
         """What was tried so far, the declared hypotheses included."""
         ...
 
@@ -338,7 +338,8 @@ class EvidenceQuestion:
     """What a planner is asked: the words, and what it may know before it looks.
 
     `context` has `run_id`, `known_at`, `symbols`, `playbooks`, `regimes`, and what the turns before were
-    about (`recent_symbol`, `recent_playbook`, `recent_fill`); `turns` are the last ones, oldest first.
+    about (`recent_symbol`, `recent_playbook`, `recent_fill`, `recent_trade`); `turns` are the last ones,
+    oldest first.
     """
 
     text: str
@@ -365,7 +366,7 @@ class EvidencePlanner(Protocol):
 class PinBook(Protocol):
     """Definitions of tools as they were when they were first used, or last accepted."""
 
-    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+    async def pins_of(self, client: str) -> dict[str, ToolDefinition]:
         """The pinned definitions of a client's tools, by name."""
         ...
 

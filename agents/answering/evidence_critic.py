@@ -31,11 +31,11 @@ class EvidenceCritic(FactCritic):
         checked = super().check(text)
         if checked is None or checked.holds:
             return checked
-        claims = tuple(self._looked_up(claim, checked.claims) for claim in checked.claims)
+        claims = tuple(self._look_up(claim, checked.claims) for claim in checked.claims)
         failed = {claim.start for claim in claims if claim.verdict != "verified"}
         return checked.model_copy(update={"claims": claims, "struck_text": strike(text, failed)})
 
-    def _looked_up(self, claim: CheckedClaim, claims: Sequence[CheckedClaim]) -> CheckedClaim:
+    def _look_up(self, claim: CheckedClaim, claims: Sequence[CheckedClaim]) -> CheckedClaim:
         if claim.verdict != "unverifiable" or not any(character.isdigit() for character in claim.text):
             return claim
         if any(other.verdict == "contradicted" for other in claims if other.text == claim.text):
@@ -49,7 +49,7 @@ class EvidenceCritic(FactCritic):
         return claim
 
 
-def believed(
+def keep_believed(
     statements: Sequence[Statement], facts: RunFacts
 ) -> tuple[tuple[Statement, ...], tuple[CheckedClaim, ...]]:
     """The statements without words of another's server that the run contradicts, and the claims of these.
@@ -57,12 +57,12 @@ def believed(
     Such words are quoted, so no value is put right in them; names of its own are no claims about the run.
     """
     kept, false = list[Statement](), list[CheckedClaim]()
-    for one in statements:
-        foreign = any(row.seq is None for row in one.rows)
-        claims = check_facts(one.text, facts).claims if foreign else ()
+    for statement in statements:
+        foreign = any(row.seq is None for row in statement.rows)
+        claims = check_facts(statement.text, facts).claims if foreign else ()
         found = [claim for claim in claims if claim.verdict == "contradicted" and claim.kind != "name"]
         false += found
-        kept += [] if found else [one]
+        kept += [] if found else [statement]
     return tuple(kept), tuple(false)
 
 

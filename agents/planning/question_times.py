@@ -268,7 +268,7 @@ def _symbols_in(text: str, symbols: Sequence[str], *, sure: bool = False) -> lis
             form = rf"\b{re.escape(symbol.upper())}\b(?!\.?[\s,-]*\d)"
         else:
             continue
-        found += [one.span() for one in re.finditer(form, text)]
+        found += [match.span() for match in re.finditer(form, text)]
     return found
 
 
@@ -312,7 +312,7 @@ def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[date
     """
     said = found.groupdict()
     if kind in ("clock", "ago", "calendar") or said.get("word") or said.get("session"):
-        return None if clock is None else _told_from(kind, said, clock)
+        return None if clock is None else _read_range(kind, said, clock)
     if kind == "digits":
         return _of_digits(int(said["one"]), int(said["two"]), int(said["year"]))
     year = int(said["year"]) if said.get("year") else None
@@ -327,10 +327,16 @@ def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[date
     named = said.get("month") or said.get("month2") or ""
     month = int(named) if named.isdigit() else MONTHS.index(named[:3].casefold()) + 1
     if kind == "month":
-        return _latest(clock, lambda one: _months(one, month, 1)) if year is None else _months(year, month, 1)
+        return (
+            _latest(clock, lambda guess: _months(guess, month, 1))
+            if year is None
+            else _months(year, month, 1)
+        )
     day = int(said["day"])
     return (
-        _latest(clock, lambda one: _one_day(one, month, day)) if year is None else _one_day(year, month, day)
+        _latest(clock, lambda guess: _one_day(guess, month, day))
+        if year is None
+        else _one_day(year, month, day)
     )
 
 
@@ -366,7 +372,7 @@ def _months(year: int, month: int, size: int) -> tuple[datetime, datetime]:
     return _midnight(year, month, 1), _midnight(year + (after > 12), after - 12 if after > 12 else after, 1)
 
 
-def _told_from(kind: str, said: dict[str, str | None], clock: datetime) -> tuple[datetime, datetime]:
+def _read_range(kind: str, said: dict[str, str | None], clock: datetime) -> tuple[datetime, datetime]:
     today = _midnight(clock.year, clock.month, clock.day)
     word = (said.get("word") or "").casefold()
     if kind == "day":

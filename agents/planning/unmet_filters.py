@@ -67,6 +67,11 @@ UNMET = (
         "I tell what was, not what would be",
     ),
     _filter(
+        r"^(?=.*\b(?:still|yet|left|remain\w*)\s+open\b).*\b(?:trades?|positions?|longs?|shorts?)\b.*$",
+        "A trade is counted when it has ended; `what is the position in SYMBOL` tells of one that is open",
+        kinds="trades overview decisions",
+    ),
+    _filter(
         rf"{LEAD}\b(?:between|from)\s+{AMOUNT}{UNIT}\s+(?:and|to)\s+{AMOUNT}{UNIT}", CHOSEN, claimed=True,
     ),
     _filter(rf"{LEAD}{THAN}{AMOUNT}{UNIT}", CHOSEN, claimed=True),
@@ -241,7 +246,7 @@ def unmet(text: str, kind: str) -> UnmetWords | None:
     rest = _without(plain, start, end)
     while further := _first(rest, kind):
         rest = _without(rest, *further[:2])
-    return UnmetWords(_shown(plain[start:end]), told, _shown(rest))
+    return UnmetWords(_quote(plain[start:end]), told, _quote(rest))
 
 
 def _first(plain: str, kind: str) -> tuple[int, int, str] | None:
@@ -266,6 +271,6 @@ def _without(plain: str, start: int, end: int) -> str:
     return LOOSE.sub("", rest).strip(" ,;:")
 
 
-def _shown(words: str) -> str:
+def _quote(words: str) -> str:
     plain = visible(words.strip(" ,;:?.!"))
     return plain if len(plain) <= LONGEST_SHOWN else f"{plain[:LONGEST_SHOWN]}..."

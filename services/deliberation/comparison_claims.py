@@ -75,7 +75,7 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     reading.use(mention)
     other = after.own
     if first.fields != after.own.fields:  # "A beats B in 2003" is of 2003 in both
-        other, first = first.joined(after.own), first.joined(after.own.without(*first.fields))
+        other, first = first.merge(after.own), first.merge(after.own.without(*first.fields))
     return reading.claims(
         "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
         relation=_relation(reading, mention, questions), other=other, filters=filters,
@@ -149,7 +149,7 @@ def _own_kinds(reading: SentenceReading, mention: Mention, than: int) -> list[Cl
     base = whom if before.is_empty else before
     return reading.claims(
         "comparison", (start, b.end), ((base,), sure), "comparison",
-        questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.joined(second),
+        questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.merge(second),
         relation=_relation(reading, mention),
         negated=reading.layout.is_negated(mention.start),
     )  # fmt: skip
@@ -209,7 +209,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         subjects = reading.of(*mention.place)
         return reading.claims(
             "comparison", (mention.start, told[1][0].end), subjects, "ratio", questions=("trades",),
-            filters=told[0][1], other=subjects[0][0].joined(told[1][1]), **what,
+            filters=told[0][1], other=subjects[0][0].merge(told[1][1]), **what,
         )  # fmt: skip
     after = reading.subjects.after(mention.end)
     first = reading.subjects.before(mention.start)
@@ -220,7 +220,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         questions = ("trades",)
     reading.use(mention)
     other = (
-        after.own if first.fields == after.own.fields else first.without(*after.own.fields).joined(after.own)
+        after.own if first.fields == after.own.fields else first.without(*after.own.fields).merge(after.own)
     )
     return reading.claims(
         "comparison", (mention.start, after.end), ((first,), 1.0), "ratio", questions=questions,

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, unfenced
+from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, strip_fence
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
 NOT = r"(?:\b(?:not|never|no|nothing|none|cannot|without)|n['’]t)\s+(?:\w+\s+)?"
@@ -55,7 +55,7 @@ def clamped(value: float) -> float:
 
 def parse_assessment(text: str) -> Assessment:
     """The assessment in a critique that is no closed reply."""
-    plain = unfenced(text.encode("utf-8", "replace").decode())  # no contract takes half a surrogate pair
+    plain = strip_fence(text.encode("utf-8", "replace").decode())  # no contract takes half a surrogate pair
     rest = NEEDS_NONE.sub(" ", FAILS.sub(" ", plain))
     needs = bool(FAILS.search(plain) or NEEDS.search(rest))
     passes = bool(NEEDS_NONE.search(plain) or PASSES.search(rest))
@@ -248,7 +248,7 @@ def read_corrected(text: str) -> str:
     try:
         return read_text_reply(text, CorrectionReply).text
     except MalformedReply:
-        inside = unfenced(text)
+        inside = strip_fence(text)
         if inside == text or inside.lstrip().startswith(("{", "[")):
             raise
         return _fenced(inside.strip())

@@ -71,10 +71,10 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     told = _predicate(reading, whole, phrase, mention)
     phrase, told = narrowed(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
-    base = tuple(subject.joined(phrase.filters) for subject in subjects)
+    base = tuple(subject.merge(phrase.filters) for subject in subjects)
     held, place = mention.value, mention.place
     portion = _percent(held) if unit_of(held) == "share" else Portion(-1, -1, int(held.value))
-    reading.counted = base[0].joined(told.filters)
+    reading.counted = base[0].merge(told.filters)
     if told.filters.is_empty:
         if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
             return reading.claims("count", place, (subjects, sure), "unread")
@@ -102,7 +102,7 @@ def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase)
     second = None if verb is None or amounts else filter_of(verb) or OUTCOME_OF.get(str(side_of(verb)))
     if verb is None or second is None or second.fields & told.filters.fields:
         return phrase, told
-    filters, used = phrase.filters.joined(told.filters), phrase.used | told.used
+    filters, used = phrase.filters.merge(told.filters), phrase.used | told.used
     return Phrase(phrase.head, filters, phrase.end, used), Phrase(None, second, used=frozenset({verb.start}))
 
 

@@ -90,7 +90,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if told.filters.is_empty and grade is not None:
         return graded(reading, mention, grade, portion, negated)
     subjects = reading.of(start, mention.end, phrase.end)
-    base = tuple(subject.joined(phrase.filters) for subject in subjects[0])
+    base = tuple(subject.merge(phrase.filters) for subject in subjects[0])
     if not told.filters.is_empty:
         reading.use(mention)
         reading.used |= told.used | phrase.used
@@ -118,7 +118,7 @@ def _part_of_amount(
     place = (mention.start, mention.end if after is None else after.end)
     if after is None or whole.fields & after.own.fields - {"basis"}:
         return reading.claims("quantifier", place, ((Subject(),), 0.8), "unread")
-    subjects = dated((whole.joined(after.own),))
+    subjects = dated((whole.merge(after.own),))
     return reading.claims(
         "quantifier", place, (subjects, 0.9), "part", portion=portion, filters=whole,
         questions=("total_r" if unit_of(amount.value) == "r" else "pnl",),
@@ -331,7 +331,7 @@ def _with_object(
     """The subjects with the name behind a verb: "squeeze_breakout never traded GOOG"."""
     after = reading.subjects.after(mention.end)
     own = Subject() if after is None else after.own
-    return tuple(s if s.fields & own.fields else s.joined(own) for s in subjects[0]), subjects[1]
+    return tuple(s if s.fields & own.fields else s.merge(own) for s in subjects[0]), subjects[1]
 
 
 def _among_those_counted(

@@ -162,14 +162,14 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     if before_groups and after_groups and mention.start - before_groups[-1].end <= 1:
         own = after_groups[0].own  # "squeeze_breakout's best year was 2009"
         if (domain or _field(own)) in own.fields and not own.fields & before_groups[-1].own.fields:
-            return before_groups[-1].subject.joined(own), domain or _field(own), True
+            return before_groups[-1].subject.merge(own), domain or _field(own), True
     plainly, did = not re.search(r"\bthe $", text[: mention.start]), DID.search(text[: mention.start])
     if not domain and (plainly or did):
         narrowed = next((g for g in after_groups if BEHIND.fullmatch(text, mention.end, g.start)), None)
         if narrowed is not None and not plainly and narrowed.own.fields - {"symbol", "direction"}:
             narrowed = None
         if narrowed is not None and before_groups:
-            whole = before_groups[-1].subject.without(*narrowed.own.fields).joined(narrowed.own)
+            whole = before_groups[-1].subject.without(*narrowed.own.fields).merge(narrowed.own)
             return whole, _field(narrowed.own), True
     asked = "" if domain == "cluster" else domain
     fits = [g for g in reversed(before_groups) if not asked or asked in g.own.fields]
@@ -177,7 +177,7 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     for group in fits:
         if field := asked or _field(group.own):
             within = _within(reading, mention, after_groups, group.subject)
-            return group.subject.joined(within), field, bool(before_groups)
+            return group.subject.merge(within), field, bool(before_groups)
     told = ((m, filter_of(m)) for m in reading.clause(mention, "measure", "side"))
     sides = [(m, side) for m, side in told if side is not None and side.direction is not None]
     if not domain and sides:

@@ -147,7 +147,7 @@ class SubjectFinder:
             return subject
         for own in self._once_in(*self._layout.piece(start, end)):
             if not _clash(subject, own):
-                subject = subject.joined(own)
+                subject = subject.merge(own)
         return subject
 
     def _once_in(self, left: int, right: int) -> tuple[Subject, ...]:
@@ -179,7 +179,7 @@ class SubjectFinder:
         ):
             clashes = not before or _clash(before[-1].subject, attached.own)
             if not clashes and attached.own.fields <= NARROWERS | {"symbol", "direction"}:
-                return (before[-1].subject.joined(attached.own),), 1.0
+                return (before[-1].subject.merge(attached.own),), 1.0
             return (attached.own if attached.subject.playbook is None else attached.subject,), 1.0
         inside = [group for group in self.groups if group.start >= start and group.end <= (noun_end or end)]
         if inside:
@@ -218,7 +218,7 @@ class SubjectFinder:
     def _instead(whom: Subject, named: Subject) -> Subject:
         """Whom with what is named in the place of what it had of that kind."""
         same = named.fields | ({"basis"} if named.period is not None else frozenset())
-        return whom.without(*(same & whom.fields)).joined(named)
+        return whom.without(*(same & whom.fields)).merge(named)
 
     def _grouped(self) -> list[Group]:
         """Mentions of subjects that stand together."""
@@ -230,7 +230,7 @@ class SubjectFinder:
             if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue
-            named = self._named(mention).joined(self._side_beside(mention))
+            named = self._named(mention).merge(self._side_beside(mention))
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
             joined = joined and not (last is not None and last.subject.order and mention.kind == "id")
@@ -239,17 +239,17 @@ class SubjectFinder:
                 joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
                 joined = joined and VERB.search(self._layout.text[: last.end]) is None
             if last is not None and joined and not _clash(last.subject, named):
-                whom, own = last.subject.joined(named), last.own.joined(named)
+                whom, own = last.subject.merge(named), last.own.merge(named)
                 groups[-1] = replace(last, end=mention.end, subject=whom, own=own)
             elif last is not None and last.subject.order is not None and named.order is None:
                 whom = last.subject
                 told = last.told if last.own.order is None else not self._is_had(last.own, last.start)
                 if not told and not _clash(whom, named):
-                    whom = whom.joined(named)
+                    whom = whom.merge(named)
                 groups.append(Group(*mention.place, whom, named, told=told))
             else:
                 kept = self._kept(groups, mention, named, fresh)
-                groups.append(Group(*mention.place, kept.joined(named), named))
+                groups.append(Group(*mention.place, kept.merge(named), named))
             last_end, fresh = mention.end, True
         return groups
 
@@ -263,13 +263,13 @@ class SubjectFinder:
             return groups
         held = self._merged_head(head)
         if not held.is_empty:
-            joined = [g.subject if _clash(g.subject, held) else held.joined(g.subject) for g in groups[1:]]
+            joined = [g.subject if _clash(g.subject, held) else held.merge(g.subject) for g in groups[1:]]
             return [head, *(replace(g, subject=one) for g, one in zip(groups[1:], joined, strict=True))]
         comma = self._layout.text.find(",", head.start)
         if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
             return groups
         held = Subject(**{name: getattr(head.own, name) for name in head.own.fields & kinds})
-        return [head] + [replace(g, subject=held.joined(g.subject)) for g in groups[1:]]
+        return [head] + [replace(g, subject=held.merge(g.subject)) for g in groups[1:]]
 
     def _merged_head(self, head: Group) -> Subject:
         """The time, regime or symbol that opens a sentence right before its subject: "In 2009 the longs"."""

@@ -10,7 +10,7 @@ from typing import Any
 from schemas.canonical import content_id
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence, RecommendationEvidence
 from schemas.tool import ToolReply
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 
 PLAN, CALL = "evidence_plan", "evidence_call"
 TOLD = ("playbook_id", "regime", "kind", "question", "status", "confidence", "complete")
@@ -20,14 +20,14 @@ Row = tuple[str, dict[str, Any], dict[str, Any] | None]
 
 def evidence_rows(evidence: Sequence[RecommendationEvidence], report_id: str) -> Iterator[Row]:
     """Kind, payload and telemetry of each row."""
-    for number, one in enumerate(evidence, 1):
-        gathered = one.gathered
+    for number, recommendation in enumerate(evidence, 1):
+        gathered = recommendation.gathered
         payload = {
             "report_id": report_id,
             "number": number,
-            "playbook_id": one.playbook_id,
-            "regime": one.regime,
-            "kind": one.kind,
+            "playbook_id": recommendation.playbook_id,
+            "regime": recommendation.regime,
+            "kind": recommendation.kind,
             **_outcome(gathered),
         }
         evidence_id = content_id(payload)
@@ -58,7 +58,7 @@ def evidence_line(told: Mapping[str, Any]) -> str:
 
 
 def _brought(call: Mapping[str, Any]) -> str:
-    return "failed" if call["status"] == "failed" else counted(len(call["ids"]), "id")
+    return "failed" if call["status"] == "failed" else count_noun(len(call["ids"]), "id")
 
 
 def _outcome(gathered: GatheredEvidence) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from agents.judge_agent_client import JudgeAgentClient
-from agents.judge_model import weighed
+from agents.judge_model import weigh
 from schemas.errors import ModelError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.settings import JudgeSettings
@@ -46,7 +46,7 @@ class Scripted:
 
 def judged(answer, verdict=RULES, deadline_ms=1_000.0):
     model = Scripted(answer)
-    return asyncio.run(weighed(verdict, REPORT, model, deadline_ms)), model.requests
+    return asyncio.run(weigh(verdict, REPORT, model, deadline_ms)), model.requests
 
 
 def reply(keep, reason="nothing speaks against it"):
@@ -71,9 +71,9 @@ def test_model_judge_that_keeps_everything_changes_no_action():
 def test_model_judge_drops_what_it_does_not_keep_and_says_why(keep, actions, decision):
     verdict, _ = judged(reply(keep, "the drift\u202e is over"))
     assert (verdict.actions, verdict.decision) == (actions, decision)
-    dropped = [one for one in verdict.refused if one.code == "dropped_by_model"]
-    assert [one.action for one in dropped] == [one for one in RULES.actions if one not in actions]
-    assert {one.reason for one in dropped} == {"the drift\\u202e is over"}
+    dropped = [finding for finding in verdict.refused if finding.code == "dropped_by_model"]
+    assert [item.action for item in dropped] == [action for action in RULES.actions if action not in actions]
+    assert {reason.reason for reason in dropped} == {"the drift\\u202e is over"}
     assert verdict.refused[0] == RULES.refused[0]
 
 

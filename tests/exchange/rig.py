@@ -38,7 +38,7 @@ class ManualTime(FeedTime):
         over = asyncio.Event()
         self.waits.append(seconds)
         self._waiting.append((self.steady_ns + int(seconds * 1e9), over))
-        tasks = [asyncio.ensure_future(one.wait()) for one in (event, over)]
+        tasks = [asyncio.ensure_future(item.wait()) for item in (event, over)]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

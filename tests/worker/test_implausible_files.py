@@ -17,7 +17,7 @@ from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
-from worker.feeds.history.check import shown
+from worker.feeds.history.check import show_label
 from worker.feeds.selected_bars import load_bars, settings_of_bars
 from worker.runs.replay import stored_settings
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         values = [
             float(getattr(bars, name)[t, 0]) * (1.0 if name == "volume" else factor) for name in COLUMNS
         ]
-        lines.append(",".join([shown(int(bars.times[t])), "IBM", *map(repr, values)]))
+        lines.append(",".join([show_label(int(bars.times[t])), "IBM", *map(repr, values)]))
     (tmp_path / "bars.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "always.toml").write_text('[data]\nplausibility = "always"\n')
     return tmp_path
@@ -85,14 +85,14 @@ def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(fold
 def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(folder: Path) -> None:
     backtest = run("backtest", "always.toml", "--data", "bars.csv", "--json")
     paper = run("paper", "always.toml", "--data", "bars.csv", "--feed", "replay", "--speed", "max", "--json")
-    heads = {one["journal"]["head_hash"] for one in (backtest, paper)}
+    heads = {item["journal"]["head_hash"] for item in (backtest, paper)}
     assert len(heads) == 1
     told = (
         CliRunner().invoke(app, ["journal", backtest["run_id"], "--kind", "feed_anomaly", "--jsonl"]).stdout
     )
     assert len(told.splitlines()) == len(SLIPS), told
-    for one in (backtest, paper):
-        assert run("verify", one["run_id"], "--json")["ok"]
+    for item in (backtest, paper):
+        assert run("verify", item["run_id"], "--json")["ok"]
 
     async def again() -> int:
         async with await open_store("sqlite:///thinktwice.db", create=False) as store:

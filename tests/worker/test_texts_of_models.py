@@ -125,7 +125,7 @@ def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
         )  # fmt: skip
         assert row["report_id"] == report["report_id"]
         assert row["self_reported_gain"] == pytest.approx(0.3)
-        assert [one["overall"] for one in row["critiques"] if one["source"] == "model"] == [0.6, 0.9]
+        assert [item["overall"] for item in row["critiques"] if item["source"] == "model"] == [0.6, 0.9]
         assert row["usage"]["calls"] == 4
     assert "what follows" in improver.prompts[0]
 
@@ -449,7 +449,7 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     assert QUALITY_REWRITE not in text_models_of(serial)
     chunked = FULL.deliberation.chunked.model_copy(update={"enabled": True})
     texts = FULL.deliberation.model_copy(update={"chunked": chunked})
-    hashed = FULL.model_copy(update={"deliberation": texts}).hashed()["deliberation"]
+    hashed = FULL.model_copy(update={"deliberation": texts}).hashed_values()["deliberation"]
     assert "one_reply" not in hashed
     assert "at_once" not in hashed["chunked"]
     assert serial.deliberation.name_rows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.settings import Settings
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
@@ -174,7 +174,7 @@ def _write(folder: Path, document: dict[str, Any]) -> None:
 def render(document: dict[str, Any], console: "Console") -> None:
     """Print arms, answers and the shadow ledger."""
     data = document["data"]
-    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
+    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {count_noun(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
     console.print()
     console.print(_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]], 2))

@@ -35,9 +35,9 @@ def show(
 
 
 def _shown(key: str, value: Any) -> Any:
-    from services.store import masked
+    from services.store import mask_password
 
-    return masked(value) if key == "runtime.db" else value
+    return mask_password(value) if key == "runtime.db" else value
 
 
 def _render(resolved: ResolvedSettings, settings: dict[str, dict[str, Any]]) -> None:

@@ -70,11 +70,11 @@ def restore(
     json: JsonOption = False,
 ) -> None:
     """Copy a backup into a new file or an empty database: exit 1 when a chain is broken."""
-    from services.store import masked
+    from services.store import mask_password
     from services.store.backup import restore
 
     address = store_address(db)
-    _tell(run_async(restore(file, address)), masked(address), json)
+    _tell(run_async(restore(file, address)), mask_password(address), json)
 
 
 async def _upgraded(address: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from schemas.trials import TrialLedger
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.summary_figures import Document, Rows, group_tables, performance_parts, table_of
 from worker.pages.figures import counts, milliseconds, number, percent
@@ -63,7 +63,7 @@ def _head(document: Document, console: "Console") -> None:
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
-    bars = counted(data["bars"], "bar")
+    bars = count_noun(data["bars"], "bar")
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     console.print(head, soft_wrap=True)
     if (sent_back := sent_back_headline(document)) is not None:
@@ -106,8 +106,8 @@ def thoughts(document: Document) -> Rows:
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
-    reports = counted(len(slow["reports"]), "report")
-    yield "slow reflection", f"{reports} on {counted(document['episodes'], 'episode')}"
+    reports = count_noun(len(slow["reports"]), "report")
+    yield "slow reflection", f"{reports} on {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
@@ -115,18 +115,18 @@ def thoughts(document: Document) -> Rows:
     if asks_models(document):
         model, net = document["model"], percent(document["performance"]["net_return"])
         cost = number(document["performance"]["model_cost"])
-        yield "model", f"{counted(model['calls'], 'call')}   cost {cost}   return after it {net}"
+        yield "model", f"{count_noun(model['calls'], 'call')}   cost {cost}   return after it {net}"
     if policy["degraded_share"]:
         yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
     if document["memory"]["degraded"]:
-        yield "memory degraded", f"{counted(document['memory']['degraded'], 'read')} without cases"
+        yield "memory degraded", f"{count_noun(document['memory']['degraded'], 'read')} without cases"
 
 
 def _proven(findings: dict[str, int]) -> str:
     """What the reports have shown, and what they had too few trades for."""
     shown, hinted = findings.get("significant", 0), findings.get("suggestive", 0)
     few, counted_only = findings.get("insufficient_sample", 0), findings.get("count_only", 0)
-    parts = [counted(shown, "significant finding") if shown else "nothing yet"]
+    parts = [count_noun(shown, "significant finding") if shown else "nothing yet"]
     parts += [f"{hinted:,} suggestive"] if hinted else []
     parts += [f"{few:,} with too few trades"] if few else []
     parts += [f"{counted_only:,} counted only"] if counted_only else []

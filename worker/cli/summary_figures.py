@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, number, percent, r_multiple
 
 Document = dict[str, Any]
@@ -80,7 +80,7 @@ def _signed(value: float | None, digits: int = 2) -> str:
 
 
 def _part(figures: Document, bars: int) -> Rows:
-    yield "return", f"{percent(figures['total_return'])}   over {counted(bars, 'bar')}"
+    yield "return", f"{percent(figures['total_return'])}   over {count_noun(bars, 'bar')}"
     fall = percent(figures["max_drawdown"])
     yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
     yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"

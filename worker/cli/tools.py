@@ -99,7 +99,7 @@ async def _offered(
         pins = await _pins(stack, settings.runtime.db, writes=accepts)
         for name, target in targets.items():
             async with McpTools(name, target, pins) as host:
-                offered = await (host.accept() if accepts else host.offered())
+                offered = await (host.accept() if accepts else host.list_offered())
             found += [_of_server(name, tool) for tool in offered]
     return found
 

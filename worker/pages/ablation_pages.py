@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import counted, visible
+from services.model_calls.quoting import count_noun, visible
 from worker.pages.figures import DASH, percent, r_multiple
 from worker.pages.markup import Child, written
 from worker.pages.rendering import render
@@ -26,7 +26,7 @@ def ablation_html(document: dict[str, Any]) -> str:
         "ablation.html",
         "Worth of each tier",
         document=document,
-        bars=counted(document["data"]["bars"], "bar"),
+        bars=count_noun(document["data"]["bars"], "bar"),
         how_told=how_told(document),
         plot=written(_plot(document)),
         tiers=[
@@ -82,7 +82,7 @@ def ablation_markdown(document: dict[str, Any]) -> str:
     lines = [
         "# Worth of each tier",
         "",
-        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
+        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {count_noun(data['bars'], 'bar')}.",
         how_told(document),
         "",
     ]

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import counted, visible
+from services.model_calls.quoting import count_noun, visible
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
@@ -53,7 +53,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
     lines = [
         f"# Report {entry['report_id']}",
         "",
-        f"Window {window}, {counted(report['n_episodes'], 'episode')}, "
+        f"Window {window}, {count_noun(report['n_episodes'], 'episode')}, "
         f"known at {shown_time(report['known_at'])}. "
         f"Recommended action: **{report['recommended_action']}**."
         + (" The sample is insufficient." if report["insufficient_sample"] else ""),

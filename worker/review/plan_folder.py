@@ -9,7 +9,7 @@ from schemas.errors import ConfigError
 from schemas.plan import ChangePlan, FolderAction, PlanState
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
-from services.playbooks.measures import revised
+from services.playbooks.measures import revise_fields
 from services.playbooks.writing import demand_writable, manifest_time, written_manifest
 from worker.review.playbook_files import in_force, renewed, write_in_force
 
@@ -99,7 +99,7 @@ def with_made(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[Pl
             definition, step = made[name]
             if definition.content_hash != version.definition.content_hash:
                 parent = version.definition.content_hash
-                version = revised(
+                version = revise_fields(
                     version, definition=definition, parent_hash=parent, reason=step.action.reason,
                     report_id=plan.report_id, verdict_id=plan.verdict_id, action_id=None, expires_at=None,
                 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import VersionState
-from services.playbooks.measures import revised
+from services.playbooks.measures import revise_fields
 from services.playbooks.writing import MANIFEST, named_files, write_playbooks
 
 OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
@@ -27,7 +27,7 @@ def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> Play
     found = (
         version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
     )
-    return revised(next(found), expires_at=payload["expires_at"])
+    return revise_fields(next(found), expires_at=payload["expires_at"])
 
 
 def write_in_force(

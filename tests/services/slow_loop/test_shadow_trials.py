@@ -9,7 +9,7 @@ import pytest
 from schemas.episode import Episode
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import OpenEntry
-from services.playbooks.measures import RISK, Measure, revised
+from services.playbooks.measures import RISK, Measure, revise_fields
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.trial_evidence import paired_evidence
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook
@@ -61,8 +61,10 @@ class Lifecycle:
     def active(self, playbook_id: str) -> Any:
         """The incumbent of every candidate: other rules, and a ledger without a trade."""
         made = playbook("incumbent", horizon_bars=self.incumbent)
-        eligibility = {side: revised(one, banned=self.banned) for side, one in made.eligibility.items()}
-        return revised(made, eligibility=eligibility)
+        eligibility = {
+            side: revise_fields(item, banned=self.banned) for side, item in made.eligibility.items()
+        }
+        return revise_fields(made, eligibility=eligibility)
 
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
         facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
@@ -77,7 +79,7 @@ class Lifecycle:
         return tuple(self.cuts)
 
     def _leave(self, name: str, into: list[str]) -> tuple[str]:
-        self.open = [one for one in self.open if one.version_hash != name]
+        self.open = [item for item in self.open if item.version_hash != name]
         into.append(name)
         return (name,)
 
@@ -247,16 +249,22 @@ def test_trials_tell_the_one_value_that_they_try(kind):
     shadow = trials(lifecycle)
     stretch = playbook("incumbent").parameters["stretch"]
     for name, changes in (
-        ("one", {"stretch": revised(stretch, value=1.1)}),
-        ("two", {"stretch": revised(stretch, value=1.1), "exit_below": revised(stretch, value=0.9)}),
+        ("one", {"stretch": revise_fields(stretch, value=1.1)}),
+        (
+            "two",
+            {"stretch": revise_fields(stretch, value=1.1), "exit_below": revise_fields(stretch, value=0.9)},
+        ),
         ("none", {}),
     ):
         lifecycle.begin(name, kind)
         trial = lifecycle.open[-1]
         parameters = {**trial.definition.parameters, **changes}
-        trial.definition = revised(trial.definition, parameters=parameters)
+        trial.definition = revise_fields(trial.definition, parameters=parameters)
     shadow.step(10, OVER)
-    told = {one["playbook_id"]: (one.get("parameter"), one.get("value")) for one in shadow.summaries()}
+    told = {
+        summary["playbook_id"]: (summary.get("parameter"), summary.get("value"))
+        for summary in shadow.summaries()
+    }
     assert told == {"one": ("stretch", 1.1), "two": (None, None), "none": (None, None)}
 
 
@@ -303,7 +311,7 @@ def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since()
     lifecycle = Lifecycle()
     shadow = trials(lifecycle)
     lifecycle.cuts.append(cut(START + 30 * 7 * DAY_NS))
-    other = [one.model_copy(update={"playbook_id": "other"}) for one in traded([1.0] * 40)]
+    other = [entry.model_copy(update={"playbook_id": "other"}) for entry in traded([1.0] * 40)]
     shadow.step(10, OVER, [*traded([1.0] * 40), *other])
     assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
     assert shadow.proven == {}

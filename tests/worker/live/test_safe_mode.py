@@ -15,49 +15,49 @@ STORE, LOOP = SafeModeReason.STORE_AWAY, SafeModeReason.CRASH_LOOP
 
 
 def kinds(changes):
-    return [(one.kind, one.reason) for one in changes]
+    return [(change.kind, change.reason) for change in changes]
 
 
 def test_soft_reason_enters_and_its_end_leaves():
-    mode, changes = SafeMode().raised(STORE, 5, "refused")
+    mode, changes = SafeMode().raise_reason(STORE, 5, "refused")
     assert mode.active
     assert mode.summary == "store_away (refused)"
     assert kinds(changes) == [("entered", STORE), ("raised", STORE)]
-    assert mode.raised(STORE, 6, "again") == (mode, ())
-    mode, changes = mode.cleared(STORE, 7)
+    assert mode.raise_reason(STORE, 6, "again") == (mode, ())
+    mode, changes = mode.clear_reason(STORE, 7)
     assert not mode.active
     assert mode.summary is None
     assert kinds(changes) == [("ended", STORE), ("left", STORE)]
-    assert mode.cleared(STORE, 8) == (mode, ())
+    assert mode.clear_reason(STORE, 8) == (mode, ())
 
 
 def test_hard_reason_that_is_gone_waits_for_the_operator():
-    mode, _ = SafeMode().raised(LOOP, 1)
-    assert mode.released(2) == (mode, ())  # it still holds: nobody can talk it away
-    mode, changes = mode.cleared(LOOP, 3)
+    mode, _ = SafeMode().raise_reason(LOOP, 1)
+    assert mode.release(2) == (mode, ())  # it still holds: nobody can talk it away
+    mode, changes = mode.clear_reason(LOOP, 3)
     assert mode.active
     assert kinds(changes) == [("gone", LOOP)]
     assert mode.summary == "crash_loop, gone, waits for the operator"
-    mode, changes = mode.released(4)
+    mode, changes = mode.release(4)
     assert not mode.active
     assert kinds(changes) == [("ended", LOOP), ("left", LOOP)]
 
 
 def test_hard_reason_that_comes_back_before_the_release_holds_again():
-    mode, _ = SafeMode().raised(LOOP, 1)
-    mode, _ = mode.cleared(LOOP, 2)
-    mode, changes = mode.raised(LOOP, 3)
+    mode, _ = SafeMode().raise_reason(LOOP, 1)
+    mode, _ = mode.clear_reason(LOOP, 2)
+    mode, changes = mode.raise_reason(LOOP, 3)
     assert kinds(changes) == [("raised", LOOP)]
     assert mode.held[0].since == 1
-    assert mode.released(4) == (mode, ())
+    assert mode.release(4) == (mode, ())
 
 
 def test_release_leaves_what_still_holds():
-    mode, _ = SafeMode().raised(LOOP, 1)
-    mode, _ = mode.raised(STORE, 2)
-    mode, _ = mode.cleared(LOOP, 3)
-    mode, changes = mode.released(4)
-    assert [one.reason for one in mode.held] == [STORE]
+    mode, _ = SafeMode().raise_reason(LOOP, 1)
+    mode, _ = mode.raise_reason(STORE, 2)
+    mode, _ = mode.clear_reason(LOOP, 3)
+    mode, changes = mode.release(4)
+    assert [held.reason for held in mode.held] == [STORE]
     assert kinds(changes) == [("ended", LOOP)]
 
 
@@ -67,7 +67,7 @@ def test_operators_release_tells_of_the_end_and_not_that_something_waits():
     guard.hold(LOOP)
     guard.hold(STORE)
     guard.release()
-    assert [one.reason for one in guard.mode.held] == [STORE]
+    assert [held.reason for held in guard.mode.held] == [STORE]
     assert told == [("entered", LOOP), ("raised", LOOP), ("raised", STORE), ("ended", LOOP)]
 
 
@@ -83,37 +83,37 @@ class Machine(RuleBasedStateMachine):
         before = self.mode
         self.mode, changes = step
         self.at += 1
-        for one in changes:
-            if one.kind in ("entered", "left"):
-                assert self.inside == (one.kind == "left")
-                self.inside = one.kind == "entered"
+        for change in changes:
+            if change.kind in ("entered", "left"):
+                assert self.inside == (change.kind == "left")
+                self.inside = change.kind == "entered"
         assert bool(changes) == (before != self.mode)
 
     @rule(reason=st.sampled_from(SafeModeReason), detail=st.text(max_size=5))
     def raise_it(self, reason, detail):
-        self.after(self.mode.raised(reason, self.at, detail))
+        self.after(self.mode.raise_reason(reason, self.at, detail))
         self.holds.add(reason)
         self.waits.discard(reason)
 
     @rule(reason=st.sampled_from(SafeModeReason))
     def clear_it(self, reason):
-        self.after(self.mode.cleared(reason, self.at))
+        self.after(self.mode.clear_reason(reason, self.at))
         if reason in self.holds and reason in HARD:
             self.waits.add(reason)
         self.holds.discard(reason)
 
     @rule()
     def release_it(self):
-        self.after(self.mode.released(self.at))
+        self.after(self.mode.release(self.at))
         self.waits.clear()
 
     @invariant()
     def entries_are_blocked_exactly_while_something_holds_or_waits(self):
-        assert {one.reason for one in self.mode.held if not one.gone} == self.holds
-        assert {one.reason for one in self.mode.held if one.gone} == self.waits
+        assert {held.reason for held in self.mode.held if not held.gone} == self.holds
+        assert {held.reason for held in self.mode.held if held.gone} == self.waits
         assert self.mode.active == bool(self.holds | self.waits) == self.inside
         assert self.waits <= HARD
-        assert list(self.mode.held) == sorted(self.mode.held, key=lambda one: one.reason)
+        assert list(self.mode.held) == sorted(self.mode.held, key=lambda held: held.reason)
 
 
 TestMachine = Machine.TestCase

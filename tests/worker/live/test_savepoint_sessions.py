@@ -18,7 +18,7 @@ from services.journal.writer import JournalWriter
 from services.store.checkpoints import Savepoint
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import ResumePoint, SavepointWriter, live_step, restored
+from worker.live.checkpoints import ResumePoint, SavepointWriter, live_step, restore
 from worker.live.recovery import Player, RecordedInput, Script
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
@@ -42,7 +42,7 @@ class Traded:
     def point(self) -> Savepoint:
         """The newest with what it builds on."""
         last = self.points[-1]
-        added = tuple(one.added[0] for one in self.points)
+        added = tuple(point.added[0] for point in self.points)
         return Savepoint(last.number, last.bars, last.events, last.code, added, last.state)
 
 
@@ -54,9 +54,9 @@ def traded(rows: int, every: int) -> Traded:
         go_on(found.stepper, number - every, number)
         if number == every:
             place(found.session, "close > sma_7")  # a rule that nobody had when the session was wired
-        point, whole = writer.written(found.session, ResumePoint(found.stepper.rows, {}))
+        point, whole = writer.write(found.session, ResumePoint(found.stepper.rows, {}))
         assert whole == (number == every)
-        writer.stored()
+        writer.note_stored()
         found.points.append(point)
     return found
 
@@ -77,7 +77,7 @@ def go_on(one: LiveStepper, start: int, stop: int, rows: Sequence[BarRow] = ROWS
 def resumed(point: Savepoint) -> LiveStepper:
     """A stepper that goes on from a savepoint."""
     one = stepper()
-    found = restored(point, MARKET, Settings(), one.journal)
+    found = restore(point, MARKET, Settings(), one.journal)
     one.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return one
 
@@ -148,11 +148,11 @@ def wired(root: Any) -> Iterator[tuple[str, str]]:
         if id(value) in seen or type(value).__module__.partition(".")[0] not in OWN:
             continue
         seen.add(id(value))
-        for name, one in attributes_of(value):
-            if inspect.isroutine(one):
-                yield f"{path}.{name}", one.__qualname__
+        for name, item in attributes_of(value):
+            if inspect.isroutine(item):
+                yield f"{path}.{name}", item.__qualname__
             else:
-                rest.append((f"{path}.{name}", one))
+                rest.append((f"{path}.{name}", item))
 
 
 def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first() -> None:

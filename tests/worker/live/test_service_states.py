@@ -29,7 +29,7 @@ from tests.worker.live.test_paper_savepoints import PLAYBOOKS, bars
 from tests.worker.live.test_savepoint_sessions import OWN, attributes_of, go_on
 from tests.worker.shared_runs import losing_settings
 from trading_core.trigger_engine import TriggerEngine
-from worker.live.checkpoints import ENGINE, ResumePoint, SavepointWriter, restored
+from worker.live.checkpoints import ENGINE, ResumePoint, SavepointWriter, restore
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
 
@@ -83,9 +83,9 @@ def stepper() -> LiveStepper:
 
 def split(one: LiveStepper) -> LiveStepper:
     """A stepper that goes on from a savepoint of another."""
-    point, _ = SavepointWriter("this program").written(one.session, ResumePoint(one.rows, dict(one.blocked)))
+    point, _ = SavepointWriter("this program").write(one.session, ResumePoint(one.rows, dict(one.blocked)))
     again = stepper()
-    found = restored(point, MARKET, losing_settings(), again.journal, PLAYBOOKS)
+    found = restore(point, MARKET, losing_settings(), again.journal, PLAYBOOKS)
     again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return again
 
@@ -127,8 +127,8 @@ def decided(session: Session) -> Any:
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: without(one) for key, one in value.items() if key not in MEASURED}
-        return [without(one) for one in value] if isinstance(value, list) else value
+            return {key: without(item) for key, item in value.items() if key not in MEASURED}
+        return [without(item) for item in value] if isinstance(value, list) else value
 
     experience = session.experience.expectations.state()
     return without(session.state() | {"experience": experience})
@@ -232,7 +232,7 @@ def reachable(root: Any) -> Iterator[Any]:
         elif type(value).__module__.partition(".")[0] in OWN and not inspect.isroutine(value):
             yield value
             if type(value).__name__ not in MADE_AGAIN:
-                rest += [one for name, one in attributes_of(value) if not holds_values(value, name)]
+                rest += [item for name, item in attributes_of(value) if not holds_values(value, name)]
 
 
 def holds_values(owner: Any, name: str) -> bool:
@@ -255,7 +255,7 @@ def forgotten(value: Any) -> list[str]:
     frozen = is_dataclass(cls) and vars(cls)["__dataclass_params__"].frozen
     if cls.__name__ not in WITHOUT_STATE and not frozen:
         return ["the class itself"]
-    filled = {name for name, one in attributes_of(value) if is_container(one)}
+    filled = {name for name, item in attributes_of(value) if is_container(item)}
     return sorted((filled | (written_later(cls) & names)) - WITHOUT_STATE.get(cls.__name__, set()))
 
 

@@ -134,7 +134,7 @@ def judged(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
-        return [run_virtually(judging()), [one[:6] for one in wire.asked]]
+        return [run_virtually(judging()), [item[:6] for item in wire.asked]]
 
 
 def paced(settings: Settings) -> Any:
@@ -151,7 +151,7 @@ def paced(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr(Wire, "takes_s", 1.0)
-        return [run_virtually(asked_at_once()), [one[-1] for one in wire.asked]]
+        return [run_virtually(asked_at_once()), [item[-1] for item in wire.asked]]
 
 
 def temperatures(settings: Settings) -> Any:
@@ -170,7 +170,7 @@ def judged_reason(settings: Settings) -> Any:
         journal = JournalWriter(sink)
         made = assemble(settings, months(), journal)
         verdict = await made.slow_loop._judge.replan(REPORT, (), 0)
-        made.slow_loop._decided(verdict.model_copy(update={"actions": ()}), 0)
+        made.slow_loop._write_verdict(verdict.model_copy(update={"actions": ()}), 0)
         await journal.flush()
         held = [json.loads(row.payload) for row in sink.rows if row.kind == "fact_check"]
         return verdict.reason, [sorted(row) for row in held]

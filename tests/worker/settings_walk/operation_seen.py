@@ -31,7 +31,7 @@ from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import crash_loop
 from worker.operations.alerts import Alert
 from worker.operations.logs import configure_logging, logger
-from worker.operations.monitoring import operated, prepare
+from worker.operations.monitoring import operate, prepare
 from worker.operations.notifications import Notifier
 from worker.operations.webhook import Outcome
 from worker.secrets.redaction import Redactor
@@ -86,7 +86,7 @@ def command(settings: Settings) -> Any:
 def books(settings: Settings) -> Any:
     """The playbooks of a session, or why there are none."""
     try:
-        return [one.id for one in given_playbooks(settings, None)]
+        return [playbook.id for playbook in given_playbooks(settings, None)]
     except ConfigError as error:
         return str(error)
 
@@ -113,7 +113,7 @@ def growing(play: Callable[[World], None], until: int = 12) -> Look:
                 found += world.run(close(until))
             except FeedError as error:
                 found.append(str(error).partition("has been")[2])
-            return [[repr(one) for one in found], world.now]
+            return [[repr(item) for item in found], world.now]
 
     return looked
 
@@ -177,7 +177,7 @@ def served(settings: Settings) -> Any:
     async def asked() -> Any:
         prepared = prepare(operations, Redactor(()), {})
         late = Told(status(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
-        async with operated(prepared, late, "r0001", "paper") as opened:
+        async with operate(prepared, late, "r0001", "paper") as opened:
             if opened.endpoint is None:
                 return None
             opened.endpoint._now = lambda: NOW
