@@ -176,7 +176,7 @@ PLACES = {
     "behind the claim": (ChangePlanRepository, "claim", 1, True),
     "behind the first step": (PlaybookLifecycle, "enact", 1, True),
     "behind the second step": (PlaybookLifecycle, "enact", 2, True),
-    "before its rows are stored": (PlanRows, "completed", 1, True),
+    "before its rows are stored": (PlanRows, "write_end", 1, True),
     "before the answer": (OperatorRequests, "answer", 1, False),
     "behind the answer": (OperatorRequests, "answer", 1, True),
 }
