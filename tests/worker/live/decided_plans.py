@@ -16,7 +16,7 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.store import Store, open_store
 from services.store.change_plans import ChangePlanRepository, Operator
 from services.store.operator_requests import OperatorRequests
-from tests.services.plans.desks import NAME, OTHER, risk
+from tests.services.plans.plan_worlds import NAME, OTHER, risk
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Killed, RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
