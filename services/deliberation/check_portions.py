@@ -83,7 +83,8 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if isinstance(claim.value, tuple) and str(claim.value[0]).startswith("grade"):
         return _of_grades(claim, str(claim.value[1]), subject, facts)
     within = subject.without(claim.domain, "basis") if subject.fields - {claim.domain} else Subject()
-    members = [item for item in members_of(claim.domain, within, facts) if item != _within(claim, within)]
+    left_out = None if claim.other is None else within.merge(claim.other)
+    members = [item for item in members_of(claim.domain, within, facts) if item != left_out]
     if isinstance(claim.value, tuple) and claim.value[0] == "zero":
         tests = [_by_zero(member, str(claim.value[1]), facts) for member in members]
     elif isinstance(claim.value, tuple):
@@ -98,11 +99,6 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     rows = tuple(row for member in members[:1] for row in rows_of(facts.trades(member)))
     true = claim.portion.holds(count, len(known))
     return judged(true != claim.negated, f"{count} of {len(known)}", rows or (facts.report_row,))
-
-
-def _within(claim: Claim, within: Subject) -> Subject | None:
-    """Whom the words leave out, in the scope of the rest."""
-    return None if claim.other is None else within.merge(claim.other)
 
 
 def _by_zero(member: Subject, said: str, facts: RunFacts) -> bool | None:

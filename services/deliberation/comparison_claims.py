@@ -57,7 +57,7 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         after is None or number is not None and number.start < after.start or said in OF_A_FIGURE
     )
     of_kinds = not of_figure or said not in PREPOSITIONS and _is_told_first(reading, mention, number)
-    if of_kinds and (own := _own_kinds(reading, index, mention, than)):
+    if of_kinds and (own := _own_kinds(reading, mention, than)):
         return own
     if of_figure or after is None:
         return []
@@ -125,7 +125,7 @@ def _of_kinds(mention: Mention, sentence: str) -> tuple[str, ...]:
     return BOTH[::-1] if text.startswith(OF_A_RESULT) else ("trades",)
 
 
-def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int) -> list[Claim]:
+def _own_kinds(reading: SentenceReading, mention: Mention, than: int) -> list[Claim]:
     """Two kinds of trades of one subject: "more losers than winners", "won more often than it lost"."""
     by_than = mention.kind in ("compared", "bound") and than >= 0 and mention.text.casefold() in _THAN
     place = than if by_than else mention.start
@@ -195,8 +195,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     what = {"value": (mention.value, exact, bound)}
     inner = next(iter(reading.clause(mention, "compared")), None)
     if mention.kind == "ratio" and inner is not None:
-        at = reading.index(inner)
-        claims = _own_kinds(reading, at, inner, -1) or compared(reading, at, inner)
+        claims = _own_kinds(reading, inner, -1) or compared(reading, reading.index(inner), inner)
         if not claims:
             return []
         reading.use(mention)

@@ -74,7 +74,7 @@ def figure(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
             return special
     found = reading.figures.reading(index)
     if found.questions == ("version",):
-        return _version(reading, index, mention, found)
+        return _version(reading, mention, found)
     if whole_of(reading, index) is not None and found.questions == ("trades",):
         found = replace(found, filters=reading.nouns.behind(index).filters)
     reading.use(mention)
@@ -99,7 +99,7 @@ def _of_the_five(reading: SentenceReading, index: int, mention: Mention) -> list
     )  # fmt: skip
 
 
-def _version(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
+def _version(reading: SentenceReading, mention: Mention, found: Reading) -> list[Claim]:
     """A version of a playbook, with its state and the time since when it has it."""
     reading.use(mention)
     reading.used |= found.used

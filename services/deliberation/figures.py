@@ -1,7 +1,7 @@
 """What is a figure a value of? The measure that is named beside it; none where the words leave it open."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
 from services.deliberation.layout import SUBJECT_KINDS, Mention, SentenceLayout
@@ -120,11 +120,6 @@ class FigureReader:
         """Index of the figure before this one."""
         place = bisect_left(self._numbers, index)
         return self._numbers[place - 1] if place else None
-
-    def _following(self, index: int) -> int | None:
-        """Index of the figure behind this one."""
-        place = bisect_right(self._numbers, index)
-        return self._numbers[place] if place < len(self._numbers) else None
 
     def _expected(self, index: int, found: Reading) -> Reading:
         """What a playbook's file expects, where the words before a figure say so."""
@@ -400,9 +395,8 @@ class FigureReader:
         if opened is not None:
             place -= len(opened[0])
         for before in reversed(self._layout.mentions[max(0, index - APPOSITION) : index]):
-            text = self._layout.text[before.end : place]
-            near = self._layout.is_near(before.end, place) or text.strip() in (":", "=", ",")
-            if not near and not (before.kind == "measure" and _is_said(text)):
+            joint = self._layout.text[before.end : place].strip()
+            if not self._layout.is_near(before.end, place) and joint not in (":", "=", ","):
                 return None
             if before.kind == "measure" and fits(before.value, unit, decimal=mention.value.step < 1):
                 return None if before.value in LOOSE - {"trades", "profit"} else before
@@ -412,8 +406,3 @@ class FigureReader:
                 return None
             place = before.start
         return None
-
-
-def _is_said(between: str) -> bool:
-    """Whether a colon or an equals sign alone joins a measure to its figure."""
-    return between.strip() in (":", "=")

@@ -97,7 +97,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         reading.last_portion = base[0], told.filters
         return reading.claims(
             "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
-            negated=negated, every=_every(reading, subjects[0], phrase),
+            negated=negated, every=reading.listed(subjects[0][0]) if phrase.head is None else (),
         )  # fmt: skip
     return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
 
@@ -193,11 +193,6 @@ def _zero_of(
     reading.used |= phrase.used
     subjects = reading.of(place[0], mention.end, phrase.end)
     return reading.claims("count", place, subjects, "figure", questions=(str(phrase.head),), value=ZERO)
-
-
-def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
-    """The subjects of a list of which each is meant, where nothing is counted: "neither A nor B"."""
-    return reading.listed(subjects[0]) if phrase.head is None else ()
 
 
 def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Portion, int]:

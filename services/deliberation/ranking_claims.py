@@ -20,6 +20,7 @@ OFTEN_BEHIND = 8  # characters: "more often"
 COSTLY = re.compile(r"costly|expensive|cheap", re.I)
 LONG = re.compile(r"(?:long|short)(?:e(?:st|r))?|quickest|briefest|fastest", re.I)
 HELD = ("hold_p50", "hold_mean")
+JOINT = frozenset({"and", "the", "or", "single"})  # of superlatives that share their noun
 RANKS = ("second", "third", "fourth", "fifth")
 RANK = re.compile(rf"\b({'|'.join(RANKS)})[- ]$")
 OF_A_TRADE = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
@@ -104,12 +105,13 @@ def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Clai
         return []
     value = mention.value
     following = reading.layout.next(index)
-    if following is not None and following.value in OF_A_TRADE and _is_joint(reading, mention, following):
+    between = frozenset() if following is None else reading.layout.between(mention.end, following.start)
+    if following is not None and following.value in OF_A_TRADE and between <= JOINT:
         order = Mention("measure", mention.start, mention.end, mention.text, ORDERS[str(mention.value)])
         return owner(reading, index, order)
     if following is not None and following.kind == "extreme":
         mention = following
-    domain = _domain(reading, index, mention)
+    domain = _domain(reading, mention)
     holder, field, at = _holder(reading, mention, domain)
     if holder is None:
         return []
@@ -125,18 +127,13 @@ def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Clai
     )  # fmt: skip
 
 
-def _is_joint(reading: SentenceReading, mention: Mention, following: Mention) -> bool:
-    """Whether two superlatives share their noun: "the best and the worst trade"."""
-    return reading.layout.between(mention.end, following.start) <= {"and", "the", "or", "single"}
-
-
 def _rank(reading: SentenceReading, mention: Mention) -> int:
     before = reading.layout.lead(mention.start).casefold()
     found = RANK.search(before)
     return 1 if found is None else RANKS.index(found[1]) + 2
 
 
-def _domain(reading: SentenceReading, index: int, mention: Mention) -> str:
+def _domain(reading: SentenceReading, mention: Mention) -> str:
     """Which kind of thing an extreme is one of."""
     clause = reading.clause(mention, "measure")
     behind = [m for m in clause if m.start >= mention.end and m.value in MEMBERS]

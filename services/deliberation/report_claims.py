@@ -105,11 +105,8 @@ def _compiled(statement: str, words: Mapping[str, str]) -> re.Pattern[str]:
     named = re.compile("|".join(sorted(words, key=len, reverse=True)))
     while named.search(statement):
         statement = named.sub(lambda found: words[found[0]], statement)
-    return re.compile(SLOT.sub(_slot, statement) + f"(?={BOUNDARY})", re.IGNORECASE)
-
-
-def _slot(found: re.Match[str]) -> str:
-    return f"(?P<{found[1]}>{UNITS[found[2] or '']})"
+    filled = SLOT.sub(lambda slot: f"(?P<{slot[1]}>{UNITS[slot[2] or '']})", statement)
+    return re.compile(f"{filled}(?={BOUNDARY})", re.IGNORECASE)
 
 
 Places = Mapping[tuple[int, int], Held]

@@ -187,7 +187,8 @@ class SubjectFinder:
         if inside:
             return (inside[-1].subject,), 1.0
         two = len(before) > 1 and self._is_first_of_two(end)
-        if two and self._compares(before[-2].end, before[-1].start):
+        compared = (m.start for m in self._layout.mentions if m.kind in ("compared", "bound"))
+        if two and any(before[-2].end <= place < before[-1].start for place in compared):
             return (before[-2].subject,), 1.0
         if before:
             return (before[-1].subject,), 1.0
@@ -321,9 +322,8 @@ class SubjectFinder:
 
     def _is_noun_of_trades(self, mention: Mention) -> bool:
         """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted."""
-        if mention.kind != "measure" or mention.value not in NOUNS_OF_TRADES:
-            return False
-        return is_whom(self._layout, mention)
+        named = mention.kind == "measure" and mention.value in NOUNS_OF_TRADES
+        return named and is_whom(self._layout, mention)
 
     def _named(self, mention: Mention) -> Subject:
         if mention.kind == "measure":
@@ -388,10 +388,6 @@ class SubjectFinder:
         numbers = (m.start for m in self._layout.mentions if m.start >= end and m.kind == "number")
         following = next(numbers, None)
         return following is not None and AGAINST.fullmatch(self._layout.text, end, following) is not None
-
-    def _compares(self, start: int, end: int) -> bool:
-        found = self._layout.mentions
-        return any(m.kind in ("compared", "bound") for m in found if start <= m.start < end)
 
 
 def _clash(held: Subject, named: Subject) -> bool:

@@ -95,14 +95,13 @@ def _left(
     stated = expected and any(start <= expected.start() + offset < end for start, end in quoted)
     if expected is not None and not of_figures and not stated:
         yield reading.claim("comparison", expected.span(), ((Subject(),), 0.5), "unread")
-    strange = [
-        found
-        for found in (*IN_A_ROW.finditer(reading.layout.text, *said), *_strange_words(reading, *said))
-        if not any(start <= found.start() + offset < end for start, end in quoted)
-    ]
+    outside = list(_words_outside(reading, *said))
+    strange = [found for found in outside if _is_strange(found)]
+    strange = [*IN_A_ROW.finditer(reading.layout.text, *said), *strange]
+    strange = [word for word in strange if not any(b <= word.start() + offset < e for b, e in quoted)]
     names_only = all(claim.said in NAMING and not claim.questions for claim in claims)
     if not strange and claims and names_only:
-        strange = [found for found in _words_outside(reading, *said) if found[0].casefold() not in SPARSE]
+        strange = [found for found in outside if found[0].casefold() not in SPARSE]
     if strange and _is_about_a_run(reading):
         first = strange[0]
         yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
@@ -116,7 +115,7 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
     alone = [place for place in layout.denials if not _is_of_a_pair(reading, place)]
     for number, place in enumerate(alone if reading.mentions else ()):
         left, right = layout.piece(place, place)
-        if _is_inside(reading, place):
+        if any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions):
             continue
         near = [c for c in read if c.end - offset > place and c.start - offset < right + REACH]
         others = (*alone[max(0, number - 1) : number], *alone[number + 1 : number + 2])
@@ -132,11 +131,6 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
             yield reading.claim("direction", spot, ((group.subject,), 0.8), "direction", **what)
         else:
             yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")
-
-
-def _is_inside(reading: SentenceReading, place: int) -> bool:
-    """Whether a denial is a part of what was read."""
-    return any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions)
 
 
 def _is_of_a_pair(reading: SentenceReading, place: int) -> bool:
@@ -175,13 +169,10 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
     return CLAIMING.get(mention.kind)
 
 
-def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
-    """Words outside of all mentions that are not plain."""
-    text = reading.layout.text
-    for found in _words_outside(reading, begins, ends):
-        of_a_time = found[0].title() in TIMES and OF_A_TIME.search(text, 0, found.start()) is not None
-        if found[0] in TIMES or of_a_time or not _is_plain(found[0].casefold()):
-            yield found
+def _is_strange(found: re.Match[str]) -> bool:
+    """Whether a word is not plain, or names a month or a day of the week."""
+    of_a_time = found[0].title() in TIMES and OF_A_TIME.search(found.string, 0, found.start()) is not None
+    return found[0] in TIMES or of_a_time or not _is_plain(found[0].casefold())
 
 
 def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:

@@ -168,7 +168,7 @@ async def read(rows, seen):
 def test_rows_of_bars_with_a_hole_are_refused_at_the_hole(address, start, missing):
     async def scenario(store, run_id):
         lease = await store.leases.take("trading", "me", HOUR)
-        await store.trading.commit(lease, run_id, [one for one in BARS if one[0] != missing], [])
+        await store.trading.commit(lease, run_id, [bar for bar in BARS if bar[0] != missing], [])
         seen: list[int] = []
         with pytest.raises(StoreError, match=f"run '{run_id}': row {missing} of its bars is missing"):
             await read(store.trading.rows(run_id, start), seen)
