@@ -27,7 +27,12 @@ WON_BY = re.compile(
     re.I,
 )
 # A mean or a sum that goes with what was counted: "won 46 trades for 29.2R".
-WITH_THEM = re.compile(r"^[^,;:()]*(?:,[^,;:()]*)?\b(?:with|of|for|at|worth)\b[^,;:()]*$", re.I)
+WITH_THEM = re.compile(
+    r"^(?!.*\b(?:and|yet|while|ha[sd]|have|is|was|are|were|its|their|which|whose|all)\b)"
+    r"[^,;:()]*,? (?:with|of|for|at|worth)\b[^,;:()]*$",
+    re.I | re.S,
+)
+OVER_ALL = re.compile(r"[^,;:()]*\b(?:over|across|on|of|from) (?:all|its|their|the|\d)", re.I)
 APIECE = re.compile(r"\s*(?:each|apiece)\b", re.I)
 WHOLE_OF = re.compile(
     r"^\W*(?:[^,;:()]*, )?(?:out )?of (?:the|its|their|his|all|these|those)\b[^,;:()]*$", re.I
@@ -239,6 +244,7 @@ def _are_whom(reading: SentenceReading, mention: Mention, goes_with: bool) -> bo
     text = reading.layout.text
     between = text[last.end : mention.start]
     alone = goes_with and len(before) == 1  # "won 46 and lost 35 trades for 29.2R" is of both
+    alone = alone and OVER_ALL.match(text, mention.end) is None
     with_them = alone and (WITH_THEM.search(between) or APIECE.match(text, mention.end)) is not None
     if with_them or WON_BY.search(between) is not None:
         return True

@@ -7,7 +7,7 @@ from services.deliberation.claim import NAMING, Claim
 from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import FLAT_R, PORTIONS, unit_of
-from services.deliberation.ranking_claims import measures_of
+from services.deliberation.ranking_claims import measures_of, opens_with
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject
 
@@ -337,9 +337,8 @@ def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     if groups and groups[0].told:
         return []
     subject = groups[0].subject.without("period", "basis") if groups else Subject()
-    subject = subject.without(
-        "order"
-    )  # "the best trade of 2005", "a best trade of +1R in 2005": of that year
+    if groups and (groups[0].own.order is None or opens_with(reading, groups[0])):
+        subject = subject.without("order")  # "had a best trade of +1R in 2005": the best one of that year
     said = "day" if mention.kind == "date" else "period"
     before = reading.layout.text[: mention.start]
     edge = tuple(name for name, pattern in EDGES.items() if pattern.search(before))

@@ -5,7 +5,7 @@ import re
 from services.deliberation.claim import Claim
 from services.deliberation.figures import BOTH
 from services.deliberation.layout import Mention
-from services.deliberation.noun_phrases import filter_of, is_whom
+from services.deliberation.noun_phrases import NUMBERS, filter_of, is_whom
 from services.deliberation.numerals import unit_of
 from services.deliberation.said_of import Group
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
@@ -38,6 +38,17 @@ WITHIN = re.compile(r"^[^,;:()]{0,40}\b(?:of|in|on|during|for|under)(?: the)? $"
 WON = re.compile(r"\b(?:(?P<won>won|wins?)|los(?:t|es?)) (?:an? |the )?$", re.I)
 TRADES = re.compile(r" (?:trades|positions)(?= than\b)", re.I)
 OF_ITS = re.compile(r"(?: (?:share|part|portion|percentage))? of (?:its|their|all) (?:own )?trades\b", re.I)
+OPENS = re.compile(
+    r"(?:.*(?:[,;:]|\b(?:and|but|while|that))\s+)?(?:(?:in|on|during) )?(?:(?:the|its|their|our) )?"
+    r"(?:single )?",
+    re.I | re.S,
+)
+IN_TIME = frozenset({"first", "last", "first_exit", "last_exit"})
+MADE = re.compile(
+    r"\b(?:ma[dk]e|took|takes?|ha[ds]|have|opened|closed|entered|saw|found|placed)s? (?:the|its|their|our)"
+    r"(?: very)? $",
+    re.I,
+)
 BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 
 
@@ -209,7 +220,7 @@ def owner(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     before = [g for g in groups if g.end <= mention.start]
     inside = next((g for g in before if text[g.end : mention.start].strip() in ("", "single")), None)
     whose = (g for g in groups if g.start <= mention.start < g.end and g.own.fields - {"order"})
-    inside = next((g for g in whose if "," not in text[g.start : g.end]), inside)  # "the best trade of IBM"
+    inside = next((g for g in whose if opens_with(reading, g)), inside)
     within = inside.subject if inside is not None else Subject()
     others = [g for g in groups if g is not inside] or groups
     if not others:
@@ -223,13 +234,29 @@ def owner(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     )  # fmt: skip
 
 
+def opens_with(reading: SentenceReading, group: Group) -> bool:
+    """Whether a clause is about the one trade that a group names: "the best trade of IBM was a loss".
+
+    In "it had its best trade on IBM" and in "the best trade, an IBM short," the name is what is told of it.
+    """
+    text, told = reading.layout.text, reading.mentions
+    plain = "," not in text[group.start : group.end] and OPENS.fullmatch(text, 0, group.start) is not None
+    tells = any(m.start >= group.end and (filter_of(m) is not None or m.kind in NUMBERS) for m in told)
+    return plain and (tells or any(g.start >= group.end for g in reading.subjects.groups))
+
+
 def told_of_one(reading: SentenceReading) -> list[Claim]:
     """What the names behind a first or last trade tell of it: its symbol, its playbook, its day."""
-    claims = []
+    claims, text = [], reading.layout.text
     last = Subject()
     for group in reading.subjects.groups:
         if not group.told:
             last = group.subject
+            named = group.own.without("order")
+            if not named.is_empty and group.own.order in IN_TIME and MADE.search(text[: group.start]):
+                whose = (last.without(*named.fields),), 0.9  # "made its first trade on GOOG"
+                place = group.start, group.end
+                claims.append(reading.claim("name", place, whose, "is_of", filters=named))
         elif last.order is not None:
             place = group.start, group.end
             claims.append(reading.claim("name", place, ((last,), 1.0), "is_of", filters=group.own))
