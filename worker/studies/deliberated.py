@@ -39,6 +39,7 @@ MODES: dict[str, tuple[str, ...]] = {
     "review": ("always", "never", "on_error", "on_incomplete", "on_complex"),
     "chunked": ("final_only", "per_chunk", "both"),
 }
+MODE_FIELD = {"chunked": "strategy"}  # of its settings; of the others `mode`
 MOST_QUESTION = 8_000
 DEADLINE_MS = 45_000.0
 
@@ -86,14 +87,11 @@ def with_mode(settings: DeliberationSettings, preset: Preset, mode: str | None) 
         )
         raise ConfigError(f"no mode {mode!r} of {preset}: {told}")
     if preset == "quality":
-        part = settings.quality.model_copy(update={"mode": mode or "critique_only"})
-        return settings.model_copy(update={"quality": part})
-    if preset == "review" and mode is not None:
-        return settings.model_copy(update={"review": settings.review.model_copy(update={"mode": mode})})
-    if preset == "chunked" and mode is not None:
-        part_of = settings.chunked.model_copy(update={"strategy": mode})
-        return settings.model_copy(update={"chunked": part_of})
-    return settings
+        mode = mode or "critique_only"
+    if mode is None:
+        return settings
+    part = getattr(settings, preset).model_copy(update={MODE_FIELD.get(preset, "mode"): mode})
+    return settings.model_copy(update={preset: part})
 
 
 def check_question(question: str) -> str:

@@ -57,8 +57,12 @@ class Grading:
         Raises:
             DataError: it cannot be used; see `read_trades`.
         """
-        usual, tz = _references(self.settings, self.definitions), self.settings.runtime.tz
-        return read_trades(given, tz, self.reference, usual, keep_copies=self.keep_copies)
+        gate = self.settings.gate
+        usual = {name: reference_of(item, gate) for name, item in self.definitions.items()}
+        usual = {"": gate.reference_r, **usual}
+        return read_trades(
+            given, self.settings.runtime.tz, self.reference, usual, keep_copies=self.keep_copies
+        )
 
     def grade(
         self, trades: TradeFile, watched: Callable[[Iterable[int]], Iterator[int]] = iter
@@ -73,11 +77,6 @@ class Grading:
         named = sorted({*definitions, *trades.trades.playbooks})
         bounds = {name: bounds_of(definitions.get(name), settings.gate, most) for name in named}
         return grade_table(trades.trades, settings.gate, times, definitions, watched, bounds)
-
-
-def _references(settings: Settings, definitions: dict[str, PlaybookDefinition]) -> dict[str, float]:
-    known = {name: reference_of(item, settings.gate) for name, item in definitions.items()}
-    return {"": settings.gate.reference_r, **known}
 
 
 def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:

@@ -81,18 +81,14 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
     session = embedded_session(Settings())
     advance, inside = session.engine.advance, Counter[str]()
 
+    def seen() -> tuple[int, int, int]:
+        memory, counters = session.experience.memory, session.policy_loop.counters
+        return memory.reads, len(session.registry.history()), counters.evaluations
+
     def watched(until: int | None = None) -> Advance:
-        before = (
-            session.experience.memory.reads,
-            len(session.registry.history()),
-            session.policy_loop.counters.evaluations,
-        )
+        before = seen()
         step = advance(until)
-        after = (
-            session.experience.memory.reads,
-            len(session.registry.history()),
-            session.policy_loop.counters.evaluations,
-        )
+        after = seen()
         inside.update(
             dict(
                 zip(("memory reads", "playbook writes", "evaluations"), map(sub, after, before), strict=True)

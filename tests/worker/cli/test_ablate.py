@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.worker.cli.checking import run as command
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import GOOD, KEY_VARIABLE, wire
-from worker.cli import app
-from worker.studies.ablation.random_veto import KIND
+from worker.studies.ablation.runner import KIND
 
 PERIOD = ("--symbols", "AAPL,MSFT", "--from", "2003-01-01", "--to", "2004-06-30")
 MODEL = """
@@ -24,13 +23,6 @@ prices = [{ model = "claude-test", input_usd = 0.1, output_usd = 0.5 }]
 budget_event_ms = 20000
 budget_heartbeat_ms = 20000
 """
-
-
-def command(*words: str) -> Result:
-    result = CliRunner().invoke(app, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 class Made(NamedTuple):

@@ -46,7 +46,7 @@ class Asking(Generic[Q, A]):
     @property
     def model(self) -> str:
         """Who is asked."""
-        return str(getattr(self.settings.llm, self.questions.model_setting))
+        return str(getattr(self.settings.llm, self.questions.asks.model_setting))
 
     @property
     def stem(self) -> str:

@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agents.evidence_planner import NOT_ANSWERED, ModelPlanner
-from agents.language_models.accounted import ReplySource
 from agents.planning.gathering import demand_question, gather
 from agents.planning.plan_reply import FORM, read_plan
 from agents.planning.prompt_examples import prompt_examples
-from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import ConfigError, DataError
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
-from schemas.settings import Settings
 from schemas.settings.planner import OWN
 from services.ports import EvidenceQuestion, ToolHost
 from worker.studies.models.comparison import sign_test
@@ -83,6 +80,22 @@ class Planned(Decided):
     as_expected: bool | None = None
 
 
+class PlannerPanel(Panel[PlannerQuestion, Planned]):
+    """One planner with one template, over the tools of a run."""
+
+    form, seat, model_setting = FORM, "planner", "slow_model"
+    setting = "the planner: set judge.replan and planner.judge"
+
+    async def _ask(self, question: PlannerQuestion) -> Planned:
+        planner = ModelPlanner(
+            self._model, self._settings.planner, max_tokens=PLAN_TOKENS, template=self._template
+        )
+        asked = EvidenceQuestion(question.text, question.context)
+        settings, hosts = self._settings.planner, {OWN: self._questions.host}
+        found = await gather(asked, planner, hosts, settings, attended=True, deadline_s=None)
+        return planned(found, question.expected)
+
+
 @dataclass(frozen=True)
 class PlannerQuestions:
     """Questions about one run, and the tools that answer from it."""
@@ -92,13 +105,7 @@ class PlannerQuestions:
     host: ToolHost
     left_out: Mapping[str, int]
     without_background: ClassVar[int] = 0
-    seat: ClassVar[str] = "planner"
-    model_setting: ClassVar[str] = "slow_model"
-    setting: ClassVar[str] = "the planner: set judge.replan and planner.judge"
-
-    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "PlannerPanel":
-        """The planner with a template."""
-        return PlannerPanel(settings, template, self.host, source)
+    asks: ClassVar[type[PlannerPanel]] = PlannerPanel
 
     def figures(self, *said: Sequence[Planned]) -> dict[str, Any]:
         """How each way of asking planned; of two, whether one comes to the expected calls more often."""
@@ -108,26 +115,6 @@ class PlannerQuestions:
             gained, lost = pairs.count((False, True)), pairs.count((True, False))
             found["expected"] = {"gained": gained, "lost": lost, "p_value": sign_test(gained, lost)}
         return found
-
-
-class PlannerPanel(Panel[PlannerQuestion, Planned]):
-    """One planner with one template, over the tools of a run."""
-
-    def __init__(
-        self, settings: Settings, template: PromptTemplate, host: ToolHost, source: ReplySource
-    ) -> None:
-        """Open the account."""
-        super().__init__(settings, template, settings.llm.slow_model, FORM, source)
-        self._host = host
-
-    async def _ask(self, question: PlannerQuestion) -> Planned:
-        planner = ModelPlanner(
-            self._model, self._settings.planner, max_tokens=PLAN_TOKENS, template=self._template
-        )
-        asked = EvidenceQuestion(question.text, question.context)
-        settings, hosts = self._settings.planner, {OWN: self._host}
-        found = await gather(asked, planner, hosts, settings, attended=True, deadline_s=None)
-        return planned(found, question.expected)
 
 
 def planned(found: GatheredEvidence, expected: Calls | None) -> Planned:

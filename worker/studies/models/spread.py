@@ -127,7 +127,7 @@ async def spread_of_decisions(
     answered = sum(map(len, said))
     return {
         "run_id": questions.run_id,
-        "model": getattr(settings.llm, questions.model_setting),
+        "model": getattr(settings.llm, questions.asks.model_setting),
         "prompt_hash": template.hash,
         "samples": samples,
         "questions": len(asked),

@@ -128,17 +128,17 @@ def check_document(
 ) -> dict[str, Any]:
     """The JSON document of one check; the same keys whatever came of it."""
     result = done.result
-    findings = [] if result is None else [found.model_dump(mode="json") for found in result.findings]
+    found = [] if result is None else [each.model_dump(mode="json") for each in result.findings]
+    findings: dict[str, list[dict[str, Any]]] = {name.value: [] for name in CheckName}
+    for finding in found:
+        findings[finding.pop("check")].append(finding)
     outcome = InvocationOutcome.ERROR if result is None else result.meta.outcome
     return {
         "status": ERROR if result is None else result.status.value,
         "symbol": request.snapshot.symbol,
         "playbook_id": request.proposal.playbook_id,
         "direction": request.proposal.direction,
-        "findings": {
-            name.value: [_without_check(found) for found in findings if found["check"] == name]
-            for name in CheckName
-        },
+        "findings": findings,
         "requested_revisions": [] if result is None else list(result.requested_revisions),
         "deferred": [] if result is None else list(result.deferred),
         "checks_run": [] if result is None else [name.value for name in result.checks_run],
@@ -153,13 +153,7 @@ def check_document(
         "proposal_hash": request.proposal.content_hash,
         "playbook_hash": request.playbook.content_hash,
         "prompt_hash": None if result is None else result.prompt_hash,
-        "error": None if done.error is None else _error(done.error),
+        "error": None
+        if done.error is None
+        else {"type": type(done.error).__name__, "message": str(done.error)},
     }
-
-
-def _without_check(finding: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in finding.items() if name != "check"}
-
-
-def _error(error: Exception) -> dict[str, str]:
-    return {"type": type(error).__name__, "message": str(error)}

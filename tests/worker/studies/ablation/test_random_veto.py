@@ -15,8 +15,7 @@ from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound, RevisionBudget
 from tests.worker.shared_runs import embedded_bars
 from worker.runs.backtest import run_backtest
-from worker.studies.ablation.random_veto import KIND, RandomVeto, Veto, VetoRate, vetoed
-from worker.studies.ablation.runner import veto_rates
+from worker.studies.ablation.runner import KIND, RandomVeto, Veto, VetoRate, veto_rates, vetoed
 
 OFF = Settings(reflection=ReflectionSettings(mode="off"))
 SLICE = ("2003-01-01", "2003-12-31")
