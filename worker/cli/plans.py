@@ -248,8 +248,7 @@ async def _edited(
     from schemas.settings import JudgeSettings
     from schemas.settings.plans import PlansSettings
     from services.plans.editing import revise
-    from worker.review.plan_document import document_of
-    from worker.review.plan_edits import edits_of_file, typed_edit
+    from worker.review.plan_document import document_of, edits_of_file, typed_edit
 
     edits = [typed_edit(text) for text in assignments]
     store, record, stored = await _open(plan, run, db)
@@ -287,7 +286,7 @@ async def _approved(plan: str, digits: str, by: str, run: str | None, db: str | 
     store, record, stored = await _open(plan, run, db)
     async with store:
         if stored.folder is not None:
-            from worker.review.plan_folder import carry_out, demand_place, versions_at
+            from worker.review.playbook_files import carry_out, demand_place, versions_at
 
             demand_place(stored.plan)
             versions = await versions_at(store, record.run_id, stored.plan.basis.at)
@@ -351,7 +350,7 @@ async def _rolled_back(plan: str, by: str, run: str | None, db: str | None) -> "
         if stored.folder is None:
             await store.plans.ask_rollback(record.run_id, plan_id, who)
         else:
-            from worker.review.plan_folder import demand_place, roll_back, versions_at
+            from worker.review.playbook_files import demand_place, roll_back, versions_at
 
             demand_place(stored.plan)
             versions = await versions_at(store, record.run_id, stored.plan.basis.at)

@@ -89,8 +89,7 @@ def _of_definitions(source: str, folder: Path) -> tuple[str, ...]:
 
 async def _of_run(run: str, folder: Path, at: int | None, db: str | None) -> tuple[str, ...]:
     from schemas.vocabulary import VersionState
-    from worker.review.plan_folder import versions_at
-    from worker.review.playbook_files import write_in_force
+    from worker.review.playbook_files import versions_at, write_in_force
 
     store, record = await open_for_run(db, run)
     async with store:

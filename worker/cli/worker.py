@@ -146,7 +146,7 @@ async def _work(
 ) -> int:
     from trading_core.clock import SimulatedClock
     from worker.operations.store_outage import OncePerOutage
-    from worker.review.judge_models import judge_models
+    from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
     from worker.slow_worker.wiring import assemble_worker, new_owner

@@ -4,7 +4,7 @@ The store is only read. With a model in the settings it plans the calls and may 
 it gets wrong leaves the answer of the rules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -29,13 +29,13 @@ from worker.review.answer_models import USAGE, AnswerModels, answer_models
 from worker.review.evidence import store_tools
 from worker.review.run_facts import facts_of
 from worker.review.run_views import RunViews
-from worker.review.turns import recent, told_turns
 from worker.studies.deliberated import TextRequest, refined, with_mode
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 LONGEST_RESULT = 6_000  # characters of a result in a model's material
+RECENT = {"recent_symbol": "symbol", "recent_playbook": "playbook_id", "recent_fill": "fill_id"}
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,29 @@ def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dic
     }
 
 
+def recent(turns: Sequence[ConversationTurn]) -> dict[str, str]:
+    """The symbol, the playbook and the fill that were asked for last, where any was."""
+    found: dict[str, str] = {}
+    for arguments in _arguments(turns):
+        for name, argument in RECENT.items():
+            value = arguments.get(argument)
+            if name not in found and isinstance(value, str):
+                found[name] = value
+    return found
+
+
+def _arguments(turns: Sequence[ConversationTurn]) -> Iterator[Mapping[str, Any]]:
+    """Arguments of the calls, the newest first."""
+    for turn in reversed(turns):
+        yield from (call["arguments"] for call in reversed(turn.document["answer"]["tool_calls"]))
+
+
+def told_turns(turns: Sequence[ConversationTurn]) -> tuple[tuple[str, str], ...]:
+    """Question and answer of each turn, oldest first."""
+    told = (turn.document["answer"] for turn in turns)
+    return tuple((one["question"], one["answer"] or one["clarification"] or "") for one in told)
+
+
 async def _refined(
     question: str,
     statements: tuple[Statement, ...],
@@ -154,7 +177,10 @@ async def _refined(
     """The rules' text in the preset `quality`: a model may write it again, out of the evidence."""
     parts = groupby(statements, key=lambda one: one.part)
     text = "\n".join(" ".join(one.text for one in group) for _, group in parts)
-    material = quoted_json([_result(call) for call in calls]) if asking.texts is not None else ""
+    results = [
+        {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]} for call in calls
+    ]
+    material = quoted_json(results) if asking.texts is not None else ""
     told = with_mode(settings.deliberation, "quality", "critique_only")
     request = TextRequest(text, "quality", question, material)
     return await refined(request, told, asking.texts, critic)
@@ -164,10 +190,6 @@ def _claims(done: Deliberation) -> list[CheckedClaim]:
     """The claims of what stands, behind those that were struck or corrected on the way."""
     last = [claim for check in done.fact_checks[-1:] for claim in check.claims]
     return [claim for check in done.fact_checks[:-1] for claim in check.failures] + last
-
-
-def _result(call: EvidenceCall) -> dict[str, Any]:
-    return {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
 
 
 def document_of(

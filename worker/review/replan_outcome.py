@@ -22,11 +22,13 @@ from services.plans.drafting import EmptyPlan, Proposed, draft
 from services.playbooks.version_diff import changes
 from services.store.change_plans import Operator
 from worker.review.plan_facts import read_plan_facts
-from worker.review.plan_folder import carry_out
 from worker.review.plan_making import in_wall_time
-from worker.review.playbook_files import OPEN, file_names, renewed, shown_version, write_in_force
+from worker.review.playbook_files import OPEN, carry_out, file_names, renewed, shown_version, write_in_force
 from worker.review.replanning import Effect
 from worker.review.report_finder import FoundReport
+
+if TYPE_CHECKING:
+    from services.store import Store
 
 Parent = Callable[[str], PlaybookDefinition]
 KINDS = frozenset({"playbook_version", "measure_renewed", "action_refused"})
@@ -129,10 +131,6 @@ def _transition(one: PlaybookVersion, parent: Parent) -> dict[str, Any]:
 def _refused(one: RefusedAction) -> dict[str, Any]:
     action = {name: value for name, value in one.action.payload().items() if value is not None}
     return {"action": action, "code": one.code, "reason": one.reason}
-
-
-if TYPE_CHECKING:
-    from services.store import Store
 
 
 async def write_approved(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from schemas.errors import ConfigError
@@ -138,7 +138,4 @@ async def _journalled(store: "Store", run_id: str, prefix: str) -> list[FoundRep
         else:
             report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
             found[name] = FoundReport(run_id, name, "run", row.known_at, report, None)
-    return [
-        FoundReport(run_id, name, "run", report.known_at, report.report, verdicts.get(name))
-        for name, report in found.items()
-    ]
+    return [replace(report, verdict=verdicts.get(name)) for name, report in found.items()]

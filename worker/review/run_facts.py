@@ -1,6 +1,6 @@
 """The facts of a stored run as of a moment: a fold over its rows, and the report that a text is about."""
 
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from schemas.episode import Episode
@@ -148,18 +148,13 @@ async def read_facts(
     """
     found = None if report is None else await find_report(store, report, run)
     until = at if found is None else found.known_at
-    fold = await _folded(store.journal.rows(run.run_id, kinds=KINDS, until=until))
+    fold, parsed = FactFold(), RecentRows()
+    async for row in store.journal.rows(run.run_id, kinds=KINDS, until=until):
+        fold.add(StoredEvent(row, parsed))
     facts = fold.facts(until, found, run)
     if not facts.symbols:
         raise ConfigError(f"run {run.run_id} had begun at no bar by that time: give a later --at")
     return facts
-
-
-async def _folded(rows: AsyncIterable[JournalRow]) -> FactFold:
-    fold, parsed = FactFold(), RecentRows()
-    async for row in rows:
-        fold.add(StoredEvent(row, parsed))
-    return fold
 
 
 def facts_of(view: "RunView", run: "RunRecord", *, ended: bool) -> RunFacts:

@@ -22,8 +22,7 @@ from tests.services.store.stores import new_run
 from tests.worker.settings_walk.walking import Entry, content
 from tests.worker.wire import wire
 from worker.cli.plans import _edited
-from worker.review.change_texts import read_change
-from worker.review.plan_making import in_wall_time
+from worker.review.plan_making import in_wall_time, read_change
 
 REPLAN = JudgeAction(kind="replan", reason="the cluster loses")
 LESS = JudgeAction(
