@@ -31,12 +31,10 @@ from worker.pages.ablation_pages import (
     ARM_HEAD,
     PAPER_HEAD,
     arm_row,
-    chance_line,
-    exposure_line,
     how_told,
     paper_row,
     rates_told,
-    worth_line,
+    tier_lines,
 )
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import Progress
@@ -181,9 +179,8 @@ def render(document: dict[str, Any], console: "Console") -> None:
     for tier in document["tiers"]:
         console.print()
         console.print(f"{tier['tier']}: {tier['answer'] or tier['reason']}", style="bold", soft_wrap=True)
-        for line in (worth_line(tier), chance_line(tier), exposure_line(tier)):
-            if line:
-                console.print(f"  {line}", soft_wrap=True)
+        for line in tier_lines(tier):
+            console.print(f"  {line}", soft_wrap=True)
     if document["shadow_ledger"]:
         console.print()
         title = "Shadow ledger: what refused plans would have made, on paper and after costs"

@@ -3,9 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from worker.pages.markup import written
-from worker.pages.shapes import line, path, picture, spanning
-from worker.pages.thinning import drawn_rows
+from worker.pages.run_picture import drawn_rows
+from worker.pages.shapes import line, path, picture, spanning, written
 
 WIDTH, HEIGHT, MARGIN = 420.0, 90.0, 4.0
 MOST_POINTS = 200  # the lowest and the highest of each stretch: no fall is thinned away

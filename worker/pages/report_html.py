@@ -12,9 +12,8 @@ from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
-from worker.pages.markup import written
 from worker.pages.rendering import render
-from worker.pages.shapes import GRADES
+from worker.pages.shapes import GRADES, written
 
 Entry = dict[str, Any]
 

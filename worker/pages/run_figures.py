@@ -16,8 +16,7 @@ from services.model_calls.quoting import visible
 from worker.pages.figures import r_multiple, shown_time
 from worker.pages.run_data import milliseconds_of
 from worker.pages.run_marks import SymbolMarks
-from worker.pages.run_picture import RunPicture
-from worker.pages.thinning import drawn_rows
+from worker.pages.run_picture import RunPicture, drawn_rows
 
 UP, DOWN, NEUTRAL, STOP, TARGET = "#009e73", "#d55e00", "#0072b2", "#d55e00", "#0072b2"
 STATUS_COLORS = {"pass": "#009e73", "revise": "#c79200", "block": "#d55e00", "error": "#b4568a"}

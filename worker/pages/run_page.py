@@ -9,11 +9,11 @@ from typing import Any
 
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
-from worker.pages.markup import written
 from worker.pages.rendering import render, template_text
 from worker.pages.run_data import RunData, script_json
 from worker.pages.run_picture import RunPicture
 from worker.pages.run_summary import RunSummary
+from worker.pages.shapes import written
 
 
 def run_html(picture: RunPicture) -> str:

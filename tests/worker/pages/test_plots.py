@@ -10,8 +10,7 @@ from tests.worker.pages.reading import Node, entries, read
 from worker.pages.drift_plot import drift_plot, regime_distances, series
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
-from worker.pages.markup import tag, written
-from worker.pages.shapes import GRADES, Scale, apart, spanning
+from worker.pages.shapes import GRADES, Scale, apart, spanning, tag, written
 
 REPORT = entries()[-1]["report"]
 
