@@ -59,8 +59,7 @@ async def planned_change(
 
     folder = into if into is not None or _trades(record) else free_folder(record.run_id)
     asked = plan_request(record, folder)
-    store, found = await open_to_write(db, record.run_id)
-    async with store:
+    async with open_to_write(db, record.run_id) as (store, found):
         try:
             kept = await plan_text(store, asked, statement, forced=False)
         except UnreadableText as error:

@@ -12,30 +12,13 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain
-from worker.cli.options import DbOption, JsonOption, open_for_writing, option
+from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.page import HtmlOption, demand_page_file, page_of
 from worker.cli.progress import progress_bar, step
-from worker.cli.run_options import (
-    CassetteOption,
-    ConfigArgument,
-    DataOption,
-    FreshLedgerOption,
-    FromOption,
-    FullOption,
-    LabelOption,
-    ReflectionOption,
-    RepliesOption,
-    SeedOption,
-    StrategistOption,
-    SymbolsOption,
-    TimeframeOption,
-    ToOption,
-    ZoneOption,
-    run_settings,
-)
+from worker.cli.run_options import RUN, ConfigArgument, FreshLedgerOption, FullOption, run_settings, takes
+from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.feeds.selected_bars import describe
 from worker.runs.interrupts import Interrupts, RunInterrupted, heard_at_once, run_async
 from worker.runs.store_run import RecordedRun, new_run, record_run
@@ -53,22 +36,10 @@ OutOption = Annotated[
 ]
 
 
+@takes("data", *RUN, "seed", "db", after="config")
 def backtest(
     context: typer.Context,
     config: ConfigArgument = None,
-    data: DataOption = None,
-    symbols: SymbolsOption = None,
-    timeframe: TimeframeOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    tz: ZoneOption = None,
-    label: LabelOption = None,
-    strategist: StrategistOption = None,
-    reflection: ReflectionOption = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
-    seed: SeedOption = None,
-    db: DbOption = None,
     out: OutOption = None,
     html: HtmlOption = None,
     fresh_ledger: FreshLedgerOption = False,

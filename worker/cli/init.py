@@ -12,7 +12,7 @@ from typing import Annotated
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import print_json, print_line
+from worker.cli.console import print_json, print_line, print_lines
 from worker.cli.options import JsonOption, argument
 
 STARTER = Path(__file__).parent / "starter"
@@ -42,9 +42,7 @@ def init(
         print_json({"folder": folder, "files": files, "next": commands})
         return
     print_line(f"made {folder} with {', '.join(files)}")
-    print_line("Next:")
-    for command in commands:
-        print_line(f"  {command}")
+    print_lines(["Next:", *(f"  {command}" for command in commands)])
 
 
 def _place(folder: str) -> Path:

@@ -12,25 +12,16 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain
-from worker.cli.options import DbOption, JsonOption, open_for_writing, option
+from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
-    CassetteOption,
+    RUN,
     ConfigArgument,
     FreshLedgerOption,
-    FromOption,
     FullOption,
-    LabelOption,
     LogFormatOption,
-    ReflectionOption,
-    RepliesOption,
-    SeedOption,
-    StrategistOption,
-    SymbolsOption,
-    TimeframeOption,
-    ToOption,
-    ZoneOption,
     run_settings,
+    takes,
 )
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.store_run import Progress
@@ -52,24 +43,13 @@ NewOption = Annotated[
 ]
 
 
+@takes(*RUN, "seed", "db", after="speed")
 def paper(
     context: typer.Context,
     config: ConfigArgument = None,
     feed: FeedOption = "replay",
     data: FeedDataOption = None,
     speed: SpeedOption = "max",
-    symbols: SymbolsOption = None,
-    timeframe: TimeframeOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    tz: ZoneOption = None,
-    label: LabelOption = None,
-    strategist: StrategistOption = None,
-    reflection: ReflectionOption = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
-    seed: SeedOption = None,
-    db: DbOption = None,
     log_format: LogFormatOption = None,
     new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,

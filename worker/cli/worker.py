@@ -17,7 +17,7 @@ from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
-from worker.cli.options import DbOption, argument, open_for_writing, option
+from worker.cli.options import DbOption, argument, open_for_run, open_for_writing, option
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, run_settings
 from worker.pages.figures import shown_time
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from worker.slow_worker.status import SlowLoopStatus
 
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
-RESULTS = frozenset(
-    {
-        "slot_skipped",
-        "slot_claimed",
-        "slot_resumed",
-        "slot_failed",
-        "report_written",
-        "report_delivered",
-        "nothing_due",
-    }
-)
 
 
 def worker(
@@ -152,16 +141,16 @@ async def _work(
     from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
-    record = await _find(address, run)
+    async with open_for_run(address, run, upgrades=True) as (_, record):
+        pass  # before anything is written to its store
     in_force = _settings_of(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
     told: list[str] = []
     sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
     note = _all_of(sinks)
     goes_on = record.mode == "paper" and record.status == "running"
-    asking = (
-        nullcontext() if goes_on else judge_models(in_force, record.data["symbols"], os.environ, clock, note)
-    )
+    symbols = record.data["symbols"]
+    asking = nullcontext() if goes_on else judge_models(in_force, symbols, os.environ, clock, note)
     async with await open_for_writing(address) as store, asking as models:
         lease_ms, owner = int(3_000 * period_s), new_owner()
         slots = RunOfSlots(record.run_id, in_force)
@@ -174,18 +163,6 @@ async def _work(
         sinks.append(status.note)
         note = OncePerOutage(note).hear
         return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
-
-
-async def _find(address: str, run: str) -> "RunRecord":
-    """The run, before anything is written to its store."""
-    from services.store import StoreMissing, open_store
-
-    try:
-        store = await open_store(address, create=False)
-    except StoreMissing as error:
-        raise ConfigError(f"no run {run!r}: {error}") from error
-    async with store:
-        return await store.runs.find(run)
 
 
 def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
@@ -270,7 +247,7 @@ async def _look_once(
         await made.look()
     finally:
         await made.close()
-    if not RESULTS & set(told) and "standing_by" not in told:
+    if not TEXTS.keys() & set(told) and "standing_by" not in told:
         interval = settings.high_level.interval_for(record.data["timeframe"])
         claimed = await store.claims.newest_state(record.run_id, JOB)
         slots = {"slot": last_slot(clock.now, interval), "next_slot": next_slot(clock.now, interval)}
@@ -311,7 +288,7 @@ def _sink(
         told.append(name)
         if not json and name in quiet:
             return
-        shown = json or name in RESULTS
+        shown = json or name in TEXTS
         log.log(level_of(name), name, shown_on_stdout=shown, **fields)
         if json:
             event = logs.redactor.value({"event": name, "at": clock.now, "run_id": run_id, **fields})
@@ -372,6 +349,7 @@ def _nothing(told: dict[str, Any]) -> str:
     return f"nothing is due: {last}, the next slot is {shown_time(told['next_slot'])}"
 
 
+# The events that are results, as a reader has them.
 TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "slot_skipped": _skipped,
     "slot_claimed": _claimed,
