@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import prompts
 from services.journal.chain import GENESIS_HASH, JournalRow, relink
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, answer, in_turn, message
 from tests.services.policy_checks.injections import answer as stated
+from tests.worker.cli.checking import run
 from tests.worker.wire import GOOD, wire
-from worker.cli import app
 from worker.settings import load_settings
 
 CONFIG = """
@@ -53,10 +53,7 @@ class Desk:
         self.folder, self._monkeypatch = folder, monkeypatch
 
     def run(self, *words: str) -> Result:
-        result = CliRunner().invoke(app, list(words))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
+        return run(*words)
 
     def asked(self, handler: Handler, *words: str) -> tuple[Result, list[dict[str, Any]]]:
         """A command while a model answers on the wire, and the requests that the model saw."""

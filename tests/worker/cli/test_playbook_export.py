@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from schemas.canonical import ns_to_datetime
 from services.playbooks.loader import EMBEDDED, load_playbooks
-from worker.cli import app
+from tests.worker.cli.checking import run as said
 
 BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-09-30")
 
@@ -16,13 +15,6 @@ BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-09-30")
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def said(*words):
-    done = CliRunner().invoke(app, list(words))
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
 
 
 def head(*words):
