@@ -116,8 +116,8 @@ class BacktestResult:
         """
         if not isinstance(path, str | PathLike):
             raise ConfigError(f"path {path!r}: name the file to write, such as 'run.html'")
+        from worker.cli.out_folder import replace_file
         from worker.pages.run_page import run_html
-        from worker.pages.whole_file import replace_file
 
         file = Path(path).expanduser()
         try:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 100
 CTRL_C = 130
+PROBLEMS = (
+    ("conflicts", "CONFLICT", "label(s) with two different bars"),
+    ("invalid", "INVALID", "bar(s) dropped"),
+    ("off_grid", "OFF GRID", "bar(s) dropped"),
+    ("future", "FUTURE", "label(s) beyond now, dropped"),
+)
 
 app = typer.Typer(help="Fetch bars from an exchange, and look at bar files.", rich_markup_mode=None)
 Start = Annotated[
@@ -126,18 +132,10 @@ def _render_fetch(found: dict[str, Any]) -> None:
 def _render_problems(one: dict[str, Any]) -> None:
     if one["duplicates"]:
         say("", f"{one['duplicates']:,} repeated row(s), dropped")
-    if one["conflicts"]:
-        say(
-            "CONFLICT",
-            f"{_counted(one['conflicts'])} label(s) with two different bars, first {one['conflicts'][0]}",
-        )
-    if one["invalid"]:
-        first = one["invalid"][0]
-        say("INVALID", f"{_counted(one['invalid'])} bar(s) dropped, first {first['time']}: {first['reason']}")
-    if one["off_grid"]:
-        say("OFF GRID", f"{_counted(one['off_grid'])} bar(s) dropped, first {one['off_grid'][0]}")
-    if one["future"]:
-        say("FUTURE", f"{_counted(one['future'])} label(s) beyond now, dropped, first {one['future'][0]}")
+    for name, label, told in PROBLEMS:
+        if found := one[name]:
+            first = f"{found[0]['time']}: {found[0]['reason']}" if name == "invalid" else found[0]
+            say(label, f"{_counted(found)} {told}, first {first}")
 
 
 def _counted(listed: list[Any]) -> str:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +15,7 @@ from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
-from worker.pages.report_entries import ENTRY_KINDS, report_entries
-from worker.pages.whole_file import replace_file
+from worker.pages.run_marks import ENTRY_KINDS, report_entries
 from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -100,6 +100,19 @@ class OutFolder:
 
     def _unwritable(self, error: OSError, advice: str = ANOTHER) -> ConfigError:
         return ConfigError(f"--out {str(self.path)!r} cannot be written ({error.strerror}): {advice}")
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None = None) -> dict[str, str]:

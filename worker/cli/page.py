@@ -11,10 +11,9 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
-from worker.cli.out_folder import entry_beside
+from worker.cli.out_folder import entry_beside, replace_file
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
-from worker.pages.whole_file import replace_file
 from worker.runs.interrupts import heard_at_once
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
 from trading_core.accounting import monthly_returns, rolling_sharpe, yearly_returns
 from trading_core.bars import BarSeries
-from worker.pages.report_entries import ENTRY_KINDS, report_entries
-from worker.pages.run_marks import SymbolMarks, marks_of
+from worker.pages.run_marks import ENTRY_KINDS, SymbolMarks, marks_of, report_entries
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
