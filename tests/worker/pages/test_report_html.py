@@ -337,3 +337,10 @@ def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
         assert {one["psr"], one["dsr"]} <= held
         assert f"| {one['psr']:,.2f} | {one['dsr']:,.2f} |" in text
     assert any(one["minimum_track_record"] in held for one in shown)
+
+
+def test_separator_of_columns_in_a_name_stays_text_in_the_markdown():
+    entry = copy.deepcopy(entries()[-1])
+    entry["report"]["clusters"][0]["playbook_id"] = "pull|back"
+    rows = [line for line in report_markdown(entry).splitlines() if line.startswith("| pull")]
+    assert any(line.startswith("| pull\\|back |") for line in rows)
