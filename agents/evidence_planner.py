@@ -24,7 +24,7 @@ from schemas.errors import nearest
 from schemas.evidence_plan import DroppedCall, EvidenceCall, EvidencePlan, PlannedCall
 from schemas.settings.planner import PlannerSettings
 from schemas.tool import ToolUse
-from services.evidence.tools import LONGEST_SHOWN, shown
+from services.evidence.tools import LONGEST_SHOWN, quote_value
 from services.model_calls.asking import NoReply, ask, with_tools
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
@@ -76,16 +76,16 @@ class ModelPlanner:
             with_tools(self._model, [sent for _, _, sent in to_call.values()]),
             system=template.system,
             prompt=template.render(
-                **self._told(question, GIVEN if to_call else tool_listing(tools), earlier)
+                **self._describe_question(question, GIVEN if to_call else tool_listing(tools), earlier)
             ),
             max_tokens=self._max_tokens,
             deadline_ms=self._deadline_ms,
         )
-        plan = self._planned(reply, tools, {name: there[:2] for name, there in to_call.items()})
+        plan = self._read_plan(reply, tools, {name: there[:2] for name, there in to_call.items()})
         plan = plan.model_copy(update={"prompt_hash": template.hash})
-        return _refined(plan) if earlier else plan
+        return _accept_refinement(plan) if earlier else plan
 
-    def _told(
+    def _describe_question(
         self, question: EvidenceQuestion, available: Any, earlier: Sequence[EvidenceCall]
     ) -> dict[str, str]:
         kept = question.turns[max(0, len(question.turns) - self._settings.history) :]
@@ -101,7 +101,7 @@ class ModelPlanner:
         }
         return {name: self._wording.json(value) for name, value in told.items()}
 
-    def _planned(
+    def _read_plan(
         self, reply: ModelReply | NoReply, tools: Offered, names: Mapping[str, tuple[str, str]]
     ) -> EvidencePlan:
         if isinstance(reply, NoReply):
@@ -116,7 +116,7 @@ class ModelPlanner:
                 model=reply.model,
                 failure=f"the model's reply cannot be used: {visible(str(error))[:SEEN]}",
             )
-        calls, dropped = self._calls([*read.tools, *_named(reply.uses, names)], tools)
+        calls, dropped = self._calls([*read.tools, *_name_calls(reply.uses, names)], tools)
         return EvidencePlan(
             confidence=read.confidence,
             clarification=_sentence(read),
@@ -148,7 +148,7 @@ class ModelPlanner:
         if not isinstance(one.client, str):
             raise MalformedReply(f"it names no server: {known}")
         if one.client not in tools:
-            raise MalformedReply(f"no server {shown(one.client)}: {known}.{nearest(one.client, tools)}")
+            raise MalformedReply(f"no server {quote_value(one.client)}: {known}.{nearest(one.client, tools)}")
         if not isinstance(one.method, str) or not one.method:
             raise MalformedReply(f"it names no tool of {one.client}")
         try:
@@ -167,13 +167,13 @@ class ModelPlanner:
         return self._symbols.get(value, value) if isinstance(value, str) else value
 
 
-def _refined(plan: EvidencePlan) -> EvidencePlan:
+def _accept_refinement(plan: EvidencePlan) -> EvidencePlan:
     """A plan after earlier calls: only whether it could be read has a say."""
     confidence = 1.0 if plan.failure is None else 0.0
     return plan.model_copy(update={"confidence": confidence, "clarification": None})
 
 
-def _named(uses: Sequence[ToolUse], names: Mapping[str, tuple[str, str]]) -> list[NamedCall]:
+def _name_calls(uses: Sequence[ToolUse], names: Mapping[str, tuple[str, str]]) -> list[NamedCall]:
     """The calls that a model asks for by its provider's means."""
     found = []
     for use in uses:

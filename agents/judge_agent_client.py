@@ -8,7 +8,7 @@ whoever asked, and actions go through the playbook lifecycle.
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from agents.judge_model import by_rules, weighed
+from agents.judge_model import by_rules, weigh
 from agents.judge_replanning import replan, with_evidence
 from agents.judge_reply import Fallback
 from agents.judge_rules import judge_amendment, judge_boundary
@@ -103,7 +103,7 @@ class JudgeAgentClient(Stateful):
             check = None
             if self._check is not None:
                 check = _bound(self._check, report_facts(report, (), definitions, wording.symbols))
-            verdict = await weighed(
+            verdict = await weigh(
                 verdict, report, self._model, wording=wording, check=check, evidence=evidence
             )
         elif self._settings.replan != "rules":

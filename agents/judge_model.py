@@ -32,7 +32,7 @@ def by_rules(verdict: ReplanVerdict, why: str) -> ReplanVerdict:
     return verdict.model_copy(update={"fallback": why})
 
 
-async def weighed(
+async def weigh(
     verdict: ReplanVerdict,
     report: HighLevelReflectionReport,
     model: LanguageModel,
@@ -50,7 +50,7 @@ async def weighed(
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
-    reply = await _asked(verdict, report, model, deadline_ms, wording, evidence)
+    reply = await _ask(verdict, report, model, deadline_ms, wording, evidence)
     if isinstance(reply, NoReply):
         return by_rules(verdict, reply.kind)
     try:
@@ -63,7 +63,7 @@ async def weighed(
     return _without_the_others(verdict, kept, reply.model).model_copy(update={"fact_check": checked})
 
 
-async def _asked(
+async def _ask(
     verdict: ReplanVerdict,
     report: HighLevelReflectionReport,
     model: LanguageModel,
@@ -78,13 +78,13 @@ async def _asked(
         actions=wording.json([{"id": name, **action.payload()} for name, action in actions]),
         refused=wording.json([{"id": name, **refusal.payload()} for name, refusal in refused]),
         report=wording.json(report.payload()),
-    ) + _told(evidence, wording)
+    ) + _describe_evidence(evidence, wording)
     return await ask(
         model, system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=deadline_ms
     )
 
 
-def _told(evidence: Sequence[RecommendationEvidence], wording: Wording) -> str:
+def _describe_evidence(evidence: Sequence[RecommendationEvidence], wording: Wording) -> str:
     """The calls that were made with their results, quoted; nothing where nothing was read."""
     calls = [
         {
@@ -103,7 +103,7 @@ def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) ->
     named = dict(zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True))
     kept = tuple(action for name, action in named.items() if name in reply.keep)
     reason = visible(reply.reason)
-    dropped = [_dropped(action, reason) for name, action in named.items() if name not in reply.keep]
+    dropped = [_drop(action, reason) for name, action in named.items() if name not in reply.keep]
     update: dict[str, Any] = {
         "decision": decision_of(kept),
         "actions": kept,
@@ -115,5 +115,5 @@ def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) ->
     return verdict.model_copy(update=update)
 
 
-def _dropped(action: JudgeAction, reason: str) -> RefusedAction:
+def _drop(action: JudgeAction, reason: str) -> RefusedAction:
     return RefusedAction(action=action, code=DROPPED, reason=reason)

@@ -13,7 +13,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import ClusterFinding, Recommendation
-from schemas.trials import NO_TRIALS, counted
+from schemas.trials import NO_TRIALS, count_ledger
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
@@ -222,7 +222,7 @@ def _paper_refusal(
     few = _too_few(action, trial["n"], settings)
     if few is not None:
         return few
-    before = NO_TRIALS if trial["kind"] == "experiment" else counted(report.ledger)
+    before = NO_TRIALS if trial["kind"] == "experiment" else count_ledger(report.ledger)
     first = 1.0 / online_level(settings.promotion_alpha, before.candidates + 1, before.promotions)
     if not gain_is_proven(trial, settings.promotion_minimum_trades) or trial["e_value"] < first:
         reason = f"E {trial.get('e_value')!r} and mean {trial.get('mean_r')!r} R do not prove it"
@@ -243,9 +243,11 @@ def _grade_again(
     alpha = None
     if finding.family_size:
         family = _family(finding, report, definitions, gate)
-        name = _tested_as(finding, report)
+        name = _name_hypothesis(finding, report)
         printed = {
-            _tested_as(item, report): item.e_value or 0.0 for item in report.clusters if item.family_size
+            _name_hypothesis(item, report): item.e_value or 0.0
+            for item in report.clusters
+            if item.family_size
         }
         alpha = family.alpha(name, select(family, printed)) if name in family else None
     minimum = minimum_of(gate, definitions.get(finding.playbook_id))
@@ -269,7 +271,7 @@ def _family(
         *(trial.hypothesis for trial in report.grid_trials),
     }
     earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))
-    before = counted(report.ledger)
+    before = count_ledger(report.ledger)
     return register_family(
         [*names, *earlier],
         gate.q,
@@ -279,7 +281,7 @@ def _family(
     )
 
 
-def _tested_as(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:
+def _name_hypothesis(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:
     """Name of the hypothesis that a cluster tests; the only timeframe of a cell shares the cell's."""
     frames = {
         item.timeframe

@@ -84,11 +84,11 @@ class _Writers(dict[type, Callable[[Any], str]]):
         if hasattr(kind, "canonical_text"):
             self[kind] = kind.canonical_text
         else:
-            self[kind] = next((writer for wide, writer in _WIDE if issubclass(kind, wide)), _refused)
+            self[kind] = next((writer for wide, writer in _WIDE if issubclass(kind, wide)), _describe_refused)
         return self[kind]
 
 
-def _refused(value: Any) -> str:
+def _describe_refused(value: Any) -> str:
     raise TypeError(f"no canonical form for {type(value).__name__} {value!r}")
 
 

@@ -20,11 +20,11 @@ def _read_only(mapping: Mapping[K, V]) -> Mapping[K, V]:
     return MappingProxyType(dict(mapping))
 
 
-def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+def _reduce_mapping(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
     return _read_only, (dict(mapping),)
 
 
-copyreg.pickle(MappingProxyType, _reduced)  # a contract goes to another process whole
+copyreg.pickle(MappingProxyType, _reduce_mapping)  # a contract goes to another process whole
 
 
 # A mapping of a frozen contract that cannot be changed in place either.
@@ -110,11 +110,11 @@ class Contract(BaseModel):
         """Canonical JSON of the payload; what was written for the hash is handed out once more."""
         if self.keeps_its_text:
             if TEXT not in self.__dict__:
-                self.__dict__[TEXT] = self._written()
+                self.__dict__[TEXT] = self._write()
             return str(self.__dict__[TEXT])
-        return self.__dict__.pop(TEXT, None) or self._written()
+        return self.__dict__.pop(TEXT, None) or self._write()
 
-    def _written(self) -> str:
+    def _write(self) -> str:
         layout, values = self._layout(), self.__dict__
         if layout is None:
             return canonical_json(self.payload())

@@ -41,11 +41,11 @@ class Stateful:
     def state_fields(cls) -> Mapping[str, Any]:
         """Type of each field of the state, by name."""
         owner: Any = cls
-        return _declared(owner)
+        return _read_declared(owner)
 
     def state(self) -> dict[str, Any]:
         """Every field of the state as JSON has it."""
-        return {name: _written(kind, getattr(self, name)) for name, kind in self.state_fields().items()}
+        return {name: _write(kind, getattr(self, name)) for name, kind in self.state_fields().items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Stand where the service stood that wrote this.
@@ -77,7 +77,7 @@ def demand_fields(owner: str, state: Mapping[str, Any], wanted: Mapping[str, Any
         raise ValueError(f"the state of {owner} lacks {missing} and has unknown {unknown}")
 
 
-def written_as(kind: Any, value: Any) -> Any:
+def write_as(kind: Any, value: Any) -> Any:
     """A value of a type as JSON has it.
 
     Raises:
@@ -99,10 +99,10 @@ def read_as(kind: Any, written: Any) -> Any:
     return dict(value) if isinstance(kind, Pairs) else value
 
 
-def _written(kind: Any, value: Any) -> Any:
+def _write(kind: Any, value: Any) -> Any:
     if kind is PART:
         return None if value is None else value.state()
-    return written_as(kind, value)
+    return write_as(kind, value)
 
 
 def _put(owner: Any, name: str, there: Any, value: Any) -> None:
@@ -122,7 +122,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 @cache
-def _declared(cls: Any) -> Mapping[str, Any]:
+def _read_declared(cls: Any) -> Mapping[str, Any]:
     declared: Mapping[str, Any] = cls.STATE
     rebuilt: frozenset[str] = cls.REBUILT
     if declared or not is_dataclass(cls):

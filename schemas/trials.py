@@ -83,6 +83,6 @@ class TrialLedger(TrialCounts):
 NO_TRIALS = TrialLedger()
 
 
-def counted(ledger: TrialLedger | None) -> TrialLedger:
+def count_ledger(ledger: TrialLedger | None) -> TrialLedger:
     """What is counted of a ledger that a request or report may have."""
     return NO_TRIALS if ledger is None else ledger.in_force

@@ -19,7 +19,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import GateSettings, Settings
 from schemas.slow_reflection import ClusterFinding, GridTrial, UntradedSignal
-from schemas.trials import counted
+from schemas.trials import count_ledger
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.high_level.clusters import (
     Measure,
@@ -116,7 +116,7 @@ class HighLevelReflectionService:
         _check_point_in_time(request, episodes, definitions)
         population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
-        told = await self._told(report, episodes, definitions)
+        told = await self._narrate(report, episodes, definitions)
         latency = (self._timer() - started) * 1_000.0
         meta = ReflectionInvocationMeta(
             cadence="high_level",
@@ -137,7 +137,7 @@ class HighLevelReflectionService:
             }
         )
 
-    async def _told(
+    async def _narrate(
         self,
         report: HighLevelReflectionReport,
         episodes: Sequence[Episode],
@@ -244,7 +244,7 @@ class HighLevelReflectionService:
         members = sorted({*declared, *tried})
         family: Family | None = None
         if members:
-            before = counted(request.ledger)
+            before = count_ledger(request.ledger)
             family = register_family(
                 members,
                 self._gate.q,

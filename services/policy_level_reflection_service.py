@@ -228,7 +228,7 @@ class PolicyLevelReflectionService(Stateful):
         )
         left_ms = deadline_ms - self._elapsed_ms(start)
         if left_ms <= 0 and not self._recorded:
-            return Consolidation(()), _degraded(meta, LATE)
+            return Consolidation(()), _degrade(meta, LATE)
         wording = self._wordings.of(request.snapshot)
         reply = await ask(
             model,
@@ -238,10 +238,10 @@ class PolicyLevelReflectionService(Stateful):
             deadline_ms=left_ms,
         )
         if isinstance(reply, NoReply):
-            return Consolidation(()), _degraded(meta, LATE if reply.kind == LATE else f"llm_{reply.kind}")
+            return Consolidation(()), _degrade(meta, LATE if reply.kind == LATE else f"llm_{reply.kind}")
         added = weigh_reply(reply.text, request, findings, wording)
         if added.refused is not None:
-            return added, _degraded(meta, added.refused)
+            return added, _degrade(meta, added.refused)
         return added, meta.model_copy(update={"tier": "consolidated"})
 
     def _result(
@@ -279,5 +279,5 @@ class PolicyLevelReflectionService(Stateful):
         return (self._timer() - start) / NS_PER_MS
 
 
-def _degraded(meta: ReflectionInvocationMeta, reason: str) -> ReflectionInvocationMeta:
+def _degrade(meta: ReflectionInvocationMeta, reason: str) -> ReflectionInvocationMeta:
     return meta.model_copy(update={"outcome": InvocationOutcome.DEGRADED, "skip_reason": reason})

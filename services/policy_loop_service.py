@@ -21,7 +21,7 @@ from schemas.errors import (
 from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from schemas.state import PART, Stateful, demand_fields, read_as, written_as
+from schemas.state import PART, Stateful, demand_fields, read_as, write_as
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide
@@ -116,7 +116,7 @@ class PolicyLoopService(Stateful):
             raise InvariantViolation("an evaluation is out: what it thinks about is no state")
         kept = {tag.policy_id for tag in self._engine.tags_in_force().values()}
         policies = {
-            name: written_as(kind, {key: value for key, value in getattr(self, name).items() if key in kept})
+            name: write_as(kind, {key: value for key, value in getattr(self, name).items() if key in kept})
             for name, kind in self.IN_FORCE.items()
         }
         return super().state() | policies
@@ -169,7 +169,7 @@ class PolicyLoopService(Stateful):
         for skip in decision.skips:
             record.skip(boundary, skip)
         if not decision.evaluate:
-            self._passed_over(boundary, facts)
+            self._note_passed_over(boundary, facts)
             return None
         self._in_flight.add(boundary.s)
         self._last_evaluation[boundary.s] = own
@@ -181,7 +181,7 @@ class PolicyLoopService(Stateful):
         self._look(evaluation)
         return evaluation
 
-    def _passed_over(self, boundary: Boundary, facts: BoundaryFacts) -> None:
+    def _note_passed_over(self, boundary: Boundary, facts: BoundaryFacts) -> None:
         if facts.in_flight:
             self._missed.setdefault(boundary.s, []).append(boundary)
         elif facts.draining and not facts.warming_up:
@@ -198,12 +198,12 @@ class PolicyLoopService(Stateful):
         try:
             evaluation.asked = self._builder.account_state(boundary.s)
             evaluation.snapshot = self._builder.build(
-                boundary, self.in_force(boundary.s), self.opened_by(boundary.s)
+                boundary, self.in_force(boundary.s), self.find_opener(boundary.s)
             )
             if self.background is not None:
                 self._gather(evaluation, self.background.build(evaluation.snapshot))
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
-            self._failed(evaluation, error)
+            self._note_failure(evaluation, error)
 
     def _gather(self, evaluation: Evaluation, background: DecisionBackground | None) -> None:
         evaluation.background = background
@@ -222,7 +222,7 @@ class PolicyLoopService(Stateful):
             except (CassetteMiss, ModelRefused):
                 raise  # not this run any more: deciding without the reply would pass for a replay
             except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
-                self._failed(evaluation, error)
+                self._note_failure(evaluation, error)
         evaluation.latency_ms += (time.perf_counter() - started) * 1e3
 
     def close(self, evaluation: Evaluation) -> None:
@@ -231,7 +231,7 @@ class PolicyLoopService(Stateful):
         What opened a boundary while the answer was out, and was skipped for it, opens one at the next close.
         """
         boundary, started = evaluation.boundary, time.perf_counter()
-        evaluation.record.arrived(self._now())
+        evaluation.record.note_answer(self._now())
         ending = self._ending(evaluation)
         self._in_flight.discard(boundary.s)
         if evaluation.background is not None:
@@ -254,16 +254,16 @@ class PolicyLoopService(Stateful):
             return self._after_error(evaluation, evaluation.error)
         if evaluation.conclusion is None:
             raise InvariantViolation("an evaluation is closed before it was thought about")
-        stale = self._late.why_dropped(evaluation, self.in_force, self.opened_by)
+        stale = self._late.why_dropped(evaluation, self.in_force, self.find_opener)
         if stale is not None:
             return self._after_stale(evaluation, stale)
         try:
             return self._carry_out(evaluation, evaluation.conclusion)
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
-            self._failed(evaluation, error)
+            self._note_failure(evaluation, error)
             return self._after_error(evaluation, error)
 
-    def _failed(self, evaluation: Evaluation, error: Exception) -> None:
+    def _note_failure(self, evaluation: Evaluation, error: Exception) -> None:
         """A failure instead of a conclusion; what follows it is decided when the evaluation is closed."""
         evaluation.error = error
         evaluation.not_invoked(InvocationOutcome.ERROR, type(error).__name__)
@@ -273,7 +273,7 @@ class PolicyLoopService(Stateful):
         """The frozen policy in force for a symbol, if any."""
         return self._policy(int(self._engine.state["policy"][s]))
 
-    def opened_by(self, s: int) -> FrozenPolicy | None:
+    def find_opener(self, s: int) -> FrozenPolicy | None:
         """The policy that opened the symbol's position, if any."""
         return self._policy(int(self._engine.state["position_policy"][s]))
 
@@ -288,11 +288,13 @@ class PolicyLoopService(Stateful):
         if concluded.outcome is EvaluationOutcome.STOOD_DOWN:
             return self._stand_down(evaluation, concluded)
         if concluded.approved is None:
-            return Ending(concluded.outcome, concluded.reason, self.opened_by(boundary.s))
+            return Ending(concluded.outcome, concluded.reason, self.find_opener(boundary.s))
         amended = self._amend(evaluation, concluded.approved)
         if amended.amendment.stop is not None:
-            self._changed(self._engine.tighten_stop(boundary.s, amended.amendment.stop), amended.amendment_id)
-        evaluation.record.amended(amended)
+            self._write_change(
+                self._engine.tighten_stop(boundary.s, amended.amendment.stop), amended.amendment_id
+            )
+        evaluation.record.write_amendment(amended)
         policy = self.policies[amended.policy_id]
         return Ending(concluded.outcome, concluded.reason, policy, amended.amendment_id)
 
@@ -337,11 +339,11 @@ class PolicyLoopService(Stateful):
         if snapshot.regime is not None:
             self.structures[policy.policy_id] = str(snapshot.regime.labels.structure)
         for event in self._engine.install(boundary.s, orders):
-            self._changed(event)
+            self._write_change(event)
         evaluation.record.frozen(policy)
         return policy
 
-    def _changed(self, event: TickValidationEvent, amendment_id: str | None = None) -> None:
+    def _write_change(self, event: TickValidationEvent, amendment_id: str | None = None) -> None:
         """Record what an intervention of this loop changed in the engine."""
         tick_event(self._journal, event, amendment_id)
         self.observe(event)
@@ -357,7 +359,7 @@ class PolicyLoopService(Stateful):
         try:
             if isinstance(concluded.approved, JudgedAmendment):
                 amended = self._amend(evaluation, concluded.approved)
-                evaluation.record.amended(amended)
+                evaluation.record.write_amendment(amended)
                 amendment_id = amended.amendment_id
         except FreezeRefused as error:
             self._count_error(evaluation, error)
@@ -366,7 +368,7 @@ class PolicyLoopService(Stateful):
 
     def _retire(self, s: int) -> None:
         for event in self._engine.retire(s):
-            self._changed(event)
+            self._write_change(event)
 
     def _count_error(self, evaluation: Evaluation, error: Exception) -> None:
         evaluation.record.error("policy_loop", error)
@@ -390,7 +392,7 @@ class PolicyLoopService(Stateful):
         boundary at its next close.
         """
         s = evaluation.boundary.s
-        if self.in_force(s) is None or self.opened_by(s) is not None:
+        if self.in_force(s) is None or self.find_opener(s) is not None:
             return Ending(EvaluationOutcome.STALE, reason)
         ending = self._without_answer(evaluation, reason, may_keep=True)
         if self.in_force(s) is None:
@@ -404,7 +406,7 @@ class PolicyLoopService(Stateful):
             if snapshot is not None:
                 concluded = self._evaluator.fall_back(evaluation, snapshot, reason, may_keep)
                 s = evaluation.boundary.s
-                present = self.opened_by(s) or self.in_force(s)
+                present = self.find_opener(s) or self.in_force(s)
                 if self._late.why_out_of_date(s, concluded, present) is None:
                     return self._carry_out(evaluation, concluded)
         except Exception as second:  # noqa: BLE001 - the same boundary, on its way out
@@ -419,7 +421,7 @@ class PolicyLoopService(Stateful):
         if evaluation.snapshot is not None and row != boundary.t:
             state = STATES[int(self._engine.state["state"][s])]
             now = replace(boundary, t=row, state=state)
-            evaluation.snapshot = self._builder.build(now, self.in_force(s), self.opened_by(s))
+            evaluation.snapshot = self._builder.build(now, self.in_force(s), self.find_opener(s))
             evaluation.record.snapshot(evaluation.snapshot)
         return evaluation.snapshot
 

@@ -292,7 +292,7 @@ class HighLevelReflection(Protocol):
 class TrialCounter(Protocol):
     """Counts what a run tries."""
 
-    def tried(self, declared: Collection[str]) -> TrialCounts:
+    def count_trials(self, declared: Collection[str]) -> TrialCounts:
         """What was tried so far, the declared hypotheses included."""
         ...
 
@@ -365,7 +365,7 @@ class EvidencePlanner(Protocol):
 class PinBook(Protocol):
     """Definitions of tools as they were when they were first used, or last accepted."""
 
-    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+    async def pins_of(self, client: str) -> dict[str, ToolDefinition]:
         """The pinned definitions of a client's tools, by name."""
         ...
 

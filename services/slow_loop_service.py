@@ -126,10 +126,10 @@ class SlowLoopService(Stateful):
         """Measures that their own trades contradict, see `ShadowTrials`."""
         return self._trials.proven
 
-    def tried(self, declared: Collection[str]) -> TrialCounts:
+    def count_trials(self, declared: Collection[str]) -> TrialCounts:
         """What was tried so far: declared hypotheses, grid values, and what began its proof on paper."""
         candidates, promotions = self._trials.counts
-        hypotheses = len({*declared, *self.facts.tested()})
+        hypotheses = len({*declared, *self.facts.list_tested()})
         return TrialCounts(hypotheses=hypotheses, candidates=candidates, promotions=promotions)
 
     def next_row(self, row: int) -> int:
@@ -176,7 +176,7 @@ class SlowLoopService(Stateful):
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)
 
-    async def judged(self, report: HighLevelReflectionReport, seen: int | None = None) -> ReplanVerdict:
+    async def ask_judge(self, report: HighLevelReflectionReport, seen: int | None = None) -> ReplanVerdict:
         """The judge's word on a report, and before it the journal rows of what was read for it.
 
         Nothing is changed by it. `seen` rows of the run may be read; None: all that are there.
@@ -205,9 +205,9 @@ class SlowLoopService(Stateful):
         """A report that was made elsewhere, with the verdict on it, arrives at the close of bar `row`."""
         now = int(self._market.bars.close_times[row])
         try:
-            self._asked(request, now)
-            self._answered(request, report, now)
-            self._decided(verdict, now)
+            self._write_request(request, now)
+            self._write_report(request, report, now)
+            self._write_verdict(verdict, now)
             self._in_hand = None
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)
@@ -246,7 +246,7 @@ class SlowLoopService(Stateful):
             self.plans.of_measures(now)
             return
         ended = self._lifecycle.end_contradicted(now, proven)
-        self._trials.lifted(ended, now)
+        self._trials.note_lift(ended, now)
         self.retire_changed(ended, now)
 
     def _contain(self, error: Exception, now: int) -> None:
@@ -327,18 +327,18 @@ class SlowLoopService(Stateful):
     async def _run(self, run: Run, row: int, now: int) -> None:
         started = time.perf_counter()
         request = self.facts.request(run, now, self._market.columns)
-        self._asked(request, now)
+        self._write_request(request, now)
         evidence = self.facts.evidence(request.episode_ids)
         report = await self._reflection.reflect(request, evidence, self._definitions())
-        self._answered(request, report, now)
-        self._decided(await self.judged(report), now)
+        self._write_report(request, report, now)
+        self._write_verdict(await self.ask_judge(report), now)
         self._in_hand = None
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
-    def _asked(self, request: HighLevelReflectionRequest, now: int) -> None:
+    def _write_request(self, request: HighLevelReflectionRequest, now: int) -> None:
         self._append(now, "high_level_request", {"request_hash": request.content_hash, "request": request})
 
-    def _answered(
+    def _write_report(
         self, request: HighLevelReflectionRequest, report: HighLevelReflectionReport, now: int
     ) -> None:
         self.last_report = report
@@ -354,7 +354,7 @@ class SlowLoopService(Stateful):
             self._append(now, *row)
         self.counters.count(report, report_id, now)
 
-    def _decided(self, verdict: ReplanVerdict, now: int) -> None:
+    def _write_verdict(self, verdict: ReplanVerdict, now: int) -> None:
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
@@ -396,7 +396,7 @@ class SlowLoopService(Stateful):
             timeframe=self._market.bars.timeframe,
             proven=self.proven,
         )
-        self._trials.lifted(changed, now)
+        self._trials.note_lift(changed, now)
         refused = self._lifecycle.refused[refused_before:]
         not_done = [refusal.action for refusal in refused]
         done = [action for action in actions if action not in not_done]

@@ -24,7 +24,7 @@ from services.feeds.port import BarRow
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import PROMPT_OF_RULES, HighLevelReflectionService
 from services.model_calls.language_model import ModelReply
-from services.playbooks.measures import revised
+from services.playbooks.measures import revise_fields
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
@@ -385,8 +385,8 @@ BANNED = {
 
 def in_force(banned, cell):
     """The books with one cell of one of them banned."""
-    eligibility = {side: revised(rules, banned=(cell,)) for side, rules in banned.eligibility.items()}
-    return tuple(revised(one, eligibility=eligibility) if one is banned else one for one in BOOKS)
+    eligibility = {side: revise_fields(rules, banned=(cell,)) for side, rules in banned.eligibility.items()}
+    return tuple(revise_fields(one, eligibility=eligibility) if one is banned else one for one in BOOKS)
 
 
 def with_ban(**shown):

@@ -24,8 +24,8 @@ from thinktwice.parts import (
     asked_models,
     own_model,
     own_parts,
-    told_by_model,
-    told_by_settings,
+    settings_of_model,
+    settings_of_parts,
 )
 from thinktwice.result import BacktestResult, Inputs
 from worker.bootstrap import OwnParts
@@ -90,7 +90,7 @@ def backtest(
     """
     before = cancelled_so_far()
     answering = own_model(model)
-    parts = told_by_settings(strategist, judge) | told_by_model(answering)
+    parts = settings_of_parts(strategist, judge) | settings_of_model(answering)
     inputs = inputs_of(
         bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes, parts
     )
@@ -155,14 +155,14 @@ def cancellable(progress: Callable[[int, int], None] | None = None) -> Callable[
     """What is called between bars: passes on how far the work is, and ends it where its task is cancelled."""
     running = asyncio.current_task()
 
-    def passed(done: int, total: int | None) -> None:
+    def pass_on(done: int, total: int | None) -> None:
         # The engine yields to nobody between bars, so whoever wants to end the run is heard here.
         if running is not None and running.cancelling():
             raise asyncio.CancelledError
         if progress is not None and total is not None:
             progress(done, total)
 
-    return passed
+    return pass_on
 
 
 def cancelled_so_far() -> Cancelled:
@@ -228,7 +228,7 @@ class _BesideALoop:
 
     def run(self) -> None:
         try:
-            self.ended = asyncio.run(self._watched())
+            self.ended = asyncio.run(self._watch())
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked
             self.failed = error
 
@@ -238,7 +238,7 @@ class _BesideALoop:
             self._task.cancel()  # marks it; it looks at the mark after every bar
             self._task.get_loop().call_soon_threadsafe(lambda: None)
 
-    async def _watched(self) -> Any:
+    async def _watch(self) -> Any:
         self._task = asyncio.current_task()
         if self._cancelled:
             self._work.close()

@@ -84,8 +84,8 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     """
     alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
     several: tuple[Any, ...] = (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
-    given = _named("strategist", strategist), _named("judge", judge)
-    asked = tuple(_critic(_named("critic", one)) for one in several)
+    given = _find_part("strategist", strategist), _find_part("judge", judge)
+    asked = tuple(_critic(_find_part("critic", one)) for one in several)
     own = [(kind, one) for kind, one in zip(("strategist", "judge"), given, strict=True) if one is not None]
     own += [("critic", one) for one in asked]
     return OwnParts(
@@ -96,7 +96,7 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     )
 
 
-def told_by_settings(strategist: StrategistPart, judge: JudgePart) -> dict[str, str]:
+def settings_of_parts(strategist: StrategistPart, judge: JudgePart) -> dict[str, str]:
     """The settings that `strategist` and `judge` stand for, where they are words of them."""
     given = {"policy_loop__strategist": strategist, "judge__replan": judge}
     return {name: word for name, word in given.items() if isinstance(word, str) and word in OF_SETTINGS}
@@ -110,12 +110,12 @@ def own_model(given: ModelPart) -> OwnModel | None:
     """
     if given is None:
         return None
-    model = _made(_named("model", given))
+    model = _make(_find_part("model", given))
     _demand(model, ["complete"], repr(model))
     return OwnModel(model, str(getattr(model, "name", type(model).__name__)))
 
 
-def told_by_model(model: OwnModel | None) -> dict[str, Any]:
+def settings_of_model(model: OwnModel | None) -> dict[str, Any]:
     """The settings under which every part that asks a model asks this one."""
     if model is None:
         return {}
@@ -141,7 +141,7 @@ def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, 
     return settings.model_copy(update={"llm": llm}), one_model(settings, model)
 
 
-def _named(kind: str, given: Any) -> Any:
+def _find_part(kind: str, given: Any) -> Any:
     """A part as it is, or the one that a package offers by this name; None for a word of the settings."""
     if not isinstance(given, str):
         return given
@@ -161,12 +161,12 @@ def _named(kind: str, given: Any) -> Any:
         raise ConfigError(f"{kind} {given!r}: {offered[given].value!r} cannot be loaded: {error}") from error
 
 
-def _made(given: Any) -> Any:
+def _make(given: Any) -> Any:
     return given() if isinstance(given, type) else given
 
 
 def _critic(given: Any) -> Critic:
-    critic: Critic = _made(given)
+    critic: Critic = _make(given)
     if not callable(critic):
         raise ConfigError(f"critic {critic!r} cannot be called: give a function of the request")
     if any(_is_async(one) for one in (critic, type(critic).__call__)):
@@ -187,7 +187,7 @@ def _around(kind: str, given: Any, *methods: str) -> Callable[[Part], Part]:
         part: Any = _OwnPart(kind, given)
         return lambda ours: part
 
-    def made(ours: Part) -> Part:
+    def make_part(ours: Part) -> Part:
         found: Part = given(ours)
         _demand(found, methods, f"{given!r} gave {found!r}, which")
         return found if found is ours else cast("Part", _OwnPart(kind, found))
@@ -195,7 +195,7 @@ def _around(kind: str, given: Any, *methods: str) -> Callable[[Part], Part]:
     if not callable(given):
         raise ConfigError(f"{given!r} has no method {methods[0]!r} and is no function of ours either")
     _demand_place_for_ours(given)
-    return made
+    return make_part
 
 
 class _OwnPart:

@@ -261,10 +261,10 @@ class BacktestResult:
             StoreError: the store cannot be written; then it holds nothing of the run.
         """
         from thinktwice.backtesting import in_own_loop
-        from thinktwice.stored import kept, store_address
+        from thinktwice.stored import store_address, store_run
 
         address = store_address(db, self._inputs.settings)
-        return in_own_loop(kept(self._inputs, self._own.names, self.rows, self._done.document, address))
+        return in_own_loop(store_run(self._inputs, self._own.names, self.rows, self._done.document, address))
 
     def contained(self) -> list[str]:
         """What went wrong in the run and did not end it, in a line each."""

@@ -12,7 +12,7 @@ from thinktwice.backtesting import cancellable, in_own_loop
 from thinktwice.inputs import in_arguments
 from thinktwice.result import BacktestResult, Inputs
 from worker.feeds.selected_bars import describe
-from worker.runs.kept_run import kept_beside, rows_of_bars
+from worker.runs.kept_run import keep_beside, rows_of_bars
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import new_run
 from worker.session import Session, Timing
@@ -42,7 +42,7 @@ def load(run: str = "latest", *, db: str | None = None) -> BacktestResult:
     """
     if not isinstance(run, str):
         raise ConfigError(f"run {run!r}: give its id, a unique start of one, or 'latest'")
-    return in_own_loop(_loaded(run, store_address(db)))
+    return in_own_loop(_load(run, store_address(db)))
 
 
 def store_address(db: str | None, told: Settings | None = None) -> str:
@@ -65,7 +65,7 @@ def store_address(db: str | None, told: Settings | None = None) -> str:
     return load_settings(flags={"runtime.db": ("db", db)}, word="argument").settings.runtime.db
 
 
-async def kept(
+async def store_run(
     inputs: Inputs,
     own: Sequence[str],
     rows: Sequence[JournalRow],
@@ -82,7 +82,7 @@ async def kept(
     runtime = inputs.settings.runtime.model_copy(update={"db": address})
     settings = inputs.settings.model_copy(update={"runtime": runtime})
     data = describe(inputs.bars, settings, of_frame=inputs.of_frame)
-    data |= kept_beside(inputs.playbooks if inputs.own_playbooks else (), own)
+    data |= keep_beside(inputs.playbooks if inputs.own_playbooks else (), own)
     bars = rows_of_bars(inputs.bars) if inputs.of_frame else []
     async with await open_store(address, create=True) as store:
         run = new_run(settings, NAME, "backtest", data)
@@ -90,7 +90,7 @@ async def kept(
     return run_id
 
 
-async def _loaded(run: str, address: str) -> BacktestResult:
+async def _load(run: str, address: str) -> BacktestResult:
     from services.store import open_store
 
     async with await open_store(address, create=False) as store:
@@ -124,7 +124,7 @@ class StoredResult(BacktestResult):
         Raises:
             ConfigError: it cannot be played again: it asked parts of a script, or another version made it.
         """
-        found = in_own_loop(self._verified())
+        found = in_own_loop(self._verify())
         if found["replay"]["playable"]:
             return bool(found["ok"])
         held = all(found[part]["ok"] for part in ("chain", "references", "stored"))
@@ -147,13 +147,13 @@ class StoredResult(BacktestResult):
 
     @cached_property
     def _session(self) -> Session:
-        return in_own_loop(self._played())
+        return in_own_loop(self._play())
 
     @cached_property
     def _done(self) -> RunResult:  # type: ignore[override]  # likewise
         return RunResult(self._session, Timing())
 
-    async def _played(self) -> Session:
+    async def _play(self) -> Session:
         from services.store import open_store
         from worker.cli.rebuilt import stored_script
         from worker.runs.replay import Replay, stored_settings
@@ -163,14 +163,14 @@ class StoredResult(BacktestResult):
             script = await stored_script(store, record, stored_settings(record))
             return (await Replay(script, store, record).rebuild(progress=cancellable())).session
 
-    async def _verified(self) -> dict[str, Any]:
+    async def _verify(self) -> dict[str, Any]:
         from services.store import open_store
         from worker.cli.verify import verified
 
         async with await open_store(self._address, create=False) as store:
-            return await verified(store, self._record, watch=_unwatched)
+            return await verified(store, self._record, watch=_watch_nothing)
 
 
 @contextmanager
-def _unwatched(_script: "Script") -> Iterator["Progress"]:
+def _watch_nothing(_script: "Script") -> Iterator["Progress"]:
     yield cancellable()

@@ -15,7 +15,7 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from thinktwice.backtesting import cancelled_so_far, in_own_loop, inputs_of
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
-from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, told_by_model
+from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
 from thinktwice.result import frame_of
 from thinktwice.stored import store_address
 from worker.feeds.files.tables import BarTable
@@ -133,23 +133,23 @@ def ablate(
     inputs = inputs_of(bars, playbooks, settings, None, symbols, timeframe, tz, "open", start, end, changes)
     compile_engine()
     if address is not None:
-        return AblationResult(in_own_loop(_measured(inputs, address, seeds, keep_all), before))
+        return AblationResult(in_own_loop(_measure(inputs, address, seeds, keep_all), before))
     with TemporaryDirectory(prefix="thinktwice-") as folder:
         url = f"sqlite:///{Path(folder) / 'ablation.sqlite'}"
-        return AblationResult(in_own_loop(_measured(inputs, url, seeds, keep_all), before))
+        return AblationResult(in_own_loop(_measure(inputs, url, seeds, keep_all), before))
 
 
-async def _measured(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> dict[str, Any]:
+async def _measure(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> dict[str, Any]:
     from services.store import open_store
     from worker.studies.ablation.worth import measured_worth
 
     @contextmanager
-    def watched(title: str) -> Iterator[Progress]:
+    def watch(title: str) -> Iterator[Progress]:
         yield lambda done, total: None
 
     async with await open_store(url, create=True) as store:
         return await measured_worth(
-            inputs.settings, inputs.bars, inputs.playbooks, store, watched,
+            inputs.settings, inputs.bars, inputs.playbooks, store, watch,
             name=NAME, seeds=seeds, keep_all=keep_all,
         )  # fmt: skip
 
@@ -178,7 +178,7 @@ def check(
         ConfigError: a setting is wrong, or there is no model to ask.
     """
     answering = own_model(model)
-    told = settings_of(settings, {"reflection__mode": reflection} | told_by_model(answering), changes)
+    told = settings_of(settings, {"reflection__mode": reflection} | settings_of_model(answering), changes)
     resolved, models = asked_models(told, answering)
     plan = _request(request)
     done = in_own_loop(check_plan(plan, resolved, os.environ, own_parts(None, None, critics).critics, models))

@@ -54,14 +54,14 @@ def copy_context(root: Path, target: Path) -> None:
         if pattern.startswith("!") and "/" in pattern:
             raise ConfigError(f".dockerignore: {pattern!r} takes back a part of a folder; name the folder")
 
-    def left_out(folder: str, names: list[str]) -> set[str]:
+    def leave_out(folder: str, names: list[str]) -> set[str]:
         relative = Path(folder).relative_to(root)
-        return {name for name in names if not _kept((relative / name).as_posix(), patterns)}
+        return {name for name in names if not _is_kept((relative / name).as_posix(), patterns)}
 
-    shutil.copytree(root, target, ignore=left_out)
+    shutil.copytree(root, target, ignore=leave_out)
 
 
-def _kept(path: str, patterns: Sequence[str]) -> bool:
+def _is_kept(path: str, patterns: Sequence[str]) -> bool:
     kept = True
     for pattern in patterns:
         if _matches(path, pattern.removeprefix("!")):

@@ -27,7 +27,7 @@ def sources(room: str) -> Iterator[Path]:
     return iter(sorted((ROOT / room).rglob("*.py")))
 
 
-def imported(path: Path) -> Iterator[str]:
+def list_imports(path: Path) -> Iterator[str]:
     """Dotted names of the modules that a source imports, wherever in the file it does so."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -41,7 +41,7 @@ def room_imports() -> set[tuple[str, str]]:
     found = set()
     for room in ROOMS:
         for path in sources(room):
-            tops = {name.split(".")[0] for name in imported(path)}
+            tops = {name.split(".")[0] for name in list_imports(path)}
             found |= {(room, top) for top in tops if top in ROOMS and top != room}
     return found
 
@@ -63,7 +63,7 @@ def service_imports() -> set[tuple[str, str]]:
     found = set()
     for path in sources("services"):
         own = service_part(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        parts = {service_part(name) for name in imported(path) if name.split(".")[0] == "services"}
+        parts = {service_part(name) for name in list_imports(path) if name.split(".")[0] == "services"}
         found |= {(own, part) for part in parts if part != own}
     return found
 
@@ -131,7 +131,7 @@ class Wiring:
             if isinstance(node, ast.Assign):
                 self._bind(node, names)
         returned = [node for node in ast.walk(self._functions[name]) if isinstance(node, ast.Return)]
-        return [end for node in returned if node.value is not None for end in self._held(node.value, names)]
+        return [end for node in returned if node.value is not None for end in self._hold(node.value, names)]
 
     def _bind(self, node: ast.Assign, names: dict[str, Held]) -> None:
         """Bind the names of an assignment, element by element where there are several."""
@@ -141,42 +141,42 @@ class Wiring:
             pairs = list(zip(target.elts, node.value.elts, strict=True))
         for name, value in pairs:
             if isinstance(name, ast.Name):
-                names[name.id] = self._held(value, names)
+                names[name.id] = self._hold(value, names)
 
-    def _held(self, value: ast.expr, names: dict[str, Held]) -> Held:
+    def _hold(self, value: ast.expr, names: dict[str, Held]) -> Held:
         """What an argument gives to its receiver: classes, and whether only a reader of each."""
         if isinstance(value, ast.Name):
             return names.get(value.id, [])
         if isinstance(value, ast.Attribute):
-            taken = [((name, value.attr), reads) for name, reads in self._held(value.value, names)]
+            taken = [((name, value.attr), reads) for name, reads in self._hold(value.value, names)]
             return [(self.fields[field], reads) for field, reads in taken if field in self.fields]
         if isinstance(value, ast.IfExp):
-            return [*self._held(value.body, names), *self._held(value.orelse, names)]
+            return [*self._hold(value.body, names), *self._hold(value.orelse, names)]
         if not isinstance(value, ast.Call):
             return []
         if isinstance(value.func, ast.Attribute):
             if isinstance(value.func.value, ast.Name) and value.func.value.id == OWN:
-                return self._held(value.args[0], names)  # what a caller puts around a part stands for it
+                return self._hold(value.args[0], names)  # what a caller puts around a part stands for it
             reads = value.func.attr == "reader"
-            return [(name, True) for name, _ in self._held(value.func.value, names)] if reads else []
-        return self._made(value, names) if isinstance(value.func, ast.Name) else []
+            return [(name, True) for name, _ in self._hold(value.func.value, names)] if reads else []
+        return self._make(value, names) if isinstance(value.func, ast.Name) else []
 
-    def _made(self, call: ast.Call, names: dict[str, Held]) -> Held:
+    def _make(self, call: ast.Call, names: dict[str, Held]) -> Held:
         """The result of a function of the module, or an object of ours with what it is given."""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
-        given = [self._held(value, names) for value in call.args]
-        named = {keyword.arg or "": self._held(keyword.value, names) for keyword in call.keywords}
+        given = [self._hold(value, names) for value in call.args]
+        named = {keyword.arg or "": self._hold(keyword.value, names) for keyword in call.keywords}
         if name in self._functions:
             return self._result(name, bound(self._functions[name], given) | named)
         if name[:1].islower() and self.rooms.get(name) in ROOMS:
-            return self._followed(name, given, named)
+            return self._follow(name, given, named)
         if not name[:1].isupper() or name in PASSIVE or self.rooms.get(name) not in ROOMS:
             return []
         for other, reads in (end for held in (*given, *named.values()) for end in held):
             self.edges.add((name, other, reads))
         return [(name, False)]
 
-    def _followed(self, name: str, given: list[Held], named: dict[str, Held]) -> Held:
+    def _follow(self, name: str, given: list[Held], named: dict[str, Held]) -> Held:
         """The result of a function of another module of ours, with the edges that it draws."""
         home = ROOT.joinpath(*self.homes[name].split(".")).with_suffix(".py")
         if not home.exists():

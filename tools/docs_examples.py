@@ -87,7 +87,7 @@ def run_block(fence: Fence, folder: Path, extra: Mapping[str, str], run: Run | N
     return ran
 
 
-def installed(command: str) -> str:
+def as_installed(command: str) -> str:
     """The command as it reads where everything is installed already."""
     return command.removeprefix("pip install uv && ").replace("uv run ", "")
 
@@ -113,7 +113,7 @@ def without_waiting(printed: str) -> str:
 
 def shell_words(command: str) -> list[str]:
     """How a shell is started for a command as a page shows it."""
-    return ["bash", "-c", f"set -o pipefail; {installed(command)}"]
+    return ["bash", "-c", f"set -o pipefail; {as_installed(command)}"]
 
 
 def shell_environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -130,7 +130,7 @@ def _first_fill(kind: str, folder: Path, extra: Mapping[str, str]) -> str:
     return str(json.loads(found[0])["payload"]["fill_id"])[:8]
 
 
-def shown(fence: Fence, ran: list[Ran]) -> str:
+def show_block(fence: Fence, ran: list[Ran]) -> str:
     """The text of a block after its commands ran."""
     limit = int(fence.options.get("lines", "1000"))
     parts = []
@@ -146,7 +146,7 @@ def rewrite(page: Path, folder: Path, extra: Mapping[str, str]) -> None:
     replaced = []
     for fence in consoles(page):
         if "skip" not in fence.options:
-            replaced.append((fence, shown(fence, run_block(fence, folder, extra))))
+            replaced.append((fence, show_block(fence, run_block(fence, folder, extra))))
     text = page.read_text("utf-8")
     for fence, new in reversed(replaced):
         text = text[: fence.start] + new + text[fence.end :]

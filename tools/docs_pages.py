@@ -51,13 +51,13 @@ def with_blocks(text: str, blocks: Mapping[str, str]) -> str:
         ConfigError: the page has a block that nothing writes.
     """
 
-    def written(found: re.Match[str]) -> str:
+    def write_block(found: re.Match[str]) -> str:
         name = found[2]
         if name not in blocks:
             raise ConfigError(f"no command writes the block {name!r}.{nearest(name, blocks)}")
         return f"{found[1]}{blocks[name].strip()}\n{found[3]}"
 
-    return _BLOCK.sub(written, text)
+    return _BLOCK.sub(write_block, text)
 
 
 def block_names(text: str) -> list[str]:

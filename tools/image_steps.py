@@ -150,14 +150,14 @@ class Image:
         if words[:2] != ["--create-home", "--uid"] or len(words) != 4:
             raise ConfigError("only `useradd --create-home --uid NUMBER NAME` is understood")
         self.uids[words[3]] = int(words[2])
-        self._owned(f"/home/{words[3]}", words[3], 0o700)
+        self._own(f"/home/{words[3]}", words[3], 0o700)
 
     def _install(self, words: Sequence[str]) -> None:
         if len(words) != 3 or words[0] != "--directory" or not words[1].startswith("--owner="):
             raise ConfigError("only `install --directory --owner=NAME FOLDER` is understood")
-        self._owned(words[2], words[1].removeprefix("--owner="), 0o755)
+        self._own(words[2], words[1].removeprefix("--owner="), 0o755)
 
-    def _owned(self, folder: str, owner: str, mode: int) -> None:
+    def _own(self, folder: str, owner: str, mode: int) -> None:
         self.path(folder).mkdir(parents=True)
         self.path(folder).chmod(mode)
         if os.geteuid() == 0:

@@ -66,7 +66,7 @@ def mutants(module: str) -> list[Mutant]:
             for told, changed in _changes(function):
                 seen[told] += 1
                 change = told if seen[told] == 1 else f"{told} #{seen[told]}"
-                found.append(Mutant(module, function.name, change, _compiled(changed, module)))
+                found.append(Mutant(module, function.name, change, _compile(changed, module)))
     return found
 
 
@@ -155,7 +155,7 @@ def _swap_min_max(node: Any) -> ast.AST:
     return node  # type: ignore[no-any-return]
 
 
-def _compiled(function: ast.FunctionDef, module: str) -> CodeType:
+def _compile(function: ast.FunctionDef, module: str) -> CodeType:
     function.decorator_list = []
     tree = ast.fix_missing_locations(ast.Module([function], []))
     made = compile(tree, f"mutant of {module}", "exec")

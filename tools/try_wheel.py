@@ -35,7 +35,7 @@ assert kept.run_id == "r0001" and kept.equity.equals(result.equity), kept.run_id
 STORE, HEAD = "thinktwice.db", "SELECT head_hash FROM runs"
 
 
-def tried(wheel: Path, python: str, folder: Path) -> str:
+def try_wheel(wheel: Path, python: str, folder: Path) -> str:
     """The head hash of a backtest of the embedded bars by the installed wheel.
 
     Raises:
@@ -66,7 +66,7 @@ def main(versions: list[str]) -> int:
         subprocess.run([uv, "build", "-q", "--wheel", "-o", str(folder)], cwd=ROOT, check=True)
         [wheel] = folder.glob("*.whl")
         tries = enumerate(versions or ["3.11", "3.13"])
-        heads = {python: tried(wheel, python, folder / str(number)) for number, python in tries}
+        heads = {python: try_wheel(wheel, python, folder / str(number)) for number, python in tries}
     for python, head in heads.items():
         sys.stdout.write(f"Python {python}: head {head[:16]}\n")
     return 0 if len(set(heads.values())) == 1 else 1

@@ -141,7 +141,7 @@ class BarSeries:
         Raises:
             DataError: naming the first offending rows.
         """
-        frames = _named(frame, symbol)
+        frames = _name_frame(frame, symbol)
         if timeframe is not None and timeframe not in TIMEFRAME_SECONDS:
             raise DataError(
                 f"timeframe {timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}."
@@ -223,7 +223,7 @@ class BarSeries:
                 )
 
 
-def _named(frame: "pd.DataFrame | Mapping[str, pd.DataFrame]", symbol: str) -> "dict[str, pd.DataFrame]":
+def _name_frame(frame: "pd.DataFrame | Mapping[str, pd.DataFrame]", symbol: str) -> "dict[str, pd.DataFrame]":
     import pandas as pd
 
     frames = frame if isinstance(frame, Mapping) else {symbol: frame}

@@ -26,7 +26,7 @@ class SimulatedClock(Stateful):
         return self._now if pinned is None else pinned
 
     @contextmanager
-    def pinned(self, now: int) -> Iterator[None]:
+    def pin(self, now: int) -> Iterator[None]:
         """For whatever this task does inside, the clock stands at `now`, while bars go on elsewhere.
 
         An evaluation beside a live feed sees the present of its own boundary, as it does in a replay.

@@ -82,7 +82,7 @@ def break_even_cost_bps(trades: Trades, slippage_bps: float) -> float | None:
     return slippage_bps + 1e4 * sum(trade.pnl + trade.fees for trade in trades) / notional
 
 
-def grouped(trades: Trades, name_of: Callable[[Episode], str]) -> list[dict[str, Any]]:
+def group_trades(trades: Trades, name_of: Callable[[Episode], str]) -> list[dict[str, Any]]:
     """Figures of the trades by name, most trades first, then by name."""
     groups: dict[str, list[Episode]] = {}
     for trade in trades:

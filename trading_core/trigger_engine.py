@@ -201,7 +201,7 @@ class TriggerEngine:
                 f"illegal transition {STATES[source]} -> {STATES[target]} at row {self.t - 1}"
             )
         rows = self._events[: int(self._count[0])].tolist()
-        events = tuple(self._decoded(row) for row in rows)
+        events = tuple(self._decode(row) for row in rows)
         return Advance(
             t=self.t,
             events=events,
@@ -220,7 +220,7 @@ class TriggerEngine:
         )  # fmt: skip
         return int(t), int(code)
 
-    def _decoded(self, row: tuple[Any, ...]) -> TickValidationEvent:
+    def _decode(self, row: tuple[Any, ...]) -> TickValidationEvent:
         return self._decoder.decode(EventRow(*row), self._tags, self._entries)
 
     def _boundaries(self, t: int) -> tuple[Boundary, ...]:
@@ -298,7 +298,9 @@ class TriggerEngine:
             self.portfolio["orders"] -= 1
             levels = (float(st["order_base"]), float(st["order_stop"]), float(st["order_target"]))
             events.append(
-                self._written(TickEventKind.ORDER_REFUSED, s, REFUSALS.index("retired"), reference, *levels)
+                self._write_event(
+                    TickEventKind.ORDER_REFUSED, s, REFUSALS.index("retired"), reference, *levels
+                )
             )
         if st["state"] == THESIS_ARMED or (st["state"] == INVALIDATED and st["direction"] == 0):
             events.append(self._transition(s, IDLE))
@@ -308,7 +310,7 @@ class TriggerEngine:
         st = self.state[s]
         if LEGAL[int(st["state"]), target] == 0:
             raise InvariantViolation(f"illegal transition {STATES[int(st['state'])]} -> {STATES[target]}")
-        event = self._written(TickEventKind.STATE_TRANSITION, s, int(st["state"]), target)
+        event = self._write_event(TickEventKind.STATE_TRANSITION, s, int(st["state"]), target)
         st["state"] = target
         return event
 
@@ -329,19 +331,19 @@ class TriggerEngine:
             )
         if on_tick(level, tick := float(self.parameters["tick"][0])) != level:
             raise InvariantViolation(f"stop {level!r} does not lie on the grid of {tick!r}")
-        event = self._written(
+        event = self._write_event(
             TickEventKind.STOP_TIGHTENED, s, direction, int(st["position_policy"]), stop, level
         )
         st["stop"] = level
         return event
 
-    def _written(
+    def _write_event(
         self, kind: TickEventKind, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0, x2: float = 0.0
     ) -> TickValidationEvent:
         event = self._events[0]
         event["t"], event["s"], event["kind"], event["a"], event["b"] = self.t - 1, s, rec.KIND[kind], a, b
         event["x"] = (x0, x1, x2, 0.0, 0.0, 0.0)
-        return self._decoded(self._events[0].item())
+        return self._decode(self._events[0].item())
 
     def tag(self, reference: int) -> PolicyTag:
         """Owner behind a policy reference of the state or of a trade record."""
@@ -395,7 +397,7 @@ class TriggerEngine:
         for name, table in (("equity", self._equity), ("gross", self._gross), ("flags", self._flags)):
             table[start : start + kept[name].shape[0]] = kept[name]
 
-    def halted(self) -> bool:
+    def is_halted(self) -> bool:
         """Whether the envelope blocks entries at the close of the last validated bar."""
         port = self.portfolio[0]
         t = self.t - 1

@@ -255,7 +255,7 @@ class _ModelSource:
     guard: TickGuard
     rate: RequestRate
 
-    def opened(
+    def open_model(
         self, name: str, form: ReplyFormat, stall_ms: float | None = None, temperature: float | None = None
     ) -> RetryingModel:
         """One model at one form of its replies, its connection open."""
@@ -295,7 +295,7 @@ def configured_models(
         return Models()
     llm = settings.llm
     rate = RequestRate(llm.at_once, llm.per_minute)
-    opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).opened
+    opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).open_model
     asked = text_models_of(settings) if texts is None else texts
     seats = {
         seat: opened(name, SEAT_FORMS[seat], llm.stall_ms if seat in STREAMED else None)
@@ -380,7 +380,7 @@ def accounted_models(
     if writer is not None:
         account.keep = writer.keep
 
-    def accounted(model: LanguageModel | None, name: str, form: ReplyFormat) -> LanguageModel | None:
+    def account_for(model: LanguageModel | None, name: str, form: ReplyFormat) -> LanguageModel | None:
         source = _source(model, cassette, past)
         if source is None:
             return None
@@ -388,9 +388,9 @@ def accounted_models(
         return AccountedModel(caller, source, account, guard)
 
     asked = text_models_of(settings) if texts is None else texts
-    found = {name: accounted(models.texts.get(name), asked[name], FORMS_ON_DEMAND[name]) for name in asked}
+    found = {name: account_for(models.texts.get(name), asked[name], FORMS_ON_DEMAND[name]) for name in asked}
     named = seats_of(settings).items()
-    seats = {seat: accounted(getattr(models, seat), name, SEAT_FORMS[seat]) for seat, name in named}
+    seats = {seat: account_for(getattr(models, seat), name, SEAT_FORMS[seat]) for seat, name in named}
     return Models(**seats, texts={name: model for name, model in found.items() if model is not None})
 
 

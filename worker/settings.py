@@ -127,7 +127,7 @@ def load_settings(
     for layer in layers:
         for key, value, origin in layer:
             older = f" (older name of {NEWER[key]!r})" if value == OLDER_MODEL and key in NEWER else ""
-            values[key], origins[key] = _checked(key, value, origin), origin + older
+            values[key], origins[key] = _check(key, value, origin), origin + older
     password, address = secret(STORE_PASSWORD, given), ENVIRONMENT[STORE_ADDRESS]
     if password is not None and address in values:
         values[address] = with_password(values[address], password)
@@ -145,7 +145,7 @@ def _leaves(table: Mapping[str, Any], prefix: str, origin: str) -> Iterator[tupl
     for name, value in table.items():
         key = f"{prefix}{name}"
         if key not in TABLES:
-            yield _known(key, origin), _without_secret(key, value, origin), origin
+            yield _find_key(key, origin), _without_secret(key, value, origin), origin
         elif isinstance(value, dict):
             yield from _leaves(value, f"{key}.", origin)
         else:
@@ -174,7 +174,7 @@ def _read_toml(config: Path) -> dict[str, Any]:
         raise ConfigError(f"config file {str(config)!r} is not TOML: {error}") from error
 
 
-def _known(key: str, where: str) -> str:
+def _find_key(key: str, where: str) -> str:
     if key in RENAMED:
         newer, difference = RENAMED[key]
         raise ConfigError(f"{where}: {key} is gone: write {newer}; {difference}")
@@ -215,16 +215,16 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any
 def _from_text(key: str, text: str, origin: str) -> Any:
     annotation: Any = FIELDS[key].annotation
     if get_origin(annotation) is tuple:
-        return _listed(key, text, origin)
+        return _parse_list(key, text, origin)
     if text == "" and NoneType in get_args(annotation):
         return None
     try:
         return TypeAdapter(annotation).validate_strings(text)
     except ValidationError as error:
-        raise _refused(key, text, origin, error) from error
+        raise _describe_refused(key, text, origin, error) from error
 
 
-def _listed(key: str, text: str, origin: str) -> Any:
+def _parse_list(key: str, text: str, origin: str) -> Any:
     if not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
     try:
@@ -237,22 +237,22 @@ def _from_flags(flags: Mapping[str, tuple[str, Any]], word: str) -> Iterator[tup
     for key, (option, value) in flags.items():
         if value is not None:
             origin = f"{word} {option}"
-            yield _known(key, origin), value, origin
+            yield _find_key(key, origin), value, origin
 
 
-def _checked(key: str, value: Any, origin: str) -> Any:
+def _check(key: str, value: Any, origin: str) -> Any:
     field = FIELDS[key]
     try:
         text = json.dumps(_jsonable(value))
-        adapter: TypeAdapter[Any] = TypeAdapter(_annotated(field))
+        adapter: TypeAdapter[Any] = TypeAdapter(_annotate(field))
         return adapter.validate_json(text, strict=True)
     except ValidationError as error:
-        raise _refused(key, value, origin, error) from error
+        raise _describe_refused(key, value, origin, error) from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{origin}: {key} = {_shown(value)}: {error}") from error
+        raise ConfigError(f"{origin}: {key} = {_quote(value)}: {error}") from error
 
 
-def _annotated(field: FieldInfo) -> Any:
+def _annotate(field: FieldInfo) -> Any:
     return Annotated[field.annotation, field] if field.metadata else field.annotation
 
 
@@ -268,17 +268,17 @@ def _jsonable(value: Any) -> Any:
     return value
 
 
-def _refused(key: str, value: Any, origin: str, error: ValidationError) -> ConfigError:
+def _describe_refused(key: str, value: Any, origin: str, error: ValidationError) -> ConfigError:
     problems = error.errors(include_url=False)
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     reason = first["msg"][:1].lower() + first["msg"][1:]
     choices = [choice for choice in get_args(FIELDS[key].annotation) if isinstance(choice, str)]
     guess = nearest(value, choices) if isinstance(value, str) else ""
-    return ConfigError(f"{origin}: {key}{place} = {_shown(value)}: {reason}{'.' + guess if guess else ''}")
+    return ConfigError(f"{origin}: {key}{place} = {_quote(value)}: {reason}{'.' + guess if guess else ''}")
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = masked_addresses(repr(value))
     return text if len(text) <= 80 else f"{text[:77]}..."
 

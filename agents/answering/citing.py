@@ -25,7 +25,7 @@ def without_marks(text: str) -> str:
     return MARK.sub("", text)
 
 
-def cited(
+def cite(
     text: str, statements: Sequence[Statement], claims: Sequence[CheckedClaim]
 ) -> tuple[str, tuple[Citation, ...]]:
     """The text with marks such as `[1]`, and what they stand for, by number.
@@ -56,14 +56,14 @@ def _pieces(
         if not between.strip():
             yield between, ()
         for sentence in sentences(between) if between.strip() else ():
-            yield sentence.text, _verified_by(sentence.text.strip(), claims)
+            yield sentence.text, _list_verified(sentence.text.strip(), claims)
         if whole is None:
             return
         yield whole.text, whole.rows
         rest = rest[at + len(whole.text) :]
 
 
-def _verified_by(said: str, claims: Sequence[CheckedClaim]) -> tuple[FactRow, ...]:
+def _list_verified(said: str, claims: Sequence[CheckedClaim]) -> tuple[FactRow, ...]:
     own = [claim for claim in claims if claim.text == said and claim.verdict == "verified"]
     rows = dict.fromkeys(row for claim in own for row in claim.rows)
     return tuple([row for row in rows if row.seq is not None or "." in row.kind][:MOST_ROWS])

@@ -31,11 +31,11 @@ class EvidenceCritic(FactCritic):
         checked = super().check(text)
         if checked is None or checked.holds:
             return checked
-        claims = tuple(self._looked_up(claim, checked.claims) for claim in checked.claims)
+        claims = tuple(self._look_up(claim, checked.claims) for claim in checked.claims)
         failed = {claim.start for claim in claims if claim.verdict != "verified"}
         return checked.model_copy(update={"claims": claims, "struck_text": strike(text, failed)})
 
-    def _looked_up(self, claim: CheckedClaim, claims: Sequence[CheckedClaim]) -> CheckedClaim:
+    def _look_up(self, claim: CheckedClaim, claims: Sequence[CheckedClaim]) -> CheckedClaim:
         if claim.verdict != "unverifiable" or not any(character.isdigit() for character in claim.text):
             return claim
         if any(other.verdict == "contradicted" for other in claims if other.text == claim.text):
@@ -49,7 +49,7 @@ class EvidenceCritic(FactCritic):
         return claim
 
 
-def believed(
+def keep_believed(
     statements: Sequence[Statement], facts: RunFacts
 ) -> tuple[tuple[Statement, ...], tuple[CheckedClaim, ...]]:
     """The statements without words of another's server that the run contradicts, and the claims of these.

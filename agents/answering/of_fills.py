@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agents.answering.statements import Part, Reply, Statement, day_of, listed, price_of, quoted, r_of
+from agents.answering.statements import Part, Reply, Statement, day_of, join_words, price_of, quote_line, r_of
 from agents.planning.row_questions import BOUGHT, SHORTED
 
 Step = Mapping[str, Any]
@@ -12,24 +12,24 @@ Step = Mapping[str, Any]
 def of_fill(reply: Reply) -> Iterator[Statement]:
     """What the fill was, then its reasons in the order of the chain, each kind once."""
     steps = reply.content["steps"]
-    yield from _supposed(reply, steps[0])
+    yield from _correct_premise(reply, steps[0])
     yield from ROOTS.get(steps[0]["kind"], _other)(reply, steps[0])
     seen = {steps[0]["kind"]}
     for step in steps[1:]:
         if step["kind"] not in seen and step["found"] and step["kind"] in REASONS:
             seen.add(step["kind"])
-            yield reply.told(REASONS[step["kind"]](step["facts"], step), Part.REASON, step["row"])
+            yield reply.tell(REASONS[step["kind"]](step["facts"], step), Part.REASON, step["row"])
     missing = [step["title"] for step in steps if not step["found"]]
     if missing:
-        yield reply.told(f"Not found in the journal: {listed(missing)}.", Part.PROOF)
+        yield reply.tell(f"Not found in the journal: {join_words(missing)}.", Part.PROOF)
     if reply.content.get("next_cursor") is not None:
-        yield reply.told("Further steps of the chain are in `thinktwice why`.", Part.NEXT)
+        yield reply.tell("Further steps of the chain are in `thinktwice why`.", Part.NEXT)
 
 
 BUYS = {("entry_filled", "long"), ("exit_filled", "short"), ("scale_out_filled", "short")}
 
 
-def _supposed(reply: Reply, step: Step) -> Iterator[Statement]:
+def _correct_premise(reply: Reply, step: Step) -> Iterator[Statement]:
     """That the question has it the wrong way round: a fill that sold was not bought, nor the other way."""
     question = reply.question.casefold()
     buys, sells = BOUGHT.search(question) is not None, SHORTED.search(question) is not None
@@ -37,23 +37,23 @@ def _supposed(reply: Reply, step: Step) -> Iterator[Statement]:
     # Of a trade of a day one fill bought and another sold.
     if reply.named_day is None and step["kind"].endswith("_filled") and buys != sells and buys != did_buy:
         did, not_done = ("bought", "sold") if did_buy else ("sold", "bought")
-        yield reply.told(f"That fill {did}; nothing was {not_done} by it.", Part.WHAT, step["row"])
+        yield reply.tell(f"That fill {did}; nothing was {not_done} by it.", Part.WHAT, step["row"])
 
 
 def _exit(reply: Reply, step: Step) -> Iterator[Statement]:
     facts = step["facts"]
-    yield reply.told(
+    yield reply.tell(
         f"Fill {step['id']} closed a {_position(step)} on {day_of(facts['bar_label'])} at "
         f"{price_of(facts['price'])}, by {facts['reason']}.",
         Part.WHAT,
         step["row"],
     )
-    yield reply.told(f"It made {r_of(facts['r'])}, {facts['pnl']:.2f} in money.", Part.AMOUNT, step["row"])
+    yield reply.tell(f"It made {r_of(facts['r'])}, {facts['pnl']:.2f} in money.", Part.AMOUNT, step["row"])
 
 
 def _entry(reply: Reply, step: Step) -> Iterator[Statement]:
     facts = step["facts"]
-    yield reply.told(
+    yield reply.tell(
         f"Fill {step['id']} opened a {_position(step)} on {day_of(facts['bar_label'])} at "
         f"{price_of(facts['price'])}{_bracket(facts)}.",
         Part.WHAT,
@@ -69,13 +69,13 @@ def _position(step: Step) -> str:
 def _other(reply: Reply, step: Step) -> Iterator[Statement]:
     facts = step["facts"]
     told = ", ".join(f"{name} {_value(name, value)}" for name, value in facts.items())
-    yield reply.told(f"{step['title']} has {told}.", Part.WHAT, step["row"])
+    yield reply.tell(f"{step['title']} has {told}.", Part.WHAT, step["row"])
 
 
 def _value(name: str, value: Any) -> str:
     if isinstance(value, float):
         return price_of(value)
-    return day_of(value) if name == "bar_label" else quoted(str(value))
+    return day_of(value) if name == "bar_label" else quote_line(str(value))
 
 
 def _bracket(facts: Mapping[str, Any]) -> str:
@@ -83,7 +83,7 @@ def _bracket(facts: Mapping[str, Any]) -> str:
     return f", {', '.join(named)}" if named else ""
 
 
-def _entered(facts: Mapping[str, Any], step: Step) -> str:
+def _tell_entry(facts: Mapping[str, Any], step: Step) -> str:
     day, price = day_of(facts["bar_label"]), price_of(facts["price"])
     return f"The position was entered on {day} at {price}{_bracket(facts)}."
 
@@ -95,35 +95,37 @@ def _frozen(facts: Mapping[str, Any], step: Step) -> str:
     return f"It followed policy {step['id']} of {version} in {regime}, with {risk}."
 
 
-def _evaluated(facts: Mapping[str, Any], step: Step) -> str:
-    events = listed(facts.get("events", []))
+def _tell_evaluation(facts: Mapping[str, Any], step: Step) -> str:
+    events = join_words(facts.get("events", []))
     return f"That policy was thought of on {day_of(facts['bar_label'])}{f', for {events}' if events else ''}."
 
 
-def _proposed(facts: Mapping[str, Any], step: Step) -> str:
-    return f"The strategist gave {facts['conviction']:g} conviction and said {quoted(facts['rationale'])}."
+def _tell_proposal(facts: Mapping[str, Any], step: Step) -> str:
+    return (
+        f"The strategist gave {facts['conviction']:g} conviction and said {quote_line(facts['rationale'])}."
+    )
 
 
-def _reflected(facts: Mapping[str, Any], step: Step) -> str:
-    checks = listed(facts.get("checks_run", []))
+def _tell_reflection(facts: Mapping[str, Any], step: Step) -> str:
+    checks = join_words(facts.get("checks_run", []))
     return f"The fast reflection answered {facts['status']} after {checks or 'no check'}."
 
 
-def _found(facts: Mapping[str, Any], step: Step) -> str:
-    return f"It found {facts['code']}: {quoted(facts['message'])}."
+def _tell_findings(facts: Mapping[str, Any], step: Step) -> str:
+    return f"It found {facts['code']}: {quote_line(facts['message'])}."
 
 
-def _judged(facts: Mapping[str, Any], step: Step) -> str:
-    return f"The judge at the boundary decided {facts['decision']}: {quoted(facts['reason'])}."
+def _tell_verdict(facts: Mapping[str, Any], step: Step) -> str:
+    return f"The judge at the boundary decided {facts['decision']}: {quote_line(facts['reason'])}."
 
 
-def _invalidated(facts: Mapping[str, Any], step: Step) -> str:
+def _tell_invalidation(facts: Mapping[str, Any], step: Step) -> str:
     return (
         f"Its invalidation was hit on {day_of(facts['bar_label'])} at a close of {price_of(facts['close'])}."
     )
 
 
-def _moved(facts: Mapping[str, Any], step: Step) -> str:
+def _tell_move(facts: Mapping[str, Any], step: Step) -> str:
     stops = f"{price_of(facts['stop_before'])} to {price_of(facts['stop'])}"
     return f"Its stop was moved first on {day_of(facts['bar_label'])}, from {stops}, by {facts['by']}."
 
@@ -133,13 +135,13 @@ ROOTS: dict[str, Callable[[Reply, Step], Iterator[Statement]]] = {
     "entry_filled": _entry,
 }
 REASONS: dict[str, Callable[[Mapping[str, Any], Step], str]] = {
-    "invalidation_hit": _invalidated,
-    "entry_filled": _entered,
-    "stop_tightened": _moved,
+    "invalidation_hit": _tell_invalidation,
+    "entry_filled": _tell_entry,
+    "stop_tightened": _tell_move,
     "policy_frozen": _frozen,
-    "policy_event": _evaluated,
-    "policy_proposal": _proposed,
-    "policy_reflection": _reflected,
-    "finding": _found,
-    "boundary_verdict": _judged,
+    "policy_event": _tell_evaluation,
+    "policy_proposal": _tell_proposal,
+    "policy_reflection": _tell_reflection,
+    "finding": _tell_findings,
+    "boundary_verdict": _tell_verdict,
 }

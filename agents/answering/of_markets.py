@@ -9,13 +9,13 @@ from agents.answering.statements import (
     Reply,
     Statement,
     day_of,
-    listed,
+    join_words,
     price_of,
-    quoted,
+    quote_line,
     r_of,
     share_of,
 )
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 
 OF_THE_BAR = frozenset({"open", "high", "low", "close", "volume"})
 MOST_FEATURES = 6
@@ -44,17 +44,17 @@ def _snapshot(reply: Reply, seen: Mapping[str, Any], *, whole: bool) -> Iterator
     day = reply.named_day or (at[:10] if at[10:19] not in ("", "T00:00:00") else None)
     if day not in (None, seen["bar"][:10]):
         told = f"{symbol} was not evaluated on {day}; this is from the last time before."
-        yield reply.told(told, Part.WHAT, row)
-    yield reply.told(f"The close of {symbol} on {bar} was {price_of(seen['close'])}.", Part.WHAT, row)
-    yield reply.told(f"The regime of {symbol} is {regime}; its state is {seen['state']}.", Part.WHAT, row)
-    yield reply.told(_position(symbol, seen["position"]), Part.AMOUNT, row)
+        yield reply.tell(told, Part.WHAT, row)
+    yield reply.tell(f"The close of {symbol} on {bar} was {price_of(seen['close'])}.", Part.WHAT, row)
+    yield reply.tell(f"The regime of {symbol} is {regime}; its state is {seen['state']}.", Part.WHAT, row)
+    yield reply.tell(_position(symbol, seen["position"]), Part.AMOUNT, row)
     features = {name: value for name, value in seen["features"].items() if name not in OF_THE_BAR}
     known = [f"{name} {price_of(value)}" for name, value in features.items() if value is not None]
     yield from _indicators(reply, seen)
     if whole and known:
-        yield reply.told(f"Features of {symbol}: {', '.join(known[:MOST_FEATURES])}.", Part.REASON, row)
+        yield reply.tell(f"Features of {symbol}: {', '.join(known[:MOST_FEATURES])}.", Part.REASON, row)
     if whole and seen["events"]:
-        yield reply.told(f"It was looked at for {listed(seen['events'])}.", Part.REASON, row)
+        yield reply.tell(f"It was looked at for {join_words(seen['events'])}.", Part.REASON, row)
 
 
 def _indicators(reply: Reply, seen: Mapping[str, Any]) -> Iterator[Statement]:
@@ -67,9 +67,9 @@ def _indicators(reply: Reply, seen: Mapping[str, Any]) -> Iterator[Statement]:
         }
         for name, value in values.items():
             told = "not known yet" if value is None else price_of(value)
-            yield reply.told(f"{name} of {symbol} is {told}.", Part.WHAT, seen["row"])
+            yield reply.tell(f"{name} of {symbol} is {told}.", Part.WHAT, seen["row"])
         if not values:
-            yield reply.told(f"The snapshot of {symbol} has no {asked}.", Part.WHAT, seen["row"])
+            yield reply.tell(f"The snapshot of {symbol} has no {asked}.", Part.WHAT, seen["row"])
 
 
 def _position(symbol: str, position: Mapping[str, Any] | None) -> str:
@@ -86,31 +86,31 @@ def of_plan(reply: Reply) -> Iterator[Statement]:
     """Whether a plan would pass, what was found, and what would pass instead."""
     said, params = reply.content, reply.params
     plan = f"{params.get('playbook_id')} {params.get('direction')} on {params.get('symbol')}"
-    yield reply.told(f"A plan of {plan} {WORDS.get(said['status'], said['status'])} now.", Part.WHAT)
+    yield reply.tell(f"A plan of {plan} {WORDS.get(said['status'], said['status'])} now.", Part.WHAT)
     for found in said["findings"][:MOST_FINDINGS]:
-        told = f"Found ({found['severity']}) {found['code']}: {quoted(found['message'])}."
-        yield reply.told(told, Part.REASON)
+        told = f"Found ({found['severity']}) {found['code']}: {quote_line(found['message'])}."
+        yield reply.tell(told, Part.REASON)
     for wanted in said["requested_revisions"][:MOST_FINDINGS]:
-        yield reply.told(f"To be revised is {quoted(wanted)}.", Part.NEXT)
+        yield reply.tell(f"To be revised is {quote_line(wanted)}.", Part.NEXT)
 
 
 def of_rule(reply: Reply) -> Iterator[Statement]:
     """What a rule would have traded, which is noted as tried."""
     said = reply.content
     span = f"{day_of(said['first_bar'])} to {day_of(said['last_bar'])}"
-    trades = counted(said["trades"], "trade")
-    yield reply.told(f"The rule would have made {trades} from {span}.", Part.WHAT)
+    trades = count_noun(said["trades"], "trade")
+    yield reply.tell(f"The rule would have made {trades} from {span}.", Part.WHAT)
     if said["trades"]:
         rate = share_of(said["win_rate"])
-        yield reply.told(f"Its mean is {r_of(said['mean_r'])} with a win rate of {rate}.", Part.AMOUNT)
-    yield reply.told("It was noted as tried: whoever tries many finds one by luck.", Part.PROOF)
+        yield reply.tell(f"Its mean is {r_of(said['mean_r'])} with a win rate of {rate}.", Part.AMOUNT)
+    yield reply.tell("It was noted as tried: whoever tries many finds one by luck.", Part.PROOF)
 
 
 def of_runs(reply: Reply) -> Iterator[Statement]:
     """How many there are, then the runs, newest first."""
-    yield reply.told(f"There are {counted(reply.content['total'], 'run')}.", Part.WHAT)
+    yield reply.tell(f"There are {count_noun(reply.content['total'], 'run')}.", Part.WHAT)
     for run in reply.content["runs"][:MOST_FEATURES]:
-        end = "" if run["trades"] is None else f", {counted(run['trades'], 'trade')}"
+        end = "" if run["trades"] is None else f", {count_noun(run['trades'], 'trade')}"
         end += "" if run["total_return"] is None else f", return {share_of(run['total_return'])}"
-        told = f"Run {run['run_id']} is a {run['mode']} of {listed(run['symbols'])}{end}."
-        yield reply.told(told, Part.WHAT, run["row"])
+        told = f"Run {run['run_id']} is a {run['mode']} of {join_words(run['symbols'])}{end}."
+        yield reply.tell(told, Part.WHAT, run["row"])

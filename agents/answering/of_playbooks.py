@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agents.answering.statements import Part, Reply, Statement, day_of, listed, quoted, r_of, share_of
+from agents.answering.statements import Part, Reply, Statement, day_of, join_words, quote_line, r_of, share_of
 from agents.planning.row_questions import DOES, MANY, STATUS
 from schemas.fact_check import FactRow
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 
 RULES = ("setup", "activation", "entry", "stop", "target", "invalidation")
 MOST_VERSIONS = 4
@@ -25,11 +25,11 @@ def of_playbooks(reply: Reply) -> Iterator[Statement]:
     rest = [one for one in versions if one not in shown]
     for one in shown:
         yield from _stands_and_does(reply, one, rows[versions.index(one)])
-        yield from _changed(reply, one, rows[versions.index(one)])
+        yield from _tell_change(reply, one, rows[versions.index(one)])
     kept = rest[-MOST_VERSIONS:] if named else [one for one in rest if one["state"] == "active"]
     for one in kept:
         yield _stands(reply, one, rows[versions.index(one)])
-        yield from _changed(reply, one, rows[versions.index(one)])
+        yield from _tell_change(reply, one, rows[versions.index(one)])
 
 
 def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> Iterator[Statement]:
@@ -37,7 +37,9 @@ def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> I
     question = reply.question.casefold()
     if MANY.search(question) and reply.params.get("playbook_id") is None:
         books = len({one["playbook_id"] for one in versions})
-        yield replace(reply.known(f"The run has {counted(books, 'playbook')}.", Part.WHAT), rows=reply.rows)
+        yield replace(
+            reply.tell_known(f"The run has {count_noun(books, 'playbook')}.", Part.WHAT), rows=reply.rows
+        )
     asked = STATUS.search(question)
     if asked is None:
         return
@@ -45,16 +47,16 @@ def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> I
     active = [(one, row) for one, row in zip(versions, rows, strict=True) if one["state"] == "active"]
     banned = [(one, row) for one, row in active if one["banned"]]
     for one, row in banned:
-        yield reply.told(f"{one['playbook_id']} is banned in {listed(one['banned'])}.", Part.WHAT, row)
-        yield reply.told(f"Its reason is {quoted(one['transitions'][-1]['reason'])}.", Part.REASON, row)
+        yield reply.tell(f"{one['playbook_id']} is banned in {join_words(one['banned'])}.", Part.WHAT, row)
+        yield reply.tell(f"Its reason is {quote_line(one['transitions'][-1]['reason'])}.", Part.REASON, row)
     ever = any(one["ever_banned"] for one in versions)
     whose = named or "any playbook"
     if not banned and "ban" in asked[0]:
         told = "is banned now" if ever else "was ever banned"
-        yield reply.told(f"No version of {whose} {told} as of {reply.day}.", Part.WHAT)
+        yield reply.tell(f"No version of {whose} {told} as of {reply.day}.", Part.WHAT)
     if named is not None and "ban" not in asked[0]:
         stands, in_force = "is" if active else "is not", [row for _, row in active]
-        yield reply.told(f"{named} {stands} in force as of {reply.day}.", Part.WHAT, *in_force)
+        yield reply.tell(f"{named} {stands} in force as of {reply.day}.", Part.WHAT, *in_force)
 
 
 def _rows(reply: Reply) -> list[Mapping[str, Any]]:
@@ -71,7 +73,7 @@ def _stands(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Sta
     if one["state"] == "active":
         part = Part.WHAT if reply.alone else Part.NEXT
         return Statement(f"{name} became active on {day_of(one['since'])}.", _row(row), part)
-    return reply.told(f"{name} is {one['state']} since {day_of(one['since'])}.", Part.NEXT, row)
+    return reply.tell(f"{name} is {one['state']} since {day_of(one['since'])}.", Part.NEXT, row)
 
 
 def _row(row: Mapping[str, Any]) -> tuple[FactRow, ...]:
@@ -84,24 +86,26 @@ def _stands_and_does(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any
     if definition is None or not reply.alone:
         return
     name = one["playbook_id"]
-    yield reply.told(f"{name} is {quoted(definition['description'] or definition['title'])}.", Part.WHAT, row)
+    yield reply.tell(
+        f"{name} is {quote_line(definition['description'] or definition['title'])}.", Part.WHAT, row
+    )
     values = [f"{key} {item['value']:g}" for key, item in definition["parameters"].items()]
     if values:
-        yield reply.told(f"Parameters of {name}: {', '.join(values)}.", Part.AMOUNT, row)
+        yield reply.tell(f"Parameters of {name}: {', '.join(values)}.", Part.AMOUNT, row)
     risk = f"{100 * definition['risk_fraction']:.2f} % of equity"
     bars = definition["horizon_bars"]
-    yield reply.told(f"It risks {risk} on a trade and holds for {bars} bars at most.", Part.AMOUNT, row)
+    yield reply.tell(f"It risks {risk} on a trade and holds for {bars} bars at most.", Part.AMOUNT, row)
     if DOES.search(reply.question.casefold()):
-        yield _expected(reply, name, definition["expectation"], row)
+        yield _tell_expected(reply, name, definition["expectation"], row)
     for side, rules in definition["rules"].items():
         said = [f"{rule} `{rules[rule]}`" for rule in RULES if rules and rules.get(rule)]
         if said:
-            yield reply.told(f"Its {side} rules: {', '.join(said)}.", Part.REASON, row)
+            yield reply.tell(f"Its {side} rules: {', '.join(said)}.", Part.REASON, row)
 
 
-def _expected(reply: Reply, name: str, expected: Mapping[str, Any], row: Mapping[str, Any]) -> Statement:
+def _tell_expected(reply: Reply, name: str, expected: Mapping[str, Any], row: Mapping[str, Any]) -> Statement:
     """What is expected of its trades."""
-    return reply.told(
+    return reply.tell(
         f"Of {name} is expected: {share_of(expected['hit_rate'])} of trades won, "
         f"{r_of(expected['expectancy_r'])} a trade, a target of {r_of(expected['target_r'])}, "
         f"held for {expected['hold_p50_bars']:g} bars at the median.",
@@ -110,8 +114,8 @@ def _expected(reply: Reply, name: str, expected: Mapping[str, Any], row: Mapping
     )
 
 
-def _changed(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Statement]:
+def _tell_change(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Statement]:
     told = [f"{change['field']} from {change['from']} to {change['to']}" for change in one["changes"]]
     if told:
-        what = quoted(", ".join(told[:MOST_CHANGES]))
-        yield reply.told(f"Version {one['version']} changed {what}.", Part.NEXT, row)
+        what = quote_line(", ".join(told[:MOST_CHANGES]))
+        yield reply.tell(f"Version {one['version']} changed {what}.", Part.NEXT, row)

@@ -10,7 +10,7 @@ from agents.answering.of_fills import of_fill
 from agents.answering.of_markets import of_plan, of_rule, of_runs, of_snapshots
 from agents.answering.of_playbooks import of_playbooks
 from agents.answering.of_trades import of_episodes, of_gate, of_reports
-from agents.answering.statements import Part, Reply, Statement, quoted
+from agents.answering.statements import Part, Reply, Statement, quote_line
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import FactRow
 from schemas.settings.planner import OWN
@@ -40,23 +40,25 @@ def rule_answer(calls: Sequence[EvidenceCall], newest: FactRow, question: str = 
     """
     found, alone = dict[str, Statement](), len({call.method for call in calls}) == 1
     for call in calls:
-        for statement in _held(call, Reply(call.params, call.reply.content or {}, newest, alone, question)):
+        for statement in _tell_held(
+            call, Reply(call.params, call.reply.content or {}, newest, alone, question)
+        ):
             found.setdefault(statement.text, statement)
     return tuple(sorted(found.values(), key=lambda statement: statement.part))
 
 
-def _held(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
-    told = _told(call, reply)
+def _tell_held(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
+    told = _tell(call, reply)
     return (one for one in told if not one.told or stands_in(one.text, call.reply.text, call.params))
 
 
-def _told(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
+def _tell(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
     content: dict[str, Any] | None = call.reply.content
     name = f"{call.client}.{call.method}"
     if content is None:
-        text = f"{name} could not answer: {quoted(call.reply.text)}."
+        text = f"{name} could not answer: {quote_line(call.reply.text)}."
         return [Statement(text, (reply.newest,), Part.PROOF, told=True)]
     if call.client == OWN and call.method in TELLERS:
         return TELLERS[call.method](reply)
-    text = f"{name} answered {quoted(json.dumps(content, ensure_ascii=False))}."
+    text = f"{name} answered {quote_line(json.dumps(content, ensure_ascii=False))}."
     return [Statement(text, (FactRow(seq=None, kind=name),), Part.AMOUNT, told=True)]

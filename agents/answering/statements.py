@@ -76,17 +76,17 @@ class Reply:
         """That nothing of a kind was known."""
         return Statement(f"Not known as of {self.day}: {what}.", (self.newest,), Part.WHAT, told=True)
 
-    def told(self, text: str, part: Part, *rows: Mapping[str, Any] | None) -> Statement:
+    def tell(self, text: str, part: Part, *rows: Mapping[str, Any] | None) -> Statement:
         """A sentence on rows of the reply, by default on those of all of it."""
         own = tuple(FactRow.model_validate(row) for row in rows if row is not None)
         return Statement(visible(" ".join(text.split())), own[:MOST_ROWS] or self.rows, part, told=True)
 
-    def known(self, text: str, part: Part) -> Statement:
+    def tell_known(self, text: str, part: Part) -> Statement:
         """A sentence that the fact catalogue can answer, as long as it is not as of an earlier time."""
         at = self.params.get("at")
         if at is None:
             return Statement(text, self.rows, part)
-        return self.told(f"As of {day_of(at)}: {text}", part)
+        return self.tell(f"As of {day_of(at)}: {text}", part)
 
 
 def day_of(moment: Any) -> str:
@@ -111,12 +111,12 @@ def price_of(value: float) -> str:
     return f"{value:.6g}" if 1e-4 <= abs(value) < 1e6 else f"{value:,.2f}"
 
 
-def quoted(text: str) -> str:
+def quote_line(text: str) -> str:
     """Words of others on one line, in quotation marks, cut."""
     plain = visible(" ".join(text.split())).replace("“", "'").replace("”", "'")
     return f"“{plain if len(plain) <= LONGEST_QUOTE else f'{plain[:LONGEST_QUOTE]}...'}”"
 
 
-def listed(items: Sequence[str]) -> str:
+def join_words(items: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join(filter(None, (", ".join(items[:-1]), items[-1]))) if items else ""

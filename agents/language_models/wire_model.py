@@ -28,7 +28,7 @@ from schemas.tool import ToolDefinition, Tools, ToolUse
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import shown
+from services.model_calls.reply_text import quote_beginning
 from services.model_calls.retry_after import Pause, pause_of
 from trading_core.tick_guard import TickGuard
 
@@ -241,7 +241,7 @@ class WireModel(ABC):
                 f"llm.provider {self.package!r} needs the package {self.package!r}: install "
                 f"thinktwice[{self.package}]"
             ) from error
-        hooks = {"response": [_looked_at]}
+        hooks = {"response": [_check_status]}
         http = sdk.DefaultAsyncHttpxClient(verify=certificates(), follow_redirects=False, event_hooks=hooks)
         self._client = self._connect(
             sdk, api_key=self._api_key, base_url=self._base_url, max_retries=0, http_client=http
@@ -260,21 +260,21 @@ class WireModel(ABC):
                 return await self._receive(client, request, received)
         except (TimeoutError, sdk.APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
-            return self._failure("timeout", reason, received, retryable=True, **_sent(error))
+            return self._failure("timeout", reason, received, retryable=True, **_note_unsent(error))
         except BadStatus as error:
             return self._from_status(error, request)
         except (sdk.APIConnectionError, HTTPError) as error:
             if isinstance(error.__cause__, BadStatus):
                 return self._from_status(error.__cause__, request)
             if isinstance(error.__cause__, Unusable):
-                return self._malformed(error.__cause__, received)
+                return self._describe_malformed(error.__cause__, received)
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
-            return self._failure("network", reason, received, retryable=True, **_sent(error))
+            return self._failure("network", reason, received, retryable=True, **_note_unsent(error))
         except StreamFailure as error:
             kind = KIND_OF_EVENT.get(error.type, "rejected")
             return self._failure(kind, str(error), received, retryable=kind != "rejected")
         except (ValueError, RecursionError) as error:
-            return self._malformed(error, received)
+            return self._describe_malformed(error, received)
 
     async def _receive(self, client: Any, request: Request, received: bytearray) -> Message:
         async with self._send(client, request) as response:
@@ -284,7 +284,7 @@ class WireModel(ABC):
             if declared != ("application/json" if self._stall_ms is None else "text/event-stream"):
                 async for chunk in response.iter_bytes():
                     _gather(received, chunk, LONGEST_COMPLAINT)
-                raise Unusable(f"its type is {shown(declared)}")
+                raise Unusable(f"its type is {quote_beginning(declared)}")
             if self._stall_ms is not None:
                 return await self._read_events(response, received, self._stall_ms / 1_000)
             async for chunk in response.iter_bytes():
@@ -312,22 +312,22 @@ class WireModel(ABC):
         if wrong is not None:
             kind, reason = wrong
             if kind == "malformed":
-                reason = self._seen(reason, received)
+                reason = self._describe_received(reason, received)
             return self._failure(kind, reason, received, retryable=kind == "malformed", usage=usage)
         return ModelReply(
-            text=self._masked(message.text),
+            text=self._mask(message.text),
             model=message.model,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             latency_ms=latency_ms,
             cache_write_tokens=usage.cache_write_tokens,
             cache_read_tokens=usage.cache_read_tokens,
-            uses=tuple(ToolUse(name=it.name, arguments=self._masked(it.arguments)) for it in message.uses),
+            uses=tuple(ToolUse(name=it.name, arguments=self._mask(it.arguments)) for it in message.uses),
         )
 
     def _incomplete(self, message: Message, request: Request) -> tuple[str, str] | None:
         if not any(answers_for(message.model, name) for name in (self._model, *self._accept)):
-            other = shown(message.model, 80)
+            other = quote_beginning(message.model, 80)
             return (
                 "wrong_model",
                 f"model {other} answered; llm.accept_models names others whose answer counts",
@@ -361,36 +361,36 @@ class WireModel(ABC):
             return ""
         error = document.get("error", document) if isinstance(document, dict) else None
         if isinstance(error, str):
-            return shown(self._masked(error))
+            return quote_beginning(self._mask(error))
         if not isinstance(error, dict):
             return ""
         name, said = error.get("type") or error.get("code"), error.get("message")
-        words = shown(self._masked(said)) if isinstance(said, str) and said else ""
+        words = quote_beginning(self._mask(said)) if isinstance(said, str) and said else ""
         return f"{str(name)[:80] if name else ''} {words}".strip()
 
-    def _malformed(self, error: BaseException, received: bytearray) -> ModelError:
+    def _describe_malformed(self, error: BaseException, received: bytearray) -> ModelError:
         reason = str(error) if isinstance(error, Unusable) else type(error).__name__
-        return self._failure("malformed", self._seen(reason, received), received, retryable=True)
+        return self._failure("malformed", self._describe_received(reason, received), received, retryable=True)
 
-    def _seen(self, reason: str, received: bytearray) -> str:
+    def _describe_received(self, reason: str, received: bytearray) -> str:
         """Why a reply is none, with its size and how it begins."""
-        begun = self._masked(bytes(received[:RAW_CHARACTERS]).decode("utf-8", "backslashreplace"))
-        return f"the reply is no message: {reason}; {len(received)} bytes, beginning {shown(begun)}"
+        begun = self._mask(bytes(received[:RAW_CHARACTERS]).decode("utf-8", "backslashreplace"))
+        return f"the reply is no message: {reason}; {len(received)} bytes, beginning {quote_beginning(begun)}"
 
     def _failure(
         self, kind: str, reason: str, received: bytearray, *, retryable: bool, **context: Any
     ) -> ModelError:
         # A gateway may echo the request; the key is masked before a reader sees what it said.
-        raw = self._masked(bytes(received).decode("utf-8", "backslashreplace"))
+        raw = self._mask(bytes(received).decode("utf-8", "backslashreplace"))
         return ModelError(
-            f"model {self._model!r}: {self._masked(reason)}",
+            f"model {self._model!r}: {self._mask(reason)}",
             retryable=retryable,
             kind=kind,
             raw=raw[:RAW_CHARACTERS],
             **context,
         )
 
-    def _masked(self, text: str) -> str:
+    def _mask(self, text: str) -> str:
         return text.replace(self._api_key, "***")
 
 
@@ -398,7 +398,7 @@ class Unusable(ValueError):
     """A reply that is none, in words of ours."""
 
 
-async def _looked_at(response: Any) -> None:
+async def _check_status(response: Any) -> None:
     """Refuse any status but success before an SDK reads its body, which may have no end, or follows it."""
     if response.status_code == 200:
         return
@@ -425,7 +425,7 @@ def part(event: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _sent(error: BaseException) -> dict[str, int]:
+def _note_unsent(error: BaseException) -> dict[str, int]:
     """That no request was sent, where no connection was made: nothing of it can be billed then."""
     from httpx2 import ConnectError, ConnectTimeout
 

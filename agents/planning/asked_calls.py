@@ -89,7 +89,7 @@ def asked_calls(reading: Reading, context: Mapping[str, Any]) -> tuple[Intent, C
     """
     _demand_known(reading, context)
     reading, is_context = _with_context(reading, context)
-    reading = _known_by_then(reading, context)
+    reading = _clip_to_known(reading, context)
     _demand_sure(reading)
     calls = [call for kind in reading.kinds for call in _calls(reading, kind)]
     if reading.run is not None and reading.run != context.get("run_id"):
@@ -167,7 +167,7 @@ def _demand_sure(part: Reading) -> None:
         raise NotUnderstood(f"Is {WHAT[first]} meant, or {WHAT[second]}?")
 
 
-def _known_by_then(part: Reading, context: Mapping[str, Any]) -> Reading:
+def _clip_to_known(part: Reading, context: Mapping[str, Any]) -> Reading:
     """The part as of what is known, with a time that its tools take.
 
     Raises:
@@ -210,9 +210,9 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
             raise NotUnderstood("No earlier question named a fill: which one is meant?")
         return replace(reading, ids=(str(recent["fill"]),)), True
     if "symbol" in wanted and not reading.symbols:
-        return _named(reading, "symbol", recent), True
+        return _read_names(reading, "symbol", recent), True
     if "playbook" in wanted and not reading.playbooks:
-        return _named(reading, "playbook", recent), True
+        return _read_names(reading, "playbook", recent), True
     is_open = not (reading.symbols or reading.playbooks or reading.ids or reading.is_one)
     is_open &= reading.kind not in NAMELESS
     if "it" in wanted and is_open:
@@ -228,8 +228,8 @@ def _meant(reading: Reading, recent: Mapping[str, Any]) -> Reading:
     """
     known = [kind for kind in ("symbol", "playbook") if recent[kind]]
     if len(known) < 2:
-        return _named(reading, known[0] if known else "symbol", recent)
-    symbol, book = _named(reading, "symbol", recent), _named(reading, "playbook", recent)
+        return _read_names(reading, known[0] if known else "symbol", recent)
+    symbol, book = _read_names(reading, "symbol", recent), _read_names(reading, "playbook", recent)
     if symbol.kind in OF_SYMBOLS and (symbol.score > book.score or book.kind not in OF_PLAYBOOKS):
         return symbol
     if book.kind in OF_PLAYBOOKS:
@@ -237,7 +237,7 @@ def _meant(reading: Reading, recent: Mapping[str, Any]) -> Reading:
     raise NotUnderstood(f"Does `it` mean {recent['symbol']} or {recent['playbook']}?")
 
 
-def _named(reading: Reading, kind: str, recent: Mapping[str, Any]) -> Reading:
+def _read_names(reading: Reading, kind: str, recent: Mapping[str, Any]) -> Reading:
     if not recent[kind]:
         raise NotUnderstood(f"No earlier question named a {kind}: which one is meant?")
     names = (str(recent[kind]),)

@@ -14,7 +14,7 @@ from schemas.errors import ToolRefused, nearest
 from schemas.evidence_plan import DroppedCall, EvidencePlan, PlannedCall
 from schemas.settings.planner import OWN
 from schemas.tool import ToolDefinition
-from services.evidence.tools import LONGEST_SHOWN, TOOLS, read_arguments, shown
+from services.evidence.tools import LONGEST_SHOWN, TOOLS, quote_value, read_arguments
 from services.model_calls.quoting import visible
 
 MOST_CALLS = 12
@@ -49,13 +49,13 @@ def checked_plan(plan: EvidencePlan, tools: Offered, made: Iterable[CallKey]) ->
     known, kept, dropped = set(made), list[PlannedCall](), list[DroppedCall]()
     for call in plan.tools:
         try:
-            key = _checked(call, tools)
+            key = _check(call, tools)
             if key in known:
                 raise ToolRefused("the same call is planned or made already")
             if len(kept) == MOST_CALLS:
                 raise ToolRefused(f"a plan has at most {MOST_CALLS} calls: ask in several questions")
         except ToolRefused as refused:
-            dropped.append(_dropped(call, str(refused)))
+            dropped.append(_drop(call, str(refused)))
         else:
             known.add(key)
             kept.append(call)
@@ -70,22 +70,22 @@ def _some(dropped: list[DroppedCall]) -> list[DroppedCall]:
     return [*dropped[:MOST_DROPPED], last.model_copy(update={"reason": more})]
 
 
-def _dropped(call: PlannedCall, reason: str) -> DroppedCall:
+def _drop(call: PlannedCall, reason: str) -> DroppedCall:
     client, method = (visible(name)[:LONGEST_SHOWN] for name in (call.client, call.method))
     return DroppedCall(client=client, method=method, reason=visible(reason))
 
 
-def _checked(call: PlannedCall, tools: Offered) -> CallKey:
+def _check(call: PlannedCall, tools: Offered) -> CallKey:
     """The key of a call that can be made.
 
     Raises:
         ToolRefused: its client or tool is unknown, or an argument does not fit.
     """
     if call.client not in tools:
-        raise ToolRefused(f"no client {shown(call.client)}.{nearest(call.client, tools)}")
+        raise ToolRefused(f"no client {quote_value(call.client)}.{nearest(call.client, tools)}")
     offered = {tool.name: tool for tool in tools[call.client]}
     if call.method not in offered:
-        raise ToolRefused(f"no tool {shown(call.method)}.{nearest(call.method, offered)}")
+        raise ToolRefused(f"no tool {quote_value(call.method)}.{nearest(call.method, offered)}")
     try:
         key = call_key(call.client, call.method, call.params)
     except (TypeError, ValueError) as error:
@@ -108,12 +108,12 @@ def _demand_fit(schema: Mapping[str, Any], params: Mapping[str, Any]) -> None:
     is_open = schema.get("additionalProperties", False) not in (False, None)
     for name in required if isinstance(required, list | tuple) else ():
         if name not in params:
-            raise ToolRefused(f"it needs {shown(name)}: give it")
+            raise ToolRefused(f"it needs {quote_value(name)}: give it")
     for name, value in params.items():
         if name in known:
             _demand_value(name, value, known[name])
         elif not is_open:
-            raise ToolRefused(f"it has no argument {shown(name)}.{nearest(name, map(str, known))}")
+            raise ToolRefused(f"it has no argument {quote_value(name)}.{nearest(name, map(str, known))}")
 
 
 def _demand_value(name: str, value: Any, schema: Any) -> None:
@@ -122,9 +122,11 @@ def _demand_value(name: str, value: Any, schema: Any) -> None:
     kind, choices = schema.get("type"), schema.get("enum")
     kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list | tuple) else []
     if kinds and not any(_is_kind(value, one) for one in kinds):
-        raise ToolRefused(f"{shown(name)} is {shown(value)}: give {' or '.join(map(str, kinds))}")
+        raise ToolRefused(f"{quote_value(name)} is {quote_value(value)}: give {' or '.join(map(str, kinds))}")
     if isinstance(choices, list | tuple) and value not in choices:
-        raise ToolRefused(f"{shown(name)} is {shown(value)}: give one of {shown(list(choices))}")
+        raise ToolRefused(
+            f"{quote_value(name)} is {quote_value(value)}: give one of {quote_value(list(choices))}"
+        )
 
 
 def _is_kind(value: Any, kind: Any) -> bool:

@@ -19,7 +19,7 @@ def missing(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> tuple[
     playbook's trades or proof without episodes or gate; ids that came back and are what was asked for.
     """
     parts, made = parts_of(question), {call.method for call in calls}
-    found = [f"{call.id} {call.client}.{call.method} failed" for call in _failed(calls)]
+    found = [f"{call.id} {call.client}.{call.method} failed" for call in _list_failed(calls)]
     if not made & {"market_snapshot", "decisions"} and any(map(_asks_market, parts)):
         found.append("no look at the market")
     if not made & {"episodes", "gate_status", "decisions"} and any(map(_asks_playbook, parts)):
@@ -28,7 +28,7 @@ def missing(question: EvidenceQuestion, calls: Sequence[EvidenceCall]) -> tuple[
     return tuple(found)
 
 
-def _failed(calls: Sequence[EvidenceCall]) -> list[EvidenceCall]:
+def _list_failed(calls: Sequence[EvidenceCall]) -> list[EvidenceCall]:
     answered = {(call.client, call.method): at for at, call in enumerate(calls) if not call.reply.is_error}
     return [
         call

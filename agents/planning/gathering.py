@@ -17,7 +17,7 @@ from schemas.errors import DataError, ModelError
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, EvidenceStep, GatheredEvidence, PlannedCall
 from schemas.settings.planner import OWN, PlannerSettings
 from schemas.tool import ToolDefinition, ToolReply
-from services.model_calls.quoting import counted, visible
+from services.model_calls.quoting import count_noun, visible
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolHost
 
 LOG = logging.getLogger("thinktwice.planner")
@@ -55,7 +55,7 @@ async def gather(
     """
     demand_question(question.text)
     work = _Gathering(question, planner, hosts, await usable_tools(hosts, deadline_s), deadline_s)
-    plan = await work.planned(1)
+    plan = await work.plan_next(1)
     asks_back = plan.confidence < settings.confidence_threshold
     if asks_back or not plan.tools:
         words = plan.clarification or REPHRASE
@@ -70,7 +70,7 @@ async def gather(
         if not lacks:
             break
         work.note("planner_attempting_refinement", iteration, missing=lacks)
-        refined = await work.planned(iteration)
+        refined = await work.plan_next(iteration)
         if not refined.tools:
             break
         await work.call(refined, iteration)
@@ -100,12 +100,12 @@ async def usable_tools(
 ) -> dict[str, tuple[ToolDefinition, ...]]:
     """Tools by client, of other hosts those alone that only read; of a silent host none, with a warning."""
     if deadline_s is None:
-        return {name: await _listed(name, host, None) for name, host in hosts.items()}
-    listed = await asyncio.gather(*(_listed(name, host, deadline_s) for name, host in hosts.items()))
+        return {name: await _list_tools(name, host, None) for name, host in hosts.items()}
+    listed = await asyncio.gather(*(_list_tools(name, host, deadline_s) for name, host in hosts.items()))
     return dict(zip(hosts, listed, strict=True))
 
 
-async def _listed(client: str, host: ToolHost, deadline_s: float | None) -> tuple[ToolDefinition, ...]:
+async def _list_tools(client: str, host: ToolHost, deadline_s: float | None) -> tuple[ToolDefinition, ...]:
     try:
         async with asyncio.timeout(deadline_s):
             tools = await host.tools()
@@ -139,7 +139,7 @@ class _Gathering:
         asked = visible(self.question.text)[:LOGGED]
         LOG.info(step, extra={"iteration": iteration, "asked": asked, **facts})
 
-    async def planned(self, iteration: int) -> EvidencePlan:
+    async def plan_next(self, iteration: int) -> EvidencePlan:
         """The next plan, with the calls of it that can be made."""
         plan = await self._raw_plan(iteration)
         first = iteration == 1
@@ -189,15 +189,15 @@ class _Gathering:
         """Replies in the order of the calls, with milliseconds."""
         places = asyncio.Semaphore(AT_ONCE)
         if self.deadline_s is None:
-            return [await self._timed(call, places) for call in calls]
+            return [await self._time_call(call, places) for call in calls]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._timed(call, places)) for call in calls]
+            tasks = [group.create_task(self._time_call(call, places)) for call in calls]
         return [
-            (_failed(call, "was cancelled"), 0.0) if task.cancelled() else task.result()
+            (_fail(call, "was cancelled"), 0.0) if task.cancelled() else task.result()
             for call, task in zip(calls, tasks, strict=True)
         ]
 
-    async def _timed(self, call: PlannedCall, places: asyncio.Semaphore) -> tuple[ToolReply, float]:
+    async def _time_call(self, call: PlannedCall, places: asyncio.Semaphore) -> tuple[ToolReply, float]:
         async with places:
             started = time.perf_counter()
             reply = await self._reply(call)
@@ -208,11 +208,11 @@ class _Gathering:
             async with asyncio.timeout(self.deadline_s):
                 reply = await self.hosts[call.client].call(call.method, call.params)
         except TimeoutError:
-            return _failed(call, f"did not answer within {self.deadline_s:g} s: ask for less")
+            return _fail(call, f"did not answer within {self.deadline_s:g} s: ask for less")
         except Exception as error:  # noqa: BLE001 - of another's host: it ends this call and nothing else
             LOG.warning("planner_call_failed", extra={"client": call.client, "error": type(error).__name__})
-            return _failed(call, "broke off: ask again, or without it")
-        return reply if _is_read(reply) else _failed(call, "answered no JSON object")
+            return _fail(call, "broke off: ask again, or without it")
+        return reply if _is_read(reply) else _fail(call, "answered no JSON object")
 
     def missing(self) -> tuple[str, ...]:
         """What the calls so far leave unanswered."""
@@ -225,7 +225,7 @@ class _Gathering:
         iterations = len(self.plans)
         LOG.info(
             "planner_gathered",
-            extra={"status": status, "calls": counted(len(self.calls), "call"), "iterations": iterations},
+            extra={"status": status, "calls": count_noun(len(self.calls), "call"), "iterations": iterations},
         )
         return GatheredEvidence(
             question=self.question.text,
@@ -249,5 +249,5 @@ def _is_read(reply: ToolReply) -> bool:
         return False
 
 
-def _failed(call: PlannedCall, what: str) -> ToolReply:
+def _fail(call: PlannedCall, what: str) -> ToolReply:
     return ToolReply(text=f"{call.client}.{call.method} {what}", is_error=True)

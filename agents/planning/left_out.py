@@ -10,7 +10,7 @@ from agents.planning.question_kinds import PLACES, Kind, edits
 from agents.planning.question_reading import HALF_SURE, Reading
 from agents.planning.row_questions import FIGURES
 from agents.planning.unmet_filters import CLAIMS
-from services.model_calls.reply_text import shown
+from services.model_calls.reply_text import quote_beginning
 from services.plans.change_wordings import typed_form
 from services.plans.text_forms import has_form
 
@@ -33,28 +33,28 @@ TOLD_BY: Mapping[Kind, tuple[frozenset[str], str]] = {
 UNTOLD = re.compile(r"(?<!after )(?<!before )(?<!net of )\bslippage\b", re.IGNORECASE)
 
 
-def told_of_left_out(read: Sequence[Reading], dropped: Sequence[Reading]) -> str | None:
+def tell_left_out(read: Sequence[Reading], dropped: Sequence[Reading]) -> str | None:
     """One line on what an answer leaves out; None where it leaves out nothing.
 
     Args:
         read: the parts that are answered.
         dropped: those that are not, or that go on with one that is.
     """
-    told = list(dict.fromkeys([*_dropped(read, dropped), *_unread(read, dropped), *_unused(read)]))
+    told = list(dict.fromkeys([*_tell_dropped(read, dropped), *_unread(read, dropped), *_tell_unused(read)]))
     return f"Not taken up: {' '.join(told)}" if told else None
 
 
-def _dropped(read: Sequence[Reading], dropped: Sequence[Reading]) -> Iterator[str]:
+def _tell_dropped(read: Sequence[Reading], dropped: Sequence[Reading]) -> Iterator[str]:
     times = {part.time.at or part.time.since for part in read}
     for part in dropped:
         said = " ".join(part.text.split())
         if part.is_order and not (part.is_statement and part.kind == "check"):
-            yield f"{shown(said, LONGEST_SHOWN)}. {_change_alone(said, part.playbooks)}"
+            yield f"{quote_beginning(said, LONGEST_SHOWN)}. {_change_alone(said, part.playbooks)}"
         elif not part.is_order and _asks_more(part, times):
-            yield f"{shown(said, LONGEST_SHOWN)}, but for what the answer says of it: ask it alone."
+            yield f"{quote_beginning(said, LONGEST_SHOWN)}, but for what the answer says of it: ask it alone."
 
 
-def _unused(read: Sequence[Reading]) -> Iterator[str]:
+def _tell_unused(read: Sequence[Reading]) -> Iterator[str]:
     """Names that a part is not chosen by."""
     for part in read:
         if part.kind not in TOLD_BY or (part.kind == "market" and CLAIMS.match(part.text)):
@@ -67,7 +67,7 @@ def _unused(read: Sequence[Reading]) -> Iterator[str]:
             "direction": [f"{part.rows.direction}s"] if part.rows.direction else [],
         }
         if left := [one for sort, names in named.items() if sort not in taken for one in names]:
-            yield f"{', '.join(shown(one, LONGEST_SHOWN) for one in left)}: {TOLD_BY[part.kind][1]}."
+            yield f"{', '.join(quote_beginning(one, LONGEST_SHOWN) for one in left)}: {TOLD_BY[part.kind][1]}."
 
 
 def _asks_more(part: Reading, times: Collection[str | None]) -> bool:
@@ -107,8 +107,8 @@ def _unread(read: Sequence[Reading], dropped: Sequence[Reading]) -> Iterator[str
     words = (word for part in read for word in part.names.strange)
     strange = dict.fromkeys(word for word in words if not _says_little(word))
     if strange:
-        some = ", ".join(shown(word, LONGEST_SHOWN) for word in strange)
+        some = ", ".join(quote_beginning(word, LONGEST_SHOWN) for word in strange)
         yield f"{some}, of which nothing is known: say it in other words where it matters."
     texts = [part.text for part in (*read, *dropped) if part.kind == "trades"]
     if found := next((found for text in texts if (found := UNTOLD.search(text))), None):
-        yield f"{shown(found[0])}, of which no figure is told: R is what is left after costs."
+        yield f"{quote_beginning(found[0])}, of which no figure is told: R is what is left after costs."

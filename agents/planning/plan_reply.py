@@ -71,11 +71,11 @@ def without_reasoning(text: str) -> tuple[str, str | None]:
                 blocks.append(text[start : tag.start()])
                 end = tag.end()
     if depth:
-        return shortened("\n".join([*blocks, text[start:]])), None
-    return shortened("\n".join(block.strip() for block in blocks)), "".join([*rest, text[end:]]).strip()
+        return shorten("\n".join([*blocks, text[start:]])), None
+    return shorten("\n".join(block.strip() for block in blocks)), "".join([*rest, text[end:]]).strip()
 
 
-def shortened(reasoning: str) -> str:
+def shorten(reasoning: str) -> str:
     """A model's own words as they are kept: what cannot be seen escaped, cut where they are long."""
     return visible(reasoning.strip()[:LONGEST_REASONING], lines=True)
 
@@ -90,7 +90,7 @@ def read_plan(text: str) -> PlanReply:
     if rest is None:
         raise MalformedReply(UNCLOSED)
     read = read_reply(rest, _REPLY, without_nulls=True)
-    return read.model_copy(update={"reasoning": reasoning or shortened(read.reasoning)})
+    return read.model_copy(update={"reasoning": reasoning or shorten(read.reasoning)})
 
 
 def read_plan_with_uses(text: str) -> PlanReply:
@@ -102,8 +102,8 @@ def read_plan_with_uses(text: str) -> PlanReply:
     reasoning, rest = without_reasoning(text)
     if rest is not None and _is_json(rest):
         return read_plan(text)
-    said = reasoning if rest is None else f"{reasoning}\n{shortened(rest)}"
-    return PlanReply(reasoning=shortened(said))
+    said = reasoning if rest is None else f"{reasoning}\n{shorten(rest)}"
+    return PlanReply(reasoning=shorten(said))
 
 
 def read_arguments(given: Any) -> dict[str, Any]:

@@ -190,14 +190,14 @@ def _model() -> Model:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:16]
     place = cache_parent() / "question-kinds" / f"{digest}.weights"
     with suppress(OSError, ValueError):
-        return _kept(place)
-    model = fitted()
+        return _load_kept(place)
+    model = fit_examples()
     with suppress(OSError):
         _keep(model, place)
     return model
 
 
-def _kept(place: Path) -> Model:
+def _load_kept(place: Path) -> Model:
     """The model in a file whose bytes are as they were written: numpy reads some damaged ones as others.
 
     Raises:
@@ -235,7 +235,7 @@ def _keep(model: Model, place: Path) -> None:
         os.replace(made, place)
 
 
-def fitted() -> Model:
+def fit_examples() -> Model:
     """The weights of the examples."""
     said = [(tokens(text), kind) for text, kind in examples()]
     words = frozenset(word for spoken, _ in said for word in spoken) - PLACES | set(CLASSES_OF)

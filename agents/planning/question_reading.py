@@ -247,7 +247,7 @@ class Reading:
             return False
         if before.is_statement or before.is_order:
             return False
-        named = _named_by(before, self)
+        named = _take_names(before, self)
         if named is not self and named.kind not in (before.kind, "outside") and not named.is_doubtful:
             return False
         if FRAGMENT.match(self.text) or self.says_little:
@@ -296,12 +296,12 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
         for reading in _halves(text, question.context):
             if found and found[-1].is_statement and reading.asks_if_so:
                 found[-1] = replace(found[-1], is_asked=True)
-            elif found and (whole_of := _joined(found[-1], reading, question.context)):
+            elif found and (whole_of := _join(found[-1], reading, question.context)):
                 found[-1] = whole_of
             elif found and (_is_of_the_same(found[-1], reading) or reading.only_elaborates(found[-1])):
                 left_out.append(reading)
             else:
-                found.append(_named_by(found[-1], reading) if found else reading)
+                found.append(_take_names(found[-1], reading) if found else reading)
     asking = [reading for reading in found if not reading.is_order and not reading.is_idle]
     if any(ASKS.search(reading.text) or reading.is_asked for reading in asking):
         asking = [reading for reading in asking if not reading.is_statement]
@@ -333,7 +333,7 @@ def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
     return [whole]
 
 
-def _joined(before: Reading, reading: Reading, context: Mapping[str, Any]) -> Reading | None:
+def _join(before: Reading, reading: Reading, context: Mapping[str, Any]) -> Reading | None:
     """Both as one part where one alone says too little."""
     own = reading.symbols or reading.playbooks or reading.ids or reading.names.unknown or reading.names.unsure
     if own or reading.is_order or before.is_order or before.is_asked:
@@ -372,7 +372,7 @@ def _at_the_time_of(before: Reading, reading: Reading) -> Reading:
     )
 
 
-def _named_by(before: Reading, reading: Reading) -> Reading:
+def _take_names(before: Reading, reading: Reading) -> Reading:
     if (
         before.ids
         and reading.earlier & {"it", "fill"}

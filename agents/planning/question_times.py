@@ -312,7 +312,7 @@ def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[date
     """
     said = found.groupdict()
     if kind in ("clock", "ago", "calendar") or said.get("word") or said.get("session"):
-        return None if clock is None else _told_from(kind, said, clock)
+        return None if clock is None else _read_range(kind, said, clock)
     if kind == "digits":
         return _of_digits(int(said["one"]), int(said["two"]), int(said["year"]))
     year = int(said["year"]) if said.get("year") else None
@@ -366,7 +366,7 @@ def _months(year: int, month: int, size: int) -> tuple[datetime, datetime]:
     return _midnight(year, month, 1), _midnight(year + (after > 12), after - 12 if after > 12 else after, 1)
 
 
-def _told_from(kind: str, said: dict[str, str | None], clock: datetime) -> tuple[datetime, datetime]:
+def _read_range(kind: str, said: dict[str, str | None], clock: datetime) -> tuple[datetime, datetime]:
     today = _midnight(clock.year, clock.month, clock.day)
     word = (said.get("word") or "").casefold()
     if kind == "day":

@@ -11,7 +11,7 @@ from dataclasses import replace
 from agents.planning.asked_calls import CAN_ASK, Calls, NameNotFound, NotUnderstood, asked_calls
 from agents.planning.call_check import MOST_CALLS
 from agents.planning.completeness import to_follow
-from agents.planning.left_out import told_of_left_out
+from agents.planning.left_out import tell_left_out
 from agents.planning.question_kinds import PLACES
 from agents.planning.question_reading import LITTLE, Reading, read_question
 from schemas.evidence_plan import EvidenceCall, EvidencePlan, Intent, PlannedCall
@@ -42,9 +42,9 @@ class RulePlanner:
     ) -> EvidencePlan:
         """Calls of our own tools; after `earlier` ones those that follow ids they brought."""
         read, left_out = read_question(question)
-        parts = [_continued(part, question) for part in read]
+        parts = [_continue(part, question) for part in read]
         if earlier:
-            return _followed(parts, earlier)
+            return _follow(parts, earlier)
         offered = {tool.name for tool in tools.get(OWN, ())}
         calls, intents, asked, why = Calls(), list[Intent](), list[str](), NOT_UNDERSTOOD
         for part in parts:
@@ -64,14 +64,14 @@ class RulePlanner:
             )
         if asked:
             return EvidencePlan(confidence=0.0, clarification=" ".join(dict.fromkeys(asked)), reasoning=why)
-        return _plan(calls, intents, parts, told_of_left_out(parts, left_out))
+        return _plan(calls, intents, parts, tell_left_out(parts, left_out))
 
 
-def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
+def _continue(part: Reading, question: EvidenceQuestion) -> Reading:
     """A part like `and MSFT?` or `and shorts only` with what was asked before, and all that it named."""
     if not (part.follows and question.turns and _only_names(part)):
         return part
-    before = _answered_before(question)
+    before = _find_answered(question)
     if before is None or before.kind == "outside":
         return part
     filled = part.with_names(part.symbols or before.symbols, part.playbooks or before.playbooks)
@@ -87,11 +87,11 @@ def _continued(part: Reading, question: EvidenceQuestion) -> Reading:
     )
 
 
-def _answered_before(question: EvidenceQuestion) -> Reading | None:
+def _find_answered(question: EvidenceQuestion) -> Reading | None:
     """What the newest turn asked for that was not asked back; None where there is none."""
     for place in range(len(question.turns) - 1, -1, -1):
         earlier = replace(question, text=question.turns[place][0], turns=question.turns[:place])
-        before = _continued(read_question(earlier)[0][-1], earlier)
+        before = _continue(read_question(earlier)[0][-1], earlier)
         try:
             asked_calls(before, question.context)
         except NotUnderstood:
@@ -122,7 +122,7 @@ def _plan(calls: Calls, intents: list[Intent], parts: Sequence[Reading], told: s
     )
 
 
-def _followed(parts: Sequence[Reading], earlier: Sequence[EvidenceCall]) -> EvidencePlan:
+def _follow(parts: Sequence[Reading], earlier: Sequence[EvidenceCall]) -> EvidencePlan:
     """The calls that follow ids which earlier ones brought."""
     calls = tuple(
         PlannedCall(client=OWN, method=FOLLOWS_BY[name], params={name: value})

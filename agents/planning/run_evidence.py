@@ -81,7 +81,7 @@ class RunEvidence:
     def _handler(
         self, name: str, answer: Answer, view: RunView, seen: int
     ) -> Callable[[Any, ToolProgress], Awaitable[ToolResult]]:
-        async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> ToolResult:
+        async def answer_call(arguments: asked.RunArguments, progress: ToolProgress) -> ToolResult:
             if arguments.run != asked.LATEST:
                 raise ToolRefused("there is no run but this one: leave run out")
             if arguments.at is None:
@@ -95,17 +95,17 @@ class RunEvidence:
                 raise ToolRefused("the run had begun at no bar by that time: leave at out")
             return READ[name](earlier, arguments)
 
-        return answered
+        return answer_call
 
 
 def _gate_of(report: HighLevelReflectionReport) -> Answer:
     """What the report itself has graded."""
     clusters = report.payload()["clusters"]
 
-    def answered(view: RunView, arguments: asked.GateArguments) -> ToolResult:
+    def answer_call(view: RunView, arguments: asked.GateArguments) -> ToolResult:
         return lesson_answers.gate_of(view, arguments, clusters, report.content_hash[:16])
 
-    return answered
+    return answer_call
 
 
 def _question(item: Recommendation, kind: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.evidence_plan import EvidenceCall
-from services.model_calls.quoting import counted, visible
+from services.model_calls.quoting import count_noun, visible
 
 MOST_SUMMARIES = 5
 MOST_NAMES = 3
@@ -24,7 +24,7 @@ def _summary(call: EvidenceCall) -> str:
     if document is None:
         return f"{name}: ERROR ({visible(call.reply.text)[:LONGEST_ERROR]})"
     items = items_of(document)
-    told = [counted(len(items), "item")] if items is not None else []
+    told = [count_noun(len(items), "item")] if items is not None else []
     told += [f"{nouns}: {', '.join(found)}" for field, nouns in NAMED if (found := _names(items, field))]
     return f"{name}: SUCCESS" + (f" ({'; '.join(told)})" if told else "")
 

@@ -241,7 +241,7 @@ def unmet(text: str, kind: str) -> UnmetWords | None:
     rest = _without(plain, start, end)
     while further := _first(rest, kind):
         rest = _without(rest, *further[:2])
-    return UnmetWords(_shown(plain[start:end]), told, _shown(rest))
+    return UnmetWords(_quote(plain[start:end]), told, _quote(rest))
 
 
 def _first(plain: str, kind: str) -> tuple[int, int, str] | None:
@@ -266,6 +266,6 @@ def _without(plain: str, start: int, end: int) -> str:
     return LOOSE.sub("", rest).strip(" ,;:")
 
 
-def _shown(words: str) -> str:
+def _quote(words: str) -> str:
     plain = visible(words.strip(" ,;:?.!"))
     return plain if len(plain) <= LONGEST_SHOWN else f"{plain[:LONGEST_SHOWN]}..."

@@ -160,7 +160,7 @@ class ModelStrategist:
         proposal = answer.proposal
         if proposal is None or proposal.rationale in {base.proposal.rationale for base in bases}:
             return answer
-        told = self._wordings.of(snapshot).worded(snapshot.payload())
+        told = self._wordings.of(snapshot).word_value(snapshot.payload())
         shown, facts = quoted_json(told), None
         if self._critic_of is not None:
             facts = self._critic_of(snapshot_facts(told, snapshot.bar_label))
@@ -209,13 +209,13 @@ class ModelStrategist:
         versions = tuple(playbook.content_hash for playbook in active)
         if self._static[0] != versions:
             # Numbers as they are: a parameter is named by the very value on its grid.
-            shown = quoted_json([self._shown(playbook) for playbook in active])
+            shown = quoted_json([self._show_playbook(playbook) for playbook in active])
             measures = quoted_json(self._tolerances)
             told = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
             self._static = (versions, f"{self._prompt.system}\n\n{told}")
         return self._static[1]
 
-    def _shown(self, playbook: PlaybookDefinition) -> dict[str, Any]:
+    def _show_playbook(self, playbook: PlaybookDefinition) -> dict[str, Any]:
         """A playbook without the time of its version: the snapshot's lessons say since when."""
         return {name: value for name, value in playbook.payload().items() if name != "known_at"}
 
@@ -230,10 +230,10 @@ class ModelStrategist:
         return self._prompt.render(
             snapshot=wording.json(snapshot.payload()),
             background=NONE if background is None else wording.json(shown_background(background)),
-            bases=wording.json([base.shown() for base in bases]),
-            revision=NONE if revision is None else wording.json(_shown(revision)),
+            bases=wording.json([base.to_prompt() for base in bases]),
+            revision=NONE if revision is None else wording.json(_show_revision(revision)),
             task=_task(snapshot, revision),
-            correction=NONE if fault is None else wording.json(_corrected(fault, wording)),
+            correction=NONE if fault is None else wording.json(_describe_fault(fault, wording)),
         )
 
 
@@ -251,7 +251,7 @@ def shown_background(background: DecisionBackground) -> dict[str, Any]:
     return told
 
 
-def _corrected(fault: ReplyFault, wording: Wording) -> dict[str, str]:
+def _describe_fault(fault: ReplyFault, wording: Wording) -> dict[str, str]:
     why = wording.with_prices(fault.message) if fault.kind in PRICED else fault.message
     return {"kind": str(fault.kind), "why": why}
 
@@ -262,7 +262,7 @@ def _task(snapshot: PolicySnapshot, revision: Revision | None) -> str:
     return "choose" if revision is None else "revise"
 
 
-def _shown(revision: Revision) -> dict[str, Any]:
+def _show_revision(revision: Revision) -> dict[str, Any]:
     """A revision request as the prompt carries it."""
     return {
         "refused": revision.proposal.content_hash[:ID_DIGITS],

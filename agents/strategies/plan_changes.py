@@ -58,7 +58,7 @@ class PlanBase:
         """First digits of the plan's content hash."""
         return self.proposal.content_hash[:ID_DIGITS]
 
-    def shown(self) -> dict[str, Any]:
+    def to_prompt(self) -> dict[str, Any]:
         """The base as the prompt carries it."""
         return {"id": self.id, "origin": self.origin, "plan": self.proposal.payload()}
 
@@ -79,7 +79,7 @@ def plan_bases(
     if snapshot.position is not None or snapshot.regime is None:
         return ()
     regime = snapshot.regime
-    ranked = rules.ranked(snapshot, regime)
+    ranked = rules.rank(snapshot, regime)
     eligible = {(candidate.playbook.id, candidate.direction) for candidate in ranked}
     found: list[PlanBase] = []
     if revision is not None:
@@ -114,9 +114,9 @@ def answer_of(
         tick: grid of stops; 0: none.
     """
     if isinstance(reply, ProposeReply):
-        return _proposed(reply, snapshot, bases, playbooks, own_rules)
+        return _read_proposal(reply, snapshot, bases, playbooks, own_rules)
     if isinstance(reply, TightenReply):
-        return _tightened(reply, snapshot, tick)
+        return _read_tightening(reply, snapshot, tick)
     if isinstance(reply, HoldReply):
         if snapshot.position is None:
             return ReplyFault(FaultKind.NO_POSITION, "there is no position to hold: propose or abstain")
@@ -153,7 +153,7 @@ def changed_plan(
         return ReplyFault(FaultKind.CHANGE_REFUSED, first_problem(error))
 
 
-def _proposed(
+def _read_proposal(
     reply: ProposeReply,
     snapshot: PolicySnapshot,
     bases: Sequence[PlanBase],
@@ -180,7 +180,9 @@ def _proposed(
     return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reply.reason, proposal=plan)
 
 
-def _tightened(reply: TightenReply, snapshot: PolicySnapshot, tick: float) -> StrategistAnswer | ReplyFault:
+def _read_tightening(
+    reply: TightenReply, snapshot: PolicySnapshot, tick: float
+) -> StrategistAnswer | ReplyFault:
     position = snapshot.position
     if position is None:
         return ReplyFault(FaultKind.NO_POSITION, "there is no position whose stop could be tightened")

@@ -101,7 +101,7 @@ class ReflectingPlanProvider(Stateful):
             if revision is not None and proposal.content_hash == revision.proposal.content_hash:
                 rounds.append(PlanRound(answer))
                 return Plan(PlanEnd.STAND_DOWN, tuple(rounds), "identical resubmission")
-            reflected = await self._reflected(snapshot, invariants, answer, proposal)
+            reflected = await self._reflect(snapshot, invariants, answer, proposal)
             rounds.append(reflected)
             if not isinstance(reflected.reflection, PolicyLevelReflectionResult):
                 return Plan(PlanEnd.PASSED, tuple(rounds), "reflection is switched off")
@@ -120,10 +120,10 @@ class ReflectingPlanProvider(Stateful):
         """The reflection on what is to become of a policy that is there, or the record that it is off."""
         source = request.snapshot.leading_event
         if self._reflection is None:
-            return _switched_off(source)
+            return _record_switched_off(source)
         return self._reflection.reflect_amendment(request, source=source)
 
-    async def _reflected(
+    async def _reflect(
         self,
         snapshot: PolicySnapshot,
         invariants: InvariantContext,
@@ -132,7 +132,7 @@ class ReflectingPlanProvider(Stateful):
     ) -> PlanRound:
         source = snapshot.leading_event
         if self._reflection is None:
-            return PlanRound(answer, None, _switched_off(source))
+            return PlanRound(answer, None, _record_switched_off(source))
         request = PolicyLevelReflectionRequest(
             snapshot=snapshot,
             proposal=proposal,
@@ -144,7 +144,7 @@ class ReflectingPlanProvider(Stateful):
         return PlanRound(answer, request, result)
 
 
-def _switched_off(source: str) -> ReflectionInvocationMeta:
+def _record_switched_off(source: str) -> ReflectionInvocationMeta:
     return ReflectionInvocationMeta(
         cadence="policy_loop",
         source=source,

@@ -58,7 +58,7 @@ class RuleStrategist:
             return hold_or_tighten(snapshot, snapshot.position)
         if snapshot.regime is None:
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no regime yet")
-        ranked = self.ranked(snapshot, snapshot.regime)
+        ranked = self.rank(snapshot, snapshot.regime)
         if revision is None:
             return self._propose(snapshot.regime, ranked, 0)
         tightened = tighten(revision.proposal, revision.findings)
@@ -70,7 +70,7 @@ class RuleStrategist:
         places = [k for k, plan in enumerate(ranked) if (plan.playbook.id, plan.direction) == tried]
         return self._propose(snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
 
-    def ranked(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
+    def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
         """Eligible playbooks and directions, best first."""
         known = {expectation.playbook_id: expectation for expectation in snapshot.expectations}
         candidates = [

@@ -11,7 +11,7 @@ from schemas.canonical import canonical_json
 from schemas.errors import StoreError, ToolRefused, nearest
 from schemas.tool import ToolDefinition, ToolReply
 from services.evidence.tool_results import ToolResult
-from services.evidence.tools import TOOLS, read_arguments, shown
+from services.evidence.tools import TOOLS, quote_value, read_arguments
 from services.model_calls.quoting import visible, visible_json
 from services.ports import ToolProgress
 
@@ -59,5 +59,7 @@ class InProcessTools:
     async def _result(self, name: str, arguments: Mapping[str, Any], progress: ToolProgress) -> ToolResult:
         if name not in self._handlers:
             known = list(self._handlers)
-            raise ToolRefused(f"no tool {shown(name)}: there are {', '.join(known)}.{nearest(name, known)}")
+            raise ToolRefused(
+                f"no tool {quote_value(name)}: there are {', '.join(known)}.{nearest(name, known)}"
+            )
         return await self._handlers[name](read_arguments(TOOLS[name], arguments), progress)

@@ -48,7 +48,7 @@ class KeptDefinitions:
             self._begin()
         return self._kept
 
-    async def known(self) -> Definitions | None:
+    async def last_read(self) -> Definitions | None:
         """The definitions without a reading, where there was one."""
         return self._kept if self._kept is not None else await self.read()
 
@@ -86,7 +86,7 @@ class KeptDefinitions:
 class NoPins:
     """A book of pins that is empty and stays so."""
 
-    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+    async def pins_of(self, client: str) -> dict[str, ToolDefinition]:
         """Nothing."""
         return {}
 

@@ -29,7 +29,7 @@ from schemas.canonical import canonical_json
 from schemas.errors import ConfigError, nearest
 from schemas.settings.planner import PlannerSettings, ToolServer
 from schemas.tool import ToolDefinition, ToolReply
-from services.evidence.tools import shown
+from services.evidence.tools import quote_value
 from services.model_calls.quoting import visible, visible_json
 from services.ports import PinBook, ToolProgress
 
@@ -100,7 +100,7 @@ class McpTools:
     async def __aenter__(self) -> Self:
         try:
             async with asyncio.timeout(self._deadline_s):
-                self._client = await self._stack.enter_async_context(Client(_heard(self._target)))
+                self._client = await self._stack.enter_async_context(Client(_hear_answers(self._target)))
         except Exception as error:  # noqa: BLE001 - of another's server; the pinned definitions stay
             self._warn("tool_server_silent", error)
         return self
@@ -118,14 +118,14 @@ class McpTools:
         """Definitions that may be used: those that are as they were pinned; new ones are pinned now."""
         return await self._or_pinned(await self._definitions.read())
 
-    async def offered(self) -> list[OfferedTool]:
+    async def list_offered(self) -> list[OfferedTool]:
         """What the server offers now, beside the pins; of a silent server what is pinned.
 
         Raises:
             ConfigError: the server is silent and nothing is pinned.
         """
-        pinned = await self._pins.pinned(self.name)
-        listed = await self._listed()
+        pinned = await self._pins.pins_of(self.name)
+        listed = await self._list_tools()
         if listed is None and not pinned:
             raise ConfigError(f"server {self.name!r} does not answer and nothing of it is pinned: start it")
         definitions = list(pinned.values()) if listed is None else listed
@@ -138,7 +138,7 @@ class McpTools:
         Raises:
             ConfigError: the server does not answer.
         """
-        listed = await self._listed()
+        listed = await self._list_tools()
         if listed is None:
             raise ConfigError(f"server {self.name!r} does not answer: start it, and pin then")
         await self._pins.pin(self.name, listed)
@@ -149,31 +149,29 @@ class McpTools:
         self, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None = None
     ) -> ToolReply:
         """The answer of one tool, as data."""
-        known = await self._or_pinned(await self._definitions.known())
+        known = await self._or_pinned(await self._definitions.last_read())
         usable = {definition.name: definition for definition in known}
         if name in self._refused:
-            return _failed(
-                f"{self.name}.{name} changed since it was pinned: `thinktwice tools pin` accepts it"
-            )
+            return _fail(f"{self.name}.{name} changed since it was pinned: `thinktwice tools pin` accepts it")
         if name not in usable:
-            return _failed(f"{self.name} has no tool {shown(name)}.{nearest(name, usable)}")
+            return _fail(f"{self.name} has no tool {quote_value(name)}.{nearest(name, usable)}")
         if self._client is None:
-            return _failed(f"server {self.name} does not answer: ask without it, or start it")
+            return _fail(f"server {self.name} does not answer: ask without it, or start it")
         try:
             async with asyncio.timeout(self._deadline_s):
-                result = await self._called(self._client, name, arguments, progress)
+                result = await self._call(self._client, name, arguments, progress)
             return self._reply(usable[name], result)
         except TimeoutError:
-            return _failed(f"{self.name}.{name} did not answer within {self._deadline_s:g} s: ask for less")
+            return _fail(f"{self.name}.{name} did not answer within {self._deadline_s:g} s: ask for less")
         except MCPError as error:
-            return _failed(f"{self.name}.{name} refused the call: {_said(str(error))}")
+            return _fail(f"{self.name}.{name} refused the call: {_quote(str(error))}")
         except Exception as error:  # noqa: BLE001 - of another's server: it ends this call and nothing else
             self._warn("tool_call_broke_off", error)
             self._definitions.forget()  # a server that is started again may be another
-            return _failed(f"{self.name}.{name} broke off: ask again, or without it")
+            return _fail(f"{self.name}.{name} broke off: ask again, or without it")
 
     @staticmethod
-    async def _called(
+    async def _call(
         client: Client, name: str, arguments: Mapping[str, Any], progress: ToolProgress | None
     ) -> CallToolResult:
         """One call as the SDK makes it, without its check of the answer by the server's own schema.
@@ -185,11 +183,11 @@ class McpTools:
         return await client.session.send_request(request, CallToolResult, progress_callback=progress)
 
     async def _or_pinned(self, read: Definitions | None) -> Definitions:
-        return read if read is not None else tuple((await self._pins.pinned(self.name)).values())
+        return read if read is not None else tuple((await self._pins.pins_of(self.name)).values())
 
     async def _look(self) -> Definitions | None:
         """Those of what is offered that are as they are pinned; None where the server does not say."""
-        pinned, listed = await self._pins.pinned(self.name), await self._listed()
+        pinned, listed = await self._pins.pins_of(self.name), await self._list_tools()
         if listed is None:
             return None
         new = [item for item in listed if item.name not in pinned]
@@ -206,7 +204,7 @@ class McpTools:
             )
         return tuple(item for item in listed if item.name not in self._refused)
 
-    async def _listed(self) -> list[ToolDefinition] | None:
+    async def _list_tools(self) -> list[ToolDefinition] | None:
         """Every page of definitions; None when the server does not give them."""
         if self._client is None:
             return None
@@ -228,7 +226,7 @@ class McpTools:
             for tool in page.tools[:room]:
                 definition = _definition(tool)
                 if definition is None or definition.name in found:
-                    LOG.warning("tool_dropped", extra={"server": self.name, "tool": shown(tool.name)})
+                    LOG.warning("tool_dropped", extra={"server": self.name, "tool": quote_value(tool.name)})
                 else:
                     found[definition.name] = definition
             cursor = page.next_cursor
@@ -243,13 +241,13 @@ class McpTools:
         name = definition.name
         texts = [part.text for part in result.content if isinstance(part, TextContent)]
         if result.is_error:
-            return _failed(f"{self.name}.{name}: {_said(' '.join(texts))}")
+            return _fail(f"{self.name}.{name}: {_quote(' '.join(texts))}")
         document = result.structured_content
         if definition.output_schema is not None and not _fits(document, definition.output_schema):
-            return _failed(f"{self.name}.{name} answered otherwise than its schema says: ask without it")
+            return _fail(f"{self.name}.{name} answered otherwise than its schema says: ask without it")
         text = visible_json(canonical_json({"text": "\n".join(texts)} if document is None else document))
         if len(text) > LONGEST_ANSWER:
-            return _failed(
+            return _fail(
                 f"{self.name}.{name} answered {len(text):,} characters: ask for less than {LONGEST_ANSWER:,}"
             )
         return ToolReply(text=text)
@@ -286,7 +284,7 @@ def target_of(server: ToolServer, environment: Mapping[str, str]) -> Any:
     return _over_http(server.url, {} if token is None else {"authorization": f"Bearer {token}"})
 
 
-def _heard(target: Any) -> Any:
+def _hear_answers(target: Any) -> Any:
     """A target of which nothing but answers is heard: what a program writes to stderr is no line of ours."""
     return _over_streams(target) if isinstance(target, StdioServerParameters) else target
 
@@ -341,10 +339,10 @@ def _is_of(value: Any, rule: Any) -> bool:
     return not isinstance(named, str) or named not in TYPES or TYPES[named](value)
 
 
-def _failed(sentence: str) -> ToolReply:
+def _fail(sentence: str) -> ToolReply:
     return ToolReply(text=sentence, is_error=True)
 
 
-def _said(text: str) -> str:
+def _quote(text: str) -> str:
     """Words of another's server on one line, cut."""
     return visible(" ".join(text.split()))[:LONGEST_SAID]

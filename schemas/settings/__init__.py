@@ -242,7 +242,7 @@ class Settings(Contract):
             *([("judge.replan", judge, "rules")] if judge != "rules" else []),
         ]
 
-    def hashed(self) -> dict[str, Any]:
+    def hashed_values(self) -> dict[str, Any]:
         """Everything that decides, as plain data: not `runtime`, nor where a model's API or a server is.
 
         What was added to a section later is left out at its default, so a run of before keeps its hash.
@@ -267,4 +267,4 @@ class Settings(Contract):
     @property
     def config_hash(self) -> str:
         """SHA-256 over everything but `runtime`."""
-        return content_hash(self.hashed())
+        return content_hash(self.hashed_values())

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from services.model_calls.reply_text import unfenced
+from services.model_calls.reply_text import strip_fence
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
 NOT = r"(?:\b(?:not|never|no|nothing|none|cannot|without)|n['’]t)\s+(?:\w+\s+)?"
@@ -40,7 +40,7 @@ def clamped(value: float) -> float:
 
 def parse_assessment(text: str) -> Assessment:
     """The assessment in a critique that is no closed reply."""
-    plain = unfenced(text.encode("utf-8", "replace").decode())  # no contract takes half a surrogate pair
+    plain = strip_fence(text.encode("utf-8", "replace").decode())  # no contract takes half a surrogate pair
     rest = NEEDS_NONE.sub(" ", FAILS.sub(" ", plain))
     needs = bool(FAILS.search(plain) or NEEDS.search(rest))
     passes = bool(NEEDS_NONE.search(plain) or PASSES.search(rest))

@@ -113,10 +113,10 @@ def _is_loosely(exact: str, said: float, value: float, step: float) -> bool:
 def check_share(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """Percent of the trades of a subject that are of a kind; of its losers, for a way to fail."""
     plain = subject.without(*claim.filters.fields)
-    part = facts.trades(plain.joined(claim.filters))
+    part = facts.trades(plain.merge(claim.filters))
     wholes = [facts.trades(plain)]
     if claim.questions == ("failure_share",):
-        losers = facts.trades(plain.without("failure_mode").joined(Subject(outcome="lost")))
+        losers = facts.trades(plain.without("failure_mode").merge(Subject(outcome="lost")))
         classed = [known for known in losers if known.episode.failure_mode is not None]
         wholes = [classed, losers, *wholes]
     found = [Fact(len(part) / len(whole), "share", rows_of(part or whole)) for whole in wholes if whole]
@@ -168,8 +168,8 @@ def check_difference(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     other = claim.other or Subject()
     found = []
     for question in claim.questions:
-        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
-        theirs = at_the_end(facts.facts(question, other.joined(claim.filters)))
+        mine = at_the_end(facts.facts(question, subject.merge(claim.filters)))
+        theirs = at_the_end(facts.facts(question, other.merge(claim.filters)))
         found += [
             Fact(a.value - b.value, a.unit, a.rows + b.rows)
             for a, b in zip(mine[-1:], theirs[-1:], strict=False)

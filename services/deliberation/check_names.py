@@ -79,7 +79,7 @@ def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         moments = (known.episode.entry_label, known.episode.exit_label, known.episode.known_at)
         if any(start <= moment < following for moment in moments):
             return Held("verified", known.episode.episode_id, (known.row,))
-    seen = facts.observed.seen(claim.value, subject)
+    seen = facts.observed.find_row(claim.value, subject)
     if seen is not None:
         return Held("verified", "a bar was seen", (seen,))
     if report is not None and subject.is_empty:

@@ -21,7 +21,7 @@ def check_portion(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         if getattr(subject, field) != getattr(claim.filters, field):
             plain = subject
     whole = facts.trades(plain)
-    part = facts.trades(plain.joined(claim.filters))
+    part = facts.trades(plain.merge(claim.filters))
     if claim.filters.fields & plain.fields:
         part = [known for known in whole if known in part]
     if not whole or claim.portion is None:
@@ -59,7 +59,7 @@ def check_part(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 
 
 def _part_of(claim: Claim, question: str, subject: Subject, facts: RunFacts) -> Held:
-    mine = _sum_of(question, subject.joined(claim.filters), facts)
+    mine = _sum_of(question, subject.merge(claim.filters), facts)
     whole = _sum_of(question, claim.filters, facts)
     portion = claim.portion
     if whole is None or mine is None or not whole.value or portion is None:
@@ -104,7 +104,7 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 
 def _within(claim: Claim, within: Subject) -> Subject | None:
     """Whom the words leave out, in the scope of the rest."""
-    return None if claim.other is None else within.joined(claim.other)
+    return None if claim.other is None else within.merge(claim.other)
 
 
 def _by_zero(member: Subject, said: str, facts: RunFacts) -> bool | None:
@@ -125,7 +125,7 @@ def _by_figure(member: Subject, claim: Claim, facts: RunFacts) -> bool | None:
         held = check_share(claim, member, facts)
         return None if held.verdict == "unverifiable" else held.verdict == "verified"
     found = [
-        fact for question in claim.questions for fact in facts.facts(question, member.joined(claim.filters))
+        fact for question in claim.questions for fact in facts.facts(question, member.merge(claim.filters))
     ]
     if not found:
         return None
@@ -179,6 +179,6 @@ def check_is_of(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 def _has(known: KnownEpisode, told: Subject, facts: RunFacts) -> bool:
     variants = [told]
     if told.period is not None:
-        variants.append(told.joined(Subject(basis="exit" if told.basis != "exit" else "entry")))
+        variants.append(told.merge(Subject(basis="exit" if told.basis != "exit" else "entry")))
     test: Callable[[Subject], bool] = lambda wanted: known in facts.trades(wanted)  # noqa: E731
     return any(test(variant) for variant in variants)

@@ -52,9 +52,9 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 def _sides(claim: Claim, subject: Subject, facts: RunFacts) -> Iterator[tuple[Fact, Fact]]:
     """What is known of both, for each measure that may be meant and that both have."""
     other = claim.other or Subject()
-    second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
+    second = other if claim.filters.fields & other.fields else other.merge(claim.filters)
     for question in claim.questions:
-        mine = at_the_end(facts.facts(question, subject.joined(claim.filters)))
+        mine = at_the_end(facts.facts(question, subject.merge(claim.filters)))
         theirs = at_the_end(facts.facts(question, second))
         if mine and theirs:
             yield mine[0], theirs[0]
@@ -91,7 +91,7 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     within = subject.without(claim.domain, "basis")
     members = members_of(claim.domain, within, facts)
     if subject.basis is not None:
-        members = [member.joined(Subject(basis=subject.basis)) for member in members]
+        members = [member.merge(Subject(basis=subject.basis)) for member in members]
     if len(members) < 2:
         return unknown()
     found: list[Held] = []
@@ -109,7 +109,7 @@ def _ranked(
 ) -> Held | None:
     values = {}
     for member in members:
-        found = at_the_end(facts.facts(question, member.joined(claim.filters)))
+        found = at_the_end(facts.facts(question, member.merge(claim.filters)))
         if found:
             values[getattr(member, claim.domain)] = found[0]
     if len(values) < 2:

@@ -35,7 +35,7 @@ from services.deliberation.ranking_claims import extreme, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
 from services.deliberation.unread import Places, unread
 from services.evidence.facts import Subject
-from services.text.claims import Span, asserted
+from services.text.claims import Span, find_asserted
 
 MOST_MENTIONS = 80  # of one sentence; what names more is a list of words
 MOST_WORDS = 300  # of one sentence: to read it takes time by the square of its length
@@ -100,7 +100,7 @@ def read_sentence(
     if len(said) > MOST_WORDS:
         of_a_run = named or not ABOUT_A_RUN.isdisjoint(said)
         return SentenceClaims([_whole(sentence, TOO_LONG)] if of_a_run else [], carried, True)
-    begin, end = asserted(sentence.text)
+    begin, end = find_asserted(sentence.text)
     if COUNTERFACTUAL.search(sentence.text):
         return SentenceClaims([_whole(sentence)], carried, True)
     if begin >= end:

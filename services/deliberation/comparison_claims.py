@@ -86,11 +86,11 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         return []
     questions, filters = measures_of(reading, mention)
     reading.use(mention)
-    other = first.joined(after.own)
+    other = first.merge(after.own)
     if first.fields == after.own.fields:
         other = after.own
     else:
-        first = first.joined(after.own.without(*first.fields))  # "A beats B in 2003" is of 2003 in both
+        first = first.merge(after.own.without(*first.fields))  # "A beats B in 2003" is of 2003 in both
     return [
         reading.claim(
             "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
@@ -179,7 +179,7 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     return [
         reading.claim(
             "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
-            questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.joined(second),
+            questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.merge(second),
             relation=_relation(reading, mention),
             negated=reading.layout.is_negated(mention.start),
         )
@@ -259,7 +259,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         return [
             reading.claim(
                 "comparison", (mention.start, told[1][0].end), subjects, "ratio", questions=("trades",),
-                filters=told[0][1], other=subjects[0][0].joined(told[1][1]), **what,
+                filters=told[0][1], other=subjects[0][0].merge(told[1][1]), **what,
             )
         ]  # fmt: skip
     after = reading.subjects.after(mention.end)
@@ -271,7 +271,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         questions = ("trades",)
     reading.use(mention)
     other = (
-        after.own if first.fields == after.own.fields else first.without(*after.own.fields).joined(after.own)
+        after.own if first.fields == after.own.fields else first.without(*after.own.fields).merge(after.own)
     )
     return [
         reading.claim(

@@ -336,7 +336,7 @@ def _shown(member: Any) -> str:
 def _is_so_of(claim: Claim, member: Subject, mine: object, facts: RunFacts) -> bool:
     other = claim.other
     if other is not None and getattr(other, claim.alone) == mine:
-        other = other.joined(Subject(**{claim.alone: getattr(member, claim.alone)}))
+        other = other.merge(Subject(**{claim.alone: getattr(member, claim.alone)}))
     moved = replace(claim, other=other)
     return CHECKS[claim.said](moved, member, facts).verdict == "verified"
 

@@ -154,7 +154,7 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
     if reading.counted is not None and _is_of_those(reading, mention):
-        subjects = (reading.counted.joined(_named_beside(reading, mention)),)
+        subjects = (reading.counted.merge(_named_beside(reading, mention)),)
     subjects = tuple(_headed(reading, subject) for subject in subjects)
     if found.questions == ("trades",) and _is_of_nobody(reading, mention):
         subjects = (Subject(),)
@@ -193,10 +193,10 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if found.questions in (("share",), ("failure_share",)):
         what["filters"] = filters
         return [reading.claim(kind, place, (subjects, found.sure * sure), "share_figure", **what)]
-    narrowed = tuple(subject.joined(filters) for subject in subjects)
+    narrowed = tuple(subject.merge(filters) for subject in subjects)
     if found.questions == ("trades",):
         reading.counted, reading.counted_at = narrowed[0], mention.start
-    what["every"] = tuple(subject.joined(filters) for subject in every)
+    what["every"] = tuple(subject.merge(filters) for subject in every)
     return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
 
 
@@ -263,7 +263,7 @@ def _headed(reading: SentenceReading, subject: Subject) -> Subject:
     if not headed or told.fields & subject.fields or reading.mentions[0].start > AT_THE_START:
         return subject
     reading.use(reading.mentions[0], noun)
-    return subject.joined(told)
+    return subject.merge(told)
 
 
 def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:
@@ -328,7 +328,7 @@ def _whom(
         each = [m for m in reading.mentions if EACH.fullmatch(m.text)]
         reading.use(*each[:1])
         if told is not None:
-            return subjects, Subject(), tuple(subjects[0].joined(item) for item in told)
+            return subjects, Subject(), tuple(subjects[0].merge(item) for item in told)
         every = reading.listed(subjects[0])
         if every:
             return subjects, filters, every

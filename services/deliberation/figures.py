@@ -232,7 +232,7 @@ class FigureReader:
         if told.filters.fields == {"direction"} and earlier is not None:
             known = self.reading(earlier)  # "longs won 48 % of the time, shorts 33 %"
             if known.questions == ("share",) and known.filters.outcome is not None:
-                told = replace(told, filters=told.filters.joined(Subject(outcome=known.filters.outcome)))
+                told = replace(told, filters=told.filters.merge(Subject(outcome=known.filters.outcome)))
         if told.filters.failure_mode is not None:
             return Reading(("failure_share",), told.filters, told.end, 1.0, told.used)
         return Reading(("share",), told.filters, told.end, 1.0, told.used)

@@ -21,7 +21,7 @@ from pydantic import (
 
 from services.deliberation.assessment import Assessment, clamped, parse_assessment
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, unfenced
+from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, strip_fence
 
 MOST_CHARACTERS = 51_200
 CRITIQUE, CORRECTION, QUALITY, IMPROVEMENT = (
@@ -196,7 +196,7 @@ def read_corrected(text: str) -> str:
     try:
         return read_text_reply(text, CorrectionReply).text
     except MalformedReply:
-        inside = unfenced(text)
+        inside = strip_fence(text)
         if inside == text or inside.lstrip().startswith(("{", "[")):
             raise
         return _fenced(inside.strip())

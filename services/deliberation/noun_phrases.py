@@ -112,7 +112,7 @@ class NounPhrases:
             if told is not None:
                 if told.fields & filters.fields:
                     break
-                filters = filters.joined(told)
+                filters = filters.merge(told)
                 head = head if mention.kind == "side" and head is None else head or "trades"
             elif mention.text.casefold() == "exits":
                 head = "trades"
@@ -130,7 +130,7 @@ class NounPhrases:
             return Phrase()
         relative = self._relative(end or place) if head == "trades" else None
         if relative is not None and filter_of(relative) is not None:
-            filters, end = filters.joined(filter_of(relative) or Subject()), relative.end
+            filters, end = filters.merge(filter_of(relative) or Subject()), relative.end
             used.add(relative.start)
         return Phrase(head, filters, end, frozenset(used))
 
@@ -150,7 +150,7 @@ class NounPhrases:
         if told is None:
             return Phrase(phrase.head, phrase.filters, phrase.end, phrase.used)
         filters, used = told
-        return Phrase(phrase.head, phrase.filters.joined(filters), phrase.end, phrase.used | used)
+        return Phrase(phrase.head, phrase.filters.merge(filters), phrase.end, phrase.used | used)
 
     def filters_beside(self, index: int) -> Phrase:
         """Side, exit or failure of the trades that an amount in a piece is of."""
@@ -160,7 +160,7 @@ class NounPhrases:
             told = filter_of(beside)
             if told is None or told.fields & filters.fields or self._is_counted(beside):
                 continue
-            filters = filters.joined(told)
+            filters = filters.merge(told)
             used.add(beside.start)
         return Phrase(None, filters, None, frozenset(used))
 
@@ -201,7 +201,7 @@ class NounPhrases:
                 continue
             if told.fields & (filters.fields | phrase.filters.fields):
                 continue
-            filters = filters.joined(told)
+            filters = filters.merge(told)
             used.add(mention.start)
         return None if filters.is_empty else (filters, frozenset(used))
 

@@ -78,11 +78,11 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     told = _predicate(reading, whole, phrase, mention)
     phrase, told = narrowed(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
-    base = tuple(subject.joined(phrase.filters) for subject in subjects)
+    base = tuple(subject.merge(phrase.filters) for subject in subjects)
     share = unit_of(mention.value) == "share"
     portion = Portion(-1, -1, int(mention.value.value)) if not share else _percent(mention.value)
     place = (mention.start, mention.end)
-    reading.counted = base[0].joined(told.filters)
+    reading.counted = base[0].merge(told.filters)
     if told.filters.is_empty:
         if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
             return [reading.claim("count", place, (subjects, sure), "unread")]
@@ -115,7 +115,7 @@ def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase)
     if verb is None or second is None or second.fields & told.filters.fields:
         return phrase, told
     whole_phrase = Phrase(
-        phrase.head, phrase.filters.joined(told.filters), phrase.end, phrase.used | told.used
+        phrase.head, phrase.filters.merge(told.filters), phrase.end, phrase.used | told.used
     )
     return whole_phrase, Phrase(None, second, None, frozenset({verb.start}))
 

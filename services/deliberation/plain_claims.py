@@ -74,7 +74,7 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
     told = [m for m in reading.layout.beside(mention, "exit", "failure") if m.end <= mention.start]
     for m in told[-1:]:
         reading.use(m)
-        subjects = tuple(s.joined(filter_of(m) or Subject()) for s in subjects[0]), subjects[1]
+        subjects = tuple(s.merge(filter_of(m) or Subject()) for s in subjects[0]), subjects[1]
     if all(_is_one(subject) for subject in subjects[0]):
         return told_of_a_trade(reading, index, mention)
     measures = [m.value for m in reading.layout.beside(mention, "measure") if m.value in SIGNED]
@@ -156,7 +156,7 @@ def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:
     for group in reading.subjects.groups:
         if group.own.fields & subject.fields:
             return []
-        subject = subject.joined(group.own)
+        subject = subject.merge(group.own)
     denied = NOT_TRADED.search(reading.layout.text)
     if (
         len(subject.fields - {"basis"}) < FEWEST - (denied is not None)

@@ -95,7 +95,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if told.filters.is_empty and grade is not None:
         return graded(reading, mention, grade, portion, negated)
     subjects = reading.of(start, mention.end, phrase.end)
-    base = tuple(subject.joined(phrase.filters) for subject in subjects[0])
+    base = tuple(subject.merge(phrase.filters) for subject in subjects[0])
     if not told.filters.is_empty:
         reading.use(mention)
         reading.used |= told.used | phrase.used
@@ -125,7 +125,7 @@ def _part_of_amount(
     place = (mention.start, mention.end if after is None else after.end)
     if after is None or whole.fields & after.own.fields - {"basis"}:
         return [reading.claim("quantifier", place, ((Subject(),), 0.8), "unread")]
-    subjects = dated((whole.joined(after.own),))
+    subjects = dated((whole.merge(after.own),))
     return [
         reading.claim(
             "quantifier", place, (subjects, 0.9), "part", portion=portion, filters=whole,
@@ -250,7 +250,7 @@ def _told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
             break
         item = filter_of(m)
         if item is not None and not item.fields & filters.fields:
-            filters = filters.joined(item)
+            filters = filters.merge(item)
             used.add(m.start)
             break
     before = reading.layout.previous(index)
@@ -361,9 +361,9 @@ def _with_object(
     after = reading.subjects.after(mention.end)
     if after is None:
         return subjects
-    return tuple(
-        s.joined(after.own) if not s.fields & after.own.fields else s for s in subjects[0]
-    ), subjects[1]
+    return tuple(s.merge(after.own) if not s.fields & after.own.fields else s for s in subjects[0]), subjects[
+        1
+    ]
 
 
 def _among_those_counted(

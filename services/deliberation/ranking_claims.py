@@ -179,7 +179,7 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
             return None, "", False
         reading.use(chosen)
         within = reading.of(mention.start, mention.end)[0][0]
-        return within.joined(Subject(**{domain: chosen.value})), domain, True
+        return within.merge(Subject(**{domain: chosen.value})), domain, True
     groups = [g for g in reading.subjects.groups if not g.told]
     text = reading.layout.text
     at_its = re.search(r"\bat (?:its|their) $", text[: mention.start]) is not None
@@ -188,14 +188,14 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     if before_groups and after_groups and mention.start - before_groups[-1].end <= 1:
         own = after_groups[0].own  # "squeeze_breakout's best year was 2009"
         if (domain or _field(own)) in own.fields and not own.fields & before_groups[-1].own.fields:
-            return before_groups[-1].subject.joined(own), domain or _field(own), True
+            return before_groups[-1].subject.merge(own), domain or _field(own), True
     plainly, did = not re.search(r"\bthe $", text[: mention.start]), DID.search(text[: mention.start])
     if not domain and (plainly or did):
         narrowed = next((g for g in after_groups if BEHIND.fullmatch(text, mention.end, g.start)), None)
         if narrowed is not None and not plainly and narrowed.own.fields - {"symbol", "direction"}:
             narrowed = None
         if narrowed is not None and before_groups:
-            whole = before_groups[-1].subject.without(*narrowed.own.fields).joined(narrowed.own)
+            whole = before_groups[-1].subject.without(*narrowed.own.fields).merge(narrowed.own)
             return whole, _field(narrowed.own), True
     fits = [g for g in reversed(before_groups) if not domain or domain in g.own.fields or domain == "cluster"]
     fits = fits or [g for g in after_groups if not domain or domain in g.own.fields or domain == "cluster"]
@@ -204,7 +204,7 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
         field = domain if domain and domain != "cluster" else _field(group.own)
         if field:
             return (
-                subject.joined(_within(reading, mention, after_groups, subject)),
+                subject.merge(_within(reading, mention, after_groups, subject)),
                 field,
                 bool(before_groups),
             )

@@ -148,7 +148,7 @@ class SubjectFinder:
             return subject
         for own in self._once_in(*self._layout.piece(start, end)):
             if not _clash(subject, own):
-                subject = subject.joined(own)
+                subject = subject.merge(own)
         return subject
 
     def _once_in(self, left: int, right: int) -> tuple[Subject, ...]:
@@ -186,7 +186,7 @@ class SubjectFinder:
             named = (
                 (attached.own if attached.subject.playbook is None else attached.subject)
                 if clashes or not attached.own.fields <= NARROWERS | {"symbol", "direction"}
-                else before[-1].subject.joined(attached.own)
+                else before[-1].subject.merge(attached.own)
             )
             return (named,), 1.0
         inside = [group for group in self.groups if group.start >= start and group.end <= (noun_end or end)]
@@ -228,7 +228,7 @@ class SubjectFinder:
     def _instead(whom: Subject, named: Subject) -> Subject:
         """Whom with what is named in the place of what it had of that kind."""
         same = named.fields | ({"basis"} if named.period is not None else frozenset())
-        return whom.without(*(same & whom.fields)).joined(named)
+        return whom.without(*(same & whom.fields)).merge(named)
 
     def _grouped(self) -> list[Group]:
         """Mentions of subjects that stand together."""
@@ -240,7 +240,7 @@ class SubjectFinder:
             if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue
-            named = self._named(mention).joined(self._side_beside(mention))
+            named = self._named(mention).merge(self._side_beside(mention))
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
             joined = joined and not (last is not None and last.subject.order and mention.kind == "id")
@@ -252,8 +252,8 @@ class SubjectFinder:
                 groups[-1] = Group(
                     last.start,
                     mention.end,
-                    last.subject.joined(named),
-                    last.own.joined(named),
+                    last.subject.merge(named),
+                    last.own.merge(named),
                     None,
                     last.told,
                 )
@@ -261,11 +261,11 @@ class SubjectFinder:
                 whom = last.subject
                 told = last.told if last.own.order is None else not self._is_had(last.own, last.start)
                 if not told and not _clash(whom, named):
-                    whom = whom.joined(named)
+                    whom = whom.merge(named)
                 groups.append(Group(mention.start, mention.end, whom, named, None, told=told))
             else:
                 kept = self._kept(groups, mention, named, fresh)
-                groups.append(Group(mention.start, mention.end, kept.joined(named), named))
+                groups.append(Group(mention.start, mention.end, kept.merge(named), named))
             last_end, fresh = mention.end, True
         return groups
 
@@ -280,7 +280,7 @@ class SubjectFinder:
         held = self._merged_head(head)
         if not held.is_empty:
             apart = (
-                g if _clash(g.subject, held) else replace(g, subject=held.joined(g.subject))
+                g if _clash(g.subject, held) else replace(g, subject=held.merge(g.subject))
                 for g in groups[1:]
             )
             return [head, *apart]
@@ -288,7 +288,7 @@ class SubjectFinder:
         if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
             return groups
         held = Subject(**{name: getattr(head.own, name) for name in head.own.fields & kinds})
-        return [head] + [replace(g, subject=held.joined(g.subject)) for g in groups[1:]]
+        return [head] + [replace(g, subject=held.merge(g.subject)) for g in groups[1:]]
 
     def _merged_head(self, head: Group) -> Subject:
         """The time, regime or symbol that opens a sentence right before its subject: "In 2009 the longs"."""

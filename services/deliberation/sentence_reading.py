@@ -110,7 +110,7 @@ def dated(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
         variant
         for subject in found
         for variant in (
-            (subject.joined(Subject(basis="entry")), subject.joined(Subject(basis="exit")))
+            (subject.merge(Subject(basis="entry")), subject.merge(Subject(basis="exit")))
             if subject.period is not None and subject.basis is None
             else (subject,)
         )

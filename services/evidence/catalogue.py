@@ -36,7 +36,7 @@ def won(episode: Episode) -> bool:
     return episode.r > 0
 
 
-def lost(episode: Episode) -> bool:
+def is_loss(episode: Episode) -> bool:
     """Whether the trade lost anything, after costs."""
     return episode.r < 0
 
@@ -87,7 +87,7 @@ class Question:
 CATALOGUE: dict[str, Question] = {
     "trades": Question("count", ("n", "counted"), "n", lambda episodes: float(len(episodes))),
     "winners": Question("count", episodes=_number(won)),
-    "losers": Question("count", episodes=_number(lost)),
+    "losers": Question("count", episodes=_number(is_loss)),
     "longs": Question("count", episodes=_number(lambda episode: episode.direction == "long")),
     "shorts": Question("count", episodes=_number(lambda episode: episode.direction == "short")),
     "blocks": Question("count", ("blocks",)),
@@ -105,7 +105,7 @@ CATALOGUE: dict[str, Question] = {
     "e_gaining": Question("score", ("e_gaining",)),
     "e_losing": Question("score", ("e_losing",)),
     "win_rate": Question("share", ("win_rate",), "win_rate", _share(won)),
-    "loss_rate": Question("share", episodes=_share(lost)),
+    "loss_rate": Question("share", episodes=_share(is_loss)),
     "hold_p50": Question(
         "bars", ("hold_p50_bars",), episodes=lambda episodes: median(item.hold_bars for item in episodes)
     ),

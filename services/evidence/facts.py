@@ -43,7 +43,7 @@ class Subject(NamedTuple):
     trial: str | None = None
     feature: str | None = None
 
-    def joined(self, other: "Subject") -> "Subject":
+    def merge(self, other: "Subject") -> "Subject":
         """This subject with every field that the other one names."""
         if EMPTY in (self, other):
             return self if other == EMPTY else other
@@ -65,7 +65,7 @@ class Subject(NamedTuple):
     @property
     def fields(self) -> frozenset[str]:
         """The fields that it names."""
-        return _named(self)
+        return _fields_named(self)
 
     @property
     def text(self) -> str:
@@ -77,7 +77,7 @@ EMPTY = Subject()
 
 
 @lru_cache(maxsize=4096)
-def _named(subject: Subject) -> frozenset[str]:
+def _fields_named(subject: Subject) -> frozenset[str]:
     """The fields that a subject names."""
     return frozenset(name for name, value in subject._asdict().items() if value is not None)
 

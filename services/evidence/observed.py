@@ -143,7 +143,7 @@ class Observed:
         shown = found[0].shown if len(found) == 1 else {}
         return [(float(shown[name]), found[0].row) for name in names if shown.get(name) is not None]
 
-    def seen(self, period: tuple[int, int], subject: Subject) -> FactRow | None:
+    def find_row(self, period: tuple[int, int], subject: Subject) -> FactRow | None:
         """The row of a snapshot within a time: of the account, or of a bar of the symbol that is named."""
         if not subject.fields <= {"symbol", "feature"}:
             return None

@@ -190,7 +190,7 @@ class RunFacts:
             policies = [known.episode.policy_id for known in self.trades(subject)]
             values = self.observed.of_bar(subject, policies)
         elif question in EXPECTED:
-            values = self._expected(EXPECTED[question], subject)
+            values = self._expectations(EXPECTED[question], subject)
         elif question == "failures":
             values = self._failures(subject)
         elif question == "parameter":
@@ -246,7 +246,7 @@ class RunFacts:
     def years(self, within: Subject = WHOLE) -> list[Subject]:
         """A subject narrowed to each year in which its trades were entered."""
         held = {moment_of(known.episode.entry_label).year for known in self.trades(within)}
-        return [within.joined(Subject(period=period_of(year))) for year in sorted(held)]
+        return [within.merge(Subject(period=period_of(year))) for year in sorted(held)]
 
     def graded_subjects(self) -> list[Subject]:
         """Every graded cluster as a subject, those of one timeframe left aside."""
@@ -308,7 +308,7 @@ class RunFacts:
         counted = sum(known.episode.failure_mode == mode for known in chosen)
         return [*values, (float(counted), chosen[-1].row if chosen else self.report_row)]
 
-    def _expected(self, name: str, subject: Subject) -> list[tuple[float, FactRow]]:
+    def _expectations(self, name: str, subject: Subject) -> list[tuple[float, FactRow]]:
         """What a playbook's file expects of its holds and excursions."""
         checks = () if self.report is None else self.report.expectations
         of_playbook = [check for check in checks if subject == Subject(playbook=check.playbook_id)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from schemas.episode import Episode
-from services.evidence.catalogue import lost, won
+from services.evidence.catalogue import is_loss, won
 from services.evidence.facts import Subject
 
 NAMED_FIELDS = {
@@ -77,9 +77,9 @@ def _tests(subject: Subject) -> Iterator[Test]:
     for name, field in NAMED_FIELDS.items():
         asked = getattr(subject, name)
         if asked is not None:
-            yield _named(field, asked)
+            yield _name_test(field, asked)
     if subject.outcome is not None:
-        yield won if subject.outcome == "won" else lost
+        yield won if subject.outcome == "won" else is_loss
     if subject.period is not None:
         yield _within(subject.period, "exit_label" if subject.basis == "exit" else "entry_label")
     if subject.episode is not None:
@@ -87,7 +87,7 @@ def _tests(subject: Subject) -> Iterator[Test]:
         yield lambda episode: episode.episode_id.startswith(begins)
 
 
-def _named(field: str, asked: str) -> Test:
+def _name_test(field: str, asked: str) -> Test:
     if not any(mark in asked for mark in "!|*"):
         return lambda episode: bool(getattr(episode, field) == asked)
     return lambda episode: matches(asked, getattr(episode, field))

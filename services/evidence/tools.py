@@ -127,14 +127,16 @@ def read_arguments(tool: EvidenceTool, given: Mapping[str, Any]) -> Any:
         known = list(tool.arguments.model_fields)
         if first["type"] == "extra_forbidden":
             listing = f"it takes {', '.join(known)}.{nearest(name, known)}"
-            raise ToolRefused(f"{tool.name} has no argument {shown(name)}: {listing}") from error
+            raise ToolRefused(f"{tool.name} has no argument {quote_value(name)}: {listing}") from error
         if first["type"] == "missing":
             raise ToolRefused(f"{tool.name} needs {name}: give it") from error
         reason = first["msg"].removeprefix("Value error, ")
-        raise ToolRefused(f"{name} {shown(first['input'])}: {reason[:1].lower()}{reason[1:]}") from error
+        raise ToolRefused(
+            f"{name} {quote_value(first['input'])}: {reason[:1].lower()}{reason[1:]}"
+        ) from error
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """A given value as a message has it, cut where it is long."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
@@ -160,7 +162,7 @@ def demand_known(what: str, name: str | None, known: Collection[str]) -> None:
         return
     some = ", ".join(sorted(known)[:SHOWN]) or "none"
     more = "" if len(known) <= SHOWN else f" and {len(known) - SHOWN} more"
-    raise ToolRefused(f"no {what} {shown(name)}: there are {some}{more}.{nearest(name, known)}")
+    raise ToolRefused(f"no {what} {quote_value(name)}: there are {some}{more}.{nearest(name, known)}")
 
 
 def the_one(
@@ -175,10 +177,12 @@ def the_one(
         return found[0]
     if found:
         some = ", ".join(name(item) for item in found[:SHOWN])
-        raise ToolRefused(f"{what} {shown(prefix)} is not unique ({some}): give more of it")
+        raise ToolRefused(f"{what} {quote_value(prefix)} is not unique ({some}): give more of it")
     listing = list(known)
     some = ", ".join(listing[-SHOWN:]) or "none"
-    raise ToolRefused(f"no {what} {shown(prefix)}: the newest are {some}.{nearest(prefix, listing[-NEAR:])}")
+    raise ToolRefused(
+        f"no {what} {quote_value(prefix)}: the newest are {some}.{nearest(prefix, listing[-NEAR:])}"
+    )
 
 
 def page_of(

@@ -53,15 +53,15 @@ class KeptRows:
         count = bisect_left(self.rows, seen, key=lambda row: row.seq)
         count = bisect_right(self._latest, known_at, hi=count)
         if count < len(self.rows):
-            return self._made(self.rows[:count], known_at)
+            return self._build_view(self.rows[:count], known_at)
         new = [_event(row) for row in self.rows[self._taken :]]
         self._taken = len(self.rows)
         if self._view is None:
-            self._view = self._made((), known_at)
+            self._view = self._build_view((), known_at)
         self._view.grow(new, known_at)
         return self._view
 
-    def _made(self, rows: Iterable[JournalRow], known_at: int) -> RunView:
+    def _build_view(self, rows: Iterable[JournalRow], known_at: int) -> RunView:
         index = JournalIndex()
         for row in rows:
             index.add(_event(row))

@@ -10,7 +10,7 @@ from schemas.regime import RegimeLabels
 from services.clock import DAY_NS
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
-from services.evidence.catalogue import CATALOGUE, lost, won
+from services.evidence.catalogue import CATALOGUE, is_loss, won
 from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
 from services.evidence.selection import ORDERS, chosen_of
@@ -39,7 +39,7 @@ FIGURES = (
 )
 COMMON: dict[str, Callable[[Episode], str]] = {
     "playbook": lambda trade: trade.playbook_id,
-    "outcome": lambda trade: "won" if won(trade) else "lost" if lost(trade) else "even",
+    "outcome": lambda trade: "won" if won(trade) else "lost" if is_loss(trade) else "even",
 }
 
 

@@ -88,14 +88,14 @@ class PlaybookHistory:
     def _take(self, event: Event) -> None:
         row, payload = event.row, event.payload
         if row.kind == "playbook_version":
-            self._moved(row.known_at, payload)
+            self._note_version(row.known_at, payload)
         elif row.kind == "measure_renewed":
             told = {name: payload[name] for name in RENEWED}
             self._versions[payload["version_hash"]].renewals.append((row.known_at, told))
         elif row.kind == "shadow_episode":
-            self._traded_on_paper(payload)
+            self._note_paper_trade(payload)
         elif row.kind == "episode":
-            self._traded(Episode.model_validate(payload["episode"]))
+            self._note_trade(Episode.model_validate(payload["episode"]))
 
     def of(self, playbook_id: str | None = None) -> list[VersionHistory]:
         """Versions of one playbook, or of all."""
@@ -119,8 +119,8 @@ class PlaybookHistory:
             "since": one.latest.since,
             "expires_at": one.expires_at,
             "trial": one.trial,
-            "banned": sorted(_banned(one.definition)),
-            "ever_banned": any(_banned(version.definition) for _, version in one.transitions),
+            "banned": sorted(_find_bans(one.definition)),
+            "ever_banned": any(_find_bans(version.definition) for _, version in one.transitions),
             "parent": None if parent is None else parent.definition.version,
             "changes": [change.payload() for change in differs],
             "report_id": one.first.report_id,
@@ -132,28 +132,28 @@ class PlaybookHistory:
             "counter_evidence": {
                 name.removeprefix(COUNTER): value for name, value in said.items() if name.startswith(COUNTER)
             },
-            "account": self._shown(one.traded),
-            "paper": self._shown(one.on_paper),
-            "banned_cells": {cell: self._shown(found) for cell, found in sorted(one.banned.items())},
+            "account": self._summarise(one.traded),
+            "paper": self._summarise(one.on_paper),
+            "banned_cells": {cell: self._summarise(found) for cell, found in sorted(one.banned.items())},
         }
 
-    def _moved(self, at: int, payload: dict[str, Any]) -> None:
+    def _note_version(self, at: int, payload: dict[str, Any]) -> None:
         version = PlaybookVersion.of_row(payload)
         known = self._versions.setdefault(payload["version_hash"], VersionHistory(version))
         known.transitions.append((at, version))
         if version.state is VersionState.SHADOW:
             known.trial = version.reason.removeprefix(ON_TRIAL).partition(":")[0]
 
-    def _traded_on_paper(self, payload: dict[str, Any]) -> None:
+    def _note_paper_trade(self, payload: dict[str, Any]) -> None:
         known = self._versions[payload["version_hash"]]
         episode = Episode.model_validate(payload["episode"])
         banned = payload["kind"] == BANNED
         (known.banned.setdefault(episode.regime, []) if banned else known.on_paper).append(episode)
 
-    def _traded(self, episode: Episode) -> None:
+    def _note_trade(self, episode: Episode) -> None:
         self._versions[episode.playbook_hash].traded.append(episode)
 
-    def _shown(self, episodes: list[Episode]) -> dict[str, Any] | None:
+    def _summarise(self, episodes: list[Episode]) -> dict[str, Any] | None:
         key = id(episodes), len(episodes)
         if key not in self._measured:
             self._measured[key] = self._measure(episodes)
@@ -190,7 +190,7 @@ def _damage_of(row: JournalRow) -> Iterator[None]:
         ) from error
 
 
-def _banned(definition: PlaybookDefinition) -> set[str]:
+def _find_bans(definition: PlaybookDefinition) -> set[str]:
     """Regimes in which a side may not be traded any more."""
     return {cell for rules in definition.eligibility.values() for cell in rules.banned}
 

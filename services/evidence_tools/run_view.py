@@ -56,7 +56,7 @@ class RunView:
         self.known_at = known_at
         made = self.__dict__
         if "episodes" in made:
-            self.episodes.extend(self._known(event) for event in new if event.row.kind == "episode")
+            self.episodes.extend(self._episode_of(event) for event in new if event.row.kind == "episode")
         if "history" in made:
             self.history.take(new)
         for name in ("playbook_ids", "_exits", "newest_snapshots", "past_runs", "_proposed"):
@@ -76,9 +76,9 @@ class RunView:
     @cached_property
     def episodes(self) -> list[KnownEpisode]:
         """Resolved trades of the account, oldest first."""
-        return [self._known(event) for event in self.index.of_kind("episode")]
+        return [self._episode_of(event) for event in self.index.of_kind("episode")]
 
-    def _known(self, event: Event) -> KnownEpisode:
+    def _episode_of(self, event: Event) -> KnownEpisode:
         made, key = self.index.made, ("episode", event.row.seq)
         if key not in made:
             made[key] = KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))

@@ -64,7 +64,7 @@ class SymbolWatch:
     quarantine: int = 0
     doubtful: set[int] = field(default_factory=set)
 
-    def arrived(self, label: int, quarantine_bars: int) -> BlockReason | None:
+    def note_bar(self, label: int, quarantine_bars: int) -> BlockReason | None:
         """Note the bar of a row; why the symbol may not enter on it, as far as its own bars tell."""
         self.last, self.missed = label, 0
         reason = BlockReason.CONFLICT if self.quarantine or label in self.doubtful else None
@@ -75,7 +75,7 @@ class SymbolWatch:
             self.quarantine -= 1
         return BlockReason.STALE if self.stale else reason
 
-    def conflicted(self, label: int, waiting: bool, quarantine_bars: int) -> None:
+    def note_conflict(self, label: int, waiting: bool, quarantine_bars: int) -> None:
         """Note a second bar of a label with other values; `waiting`: the first was not handed over yet."""
         if waiting:
             self.doubtful.add(label)
@@ -135,7 +135,7 @@ class RowAssembler:
         Returns:
             At most one anomaly; none when the bar is kept, or when the same was told before.
         """
-        kind, why = self._judged(raw, now)
+        kind, why = self._judge(raw, now)
         if kind is None:
             return []
         self.counts[kind] += 1
@@ -145,7 +145,7 @@ class RowAssembler:
             return []
         if kind is Kind.CONFLICT:
             waiting = raw.label in self._waiting
-            self._watches[raw.symbol].conflicted(raw.label, waiting, self._settings.quarantine_bars)
+            self._watches[raw.symbol].note_conflict(raw.label, waiting, self._settings.quarantine_bars)
         return [FeedAnomaly(kind, raw.symbol, raw.label, why)]
 
     def rows(self, now: int, *, hold: bool = False, blocked: BlockReason | None = None) -> list[Item]:
@@ -184,7 +184,7 @@ class RowAssembler:
         """The label of each symbol's last bar that was handed over."""
         return {symbol: watch.last for symbol, watch in self._watches.items() if watch.last is not None}
 
-    def _judged(self, raw: RawBar, now: int) -> tuple[Kind | None, dict[str, Any]]:
+    def _judge(self, raw: RawBar, now: int) -> tuple[Kind | None, dict[str, Any]]:
         if raw.symbol not in self._watches:
             return Kind.INVALID, {}
         if not self.grid.has(raw.label):
@@ -196,7 +196,7 @@ class RowAssembler:
         problem = fault(raw.bar)
         if problem is not None:
             return Kind.INVALID, {"reason": problem}
-        return self._placed(raw)
+        return self._place(raw)
 
     def _stranger(self, symbol: str) -> list[FeedAnomaly]:
         """A symbol that was not asked for: told once, and of many only the first."""
@@ -206,7 +206,7 @@ class RowAssembler:
         reason = "unknown symbol" if len(self._strangers) <= MOST_STRANGERS else "many unknown symbols"
         return [FeedAnomaly(Kind.INVALID, symbol, None, {"reason": reason})]
 
-    def _placed(self, raw: RawBar) -> tuple[Kind | None, dict[str, Any]]:
+    def _place(self, raw: RawBar) -> tuple[Kind | None, dict[str, Any]]:
         rows = self._waiting if raw.label in self._waiting else self._handed
         first = rows.get(raw.label, {}).get(raw.symbol)
         if first is not None:
@@ -241,7 +241,7 @@ class RowAssembler:
             reason: BlockReason | None = BlockReason.STALE if watch.stale else BlockReason.MISSING
             if symbol in bars:
                 items += self._fresh(symbol, watch, label, now)
-                reason = watch.arrived(label, self._settings.quarantine_bars)
+                reason = watch.note_bar(label, self._settings.quarantine_bars)
             if whole or reason:
                 reasons[symbol] = str(whole or reason)
         self._last = label
@@ -250,14 +250,14 @@ class RowAssembler:
         return [*items, BarRow(label, in_order, {} if history else reasons, history)]
 
     def _gaps(self, label: int) -> list[FeedAnomaly]:
-        skipped = 0 if self._last is None else self.grid.skipped(self._last, label)
+        skipped = 0 if self._last is None else self.grid.count_between(self._last, label)
         if not skipped or self._last is None:
             return []
         first, last = self._last + self.grid.bar_ns, label - self.grid.bar_ns
         return [
             item
             for symbol, watch in self._watches.items()
-            for item in self._missed(symbol, watch, first, {"bars": skipped, "to": last})
+            for item in self._note_missing(symbol, watch, first, {"bars": skipped, "to": last})
         ]
 
     def _absent(self, label: int, bars: Mapping[str, Bar]) -> list[FeedAnomaly]:
@@ -265,10 +265,10 @@ class RowAssembler:
             item
             for symbol, watch in self._watches.items()
             if symbol not in bars
-            for item in self._missed(symbol, watch, label, {"bars": 1, "to": label})
+            for item in self._note_missing(symbol, watch, label, {"bars": 1, "to": label})
         ]
 
-    def _missed(
+    def _note_missing(
         self, symbol: str, watch: SymbolWatch, label: int, detail: dict[str, Any]
     ) -> list[FeedAnomaly]:
         """Bars that did not come; a stale symbol has been told already, and its return tells their number."""

@@ -39,6 +39,6 @@ class LabelGrid:
         step = self.bar_ns if self.continuous else min(self.bar_ns, _QUARTER_NS)
         return label > _FIRST and label % step == 0
 
-    def skipped(self, before: int, label: int) -> int:
+    def count_between(self, before: int, label: int) -> int:
         """How many labels lie between two where there should be none."""
         return max(0, (label - before) // self.bar_ns - 1) if self.continuous else 0

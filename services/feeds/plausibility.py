@@ -187,7 +187,7 @@ class PlausibilityGuard:
         told, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
         for symbol, bar in row.bars.items():
             level = self._levels[symbol]
-            anomaly = None if level.knows(row.label) else _judged(level, symbol, row.label, bar)
+            anomaly = None if level.knows(row.label) else _judge_bar(level, symbol, row.label, bar)
             told += [] if anomaly is None else [anomaly]
             if level.knows(row.label):
                 shut[symbol] = str(BlockReason.IMPLAUSIBLE)
@@ -207,7 +207,7 @@ class PlausibilityGuard:
         return told, None
 
 
-def _judged(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:
+def _judge_bar(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:
     """What is to be told of a bar, if anything."""
     why = level.doubt(label, bar)
     if why is not None:
@@ -226,7 +226,7 @@ def doubted_bars(bars: BarSeries, settings: DataSettings) -> Iterator[tuple[int,
         level = PriceLevel(settings.plausible_change, settings.plausible_atr)
         rows = np.flatnonzero(bars.present[:, s]).tolist()
         for row, (label, bar) in zip(rows, _newest(bars, s), strict=True):
-            if (anomaly := _judged(level, symbol, label, bar)) is not None:
+            if (anomaly := _judge_bar(level, symbol, label, bar)) is not None:
                 found.append((row, s, anomaly))
     return ((row, anomaly) for row, _, anomaly in sorted(found, key=lambda doubt: doubt[:2]))
 

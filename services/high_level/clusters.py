@@ -264,10 +264,10 @@ def _check(playbook_id: str, n: int, facts: Mapping[str, Any], expected: Expecta
         mfe_p50_r=facts["mfe_p50_r"],
         expected_mfe_p50_r=expected.mfe_p50_r,
     )
-    return check if n < MINIMUM_TRADES else check.model_copy(update={"missed": tuple(_missed(check))})
+    return check if n < MINIMUM_TRADES else check.model_copy(update={"missed": tuple(_find_misses(check))})
 
 
-def _missed(check: ExpectationCheck) -> Iterable[Miss]:
+def _find_misses(check: ExpectationCheck) -> Iterable[Miss]:
     z, adverse = check.hold_calibration_z, check.winner_mae_p80_r
     if z is not None and abs(z) > HOLD_Z_LIMIT:
         yield "hold"

@@ -16,7 +16,7 @@ from schemas.slow_reflection import ClusterFinding
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
@@ -146,14 +146,14 @@ def _waiting(seen: Sample) -> str:
     waiting = seen.n - seen.counted
     if not waiting:
         return ""
-    return f"{waiting} of {counted(seen.n, 'trade')} in a {seen.unit} that is not complete"
+    return f"{waiting} of {count_noun(seen.n, 'trade')} in a {seen.unit} that is not complete"
 
 
 def _open_sides(seen: Sample, interval: Interval) -> str:
     if not interval.kind.startswith("open"):
         return ""
     sides = {"open": "on both sides", "open below": "below", "open above": "above"}[interval.kind]
-    return f"open {sides}: {counted(seen.blocks, 'complete block')} so far"
+    return f"open {sides}: {count_noun(seen.blocks, 'complete block')} so far"
 
 
 def grade_clusters(

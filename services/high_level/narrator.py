@@ -90,7 +90,7 @@ class NarrativeWriter:
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
         """The first text."""
-        return await self._asked(self.request, budget)
+        return await self._ask(self.request, budget)
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The next one, by a writer who knows what does not hold of the newest."""
@@ -98,9 +98,9 @@ class NarrativeWriter:
             {"said": found.said, "in": found.within, "why": found.message, "would_pass": found.would_pass}
             for found in rounds[-1].view.findings
         ]
-        return await self._asked(self.request + CORRECTION.format(claims=quoted_json(claims)), budget)
+        return await self._ask(self.request + CORRECTION.format(claims=quoted_json(claims)), budget)
 
-    async def _asked(self, request: str, budget: Budget) -> Draft | NoReply:
+    async def _ask(self, request: str, budget: Budget) -> Draft | NoReply:
         reply = await ask(
             self.model,
             system=self.prompt.system,
@@ -140,7 +140,7 @@ class Narrator:
         """
         if self.model is None:
             return Narrative(report.narrative, False)
-        body = wording.worded(report.payload())
+        body = wording.word_value(report.payload())
         offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
         request = self.prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
         # A deferred need is a model's own text: a number in it was computed by nobody.
@@ -149,9 +149,9 @@ class Narrator:
         if self.settings.quality.fact_check == "numbers":
             source = canonical_json({"report": shown, "symbols": list(wording.symbols.values())})
             return await _by_numbers(report, writer, source)
-        return await self._refined(report, writer, shown, self.critic_of(facts))
+        return await self._refine(report, writer, shown, self.critic_of(facts))
 
-    async def _refined(
+    async def _refine(
         self,
         report: HighLevelReflectionReport,
         writer: NarrativeWriter,
@@ -185,10 +185,10 @@ class Narrator:
         )  # fmt: skip
         done = await loop.run()
         if settings.review.enabled and done.status != "failed":
-            done = await self._reviewed(report, task, done, budget, facts, rules)
+            done = await self._review(report, task, done, budget, facts, rules)
         return narrative_of(report, done, facts)
 
-    async def _reviewed(
+    async def _review(
         self,
         report: HighLevelReflectionReport,
         task: Task,

@@ -150,7 +150,7 @@ def confidence(finding: ClusterFinding) -> float:
     return round(max(0.0, 1.0 - 1.0 / finding.e_value), 6)
 
 
-def _based_on(
+def _recommend(
     finding: ClusterFinding, action: RecommendedAction, change: dict[str, object], reason: str
 ) -> Recommendation:
     return Recommendation(
@@ -173,7 +173,7 @@ def _numbers(finding: ClusterFinding) -> str:
 def _ban(finding: ClusterFinding) -> Recommendation:
     change: dict[str, object] = {"kind": "set_eligibility", "regime": finding.regime, "eligible": False}
     reason = f"{finding.playbook_id} loses in {finding.regime}: {_numbers(finding)}"
-    return _based_on(finding, ADJUST, change, reason)
+    return _recommend(finding, ADJUST, change, reason)
 
 
 def _adjust(finding: ClusterFinding, context: Context) -> list[Recommendation]:
@@ -181,7 +181,7 @@ def _adjust(finding: ClusterFinding, context: Context) -> list[Recommendation]:
     definition = context.definitions[finding.playbook_id]
     winner = context.winners.get(finding.playbook_id)
     made = [_less_risk(finding, definition, context)]
-    if winner is not None and (definition.id, winner.parameter, winner.value) not in _refuted(context):
+    if winner is not None and (definition.id, winner.parameter, winner.value) not in _find_refuted(context):
         made.append(_candidate(finding, definition, winner))
     return made
 
@@ -194,10 +194,10 @@ def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: 
         f"candidate {winner.parameter} {winner.value:g} made "
         f"{winner.mean_r:+.2f}R on {winner.n} trades against {winner.current_mean_r:+.2f}R"
     )
-    return _based_on(finding, ADJUST, change, reason)
+    return _recommend(finding, ADJUST, change, reason)
 
 
-def _refuted(context: Context) -> set[tuple[Any, ...]]:
+def _find_refuted(context: Context) -> set[tuple[Any, ...]]:
     """Values that candidates had whose own trades speak against them: playbook, parameter, value."""
     return {
         (shadow_trial["playbook_id"], shadow_trial.get("parameter"), shadow_trial.get("value"))
@@ -210,7 +210,7 @@ def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context:
     lower = round(definition.risk_fraction * RISK_STEP, 6)
     if lower < MINIMUM_RISK_FRACTION:
         reason = f"{finding.playbook_id} loses and its risk is at the floor"
-        return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
+        return _recommend(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
     reason = f"{finding.playbook_id} loses: {_numbers(finding)}"
     for cut in context.shadow_trials:
         if (cut.get("kind"), cut["playbook_id"]) == ("risk_cut", finding.playbook_id) and _waits(
@@ -218,8 +218,8 @@ def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context:
         ):
             shown = f"{cut['n']} of {context.promotion_minimum} trades since it was cut to {cut['value']:g}"
             mean = "" if cut["mean_r"] is None else f", {cut['mean_r']:+.2f}R"
-            return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}; its risk waits: {shown}{mean}")
-    return _based_on(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
+            return _recommend(finding, RecommendedAction.HOLD, {}, f"{reason}; its risk waits: {shown}{mean}")
+    return _recommend(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
 
 
 def _waits(cut: Mapping[str, Any], context: Context) -> bool:
@@ -264,7 +264,10 @@ def _proven_experiments(context: Context, made: Sequence[Recommendation]) -> lis
 
     The account may never prove the loss: a playbook that is vetoed or stopped trades little.
     """
-    tried, refuted = {(item.playbook_id, item.change.get("parameter")) for item in made}, _refuted(context)
+    tried, refuted = (
+        {(item.playbook_id, item.change.get("parameter")) for item in made},
+        _find_refuted(context),
+    )
     for shadow_trial in context.shadow_trials:
         if shadow_trial.get("kind") == "candidate":
             tried.add((shadow_trial["playbook_id"], shadow_trial.get("parameter")))
@@ -339,7 +342,7 @@ def _raises(context: Context, touched: set[str | None]) -> list[Recommendation]:
         if round(higher, 6) > definition.risk_fraction:
             change: dict[str, object] = {"kind": "set_risk_fraction", "value": round(higher, 6)}
             reason = f"{item.playbook_id} gains: {_numbers(item)}"
-            made.append(_based_on(item, ADJUST, change, reason))
+            made.append(_recommend(item, ADJUST, change, reason))
     return made
 
 
@@ -359,10 +362,10 @@ def _replans(context: Context) -> list[Recommendation]:
         reason = (
             f"every playbook that trades loses significantly; worst {worst.playbook_id}: {_numbers(worst)}"
         )
-        return [_based_on(worst, RecommendedAction.REPLAN, {"kind": "replan"}, reason)]
+        return [_recommend(worst, RecommendedAction.REPLAN, {"kind": "replan"}, reason)]
     unexplained = playbooks_to_adjust(context.findings, context.definitions)
     return [
-        _based_on(
+        _recommend(
             item,
             RecommendedAction.REPLAN,
             {"kind": "replan"},
@@ -382,18 +385,18 @@ def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
     """Monitoring, or an experiment where a loss is suggested and the gate allows research."""
     if finding.grade is EvidenceGrade.INSUFFICIENT_SAMPLE:
         reason = f"{finding.playbook_id}: {_numbers(finding)}; {_detectable(finding)}"
-        return _based_on(finding, RecommendedAction.HOLD, {}, reason)
+        return _recommend(finding, RecommendedAction.HOLD, {}, reason)
     definition = context.definitions.get(finding.playbook_id)
     mean = finding.reference_r if finding.mean_r is None else finding.mean_r
     loses = losing(finding) and mean <= finding.reference_r - MATERIAL_R
     if definition is not None and loses and may(finding, RESEARCH):
-        step = neighbour_value(definition, _refuted(context))
+        step = neighbour_value(definition, _find_refuted(context))
         if step is not None:
             change = {"kind": "open_experiment", "parameter": step[0], "value": step[1]}
             reason = f"{finding.playbook_id} may lose: {_numbers(finding)}; {_detectable(finding)}"
-            return _based_on(finding, RESEARCH, change, reason)
+            return _recommend(finding, RESEARCH, change, reason)
     word = "gains" if finding.grade is EvidenceGrade.SIGNIFICANT else "shows nothing proven"
-    return _based_on(
+    return _recommend(
         finding, RecommendedAction.HOLD, {}, f"{finding.playbook_id} {word}: {_numbers(finding)}"
     )
 

@@ -77,7 +77,7 @@ def recorded_consolidations(index: JournalIndex) -> RecordedConsolidations:
     for event, result in _reflections(index):
         reason = result.meta.skip_reason or ""
         if result.meta.tier == "consolidated" or reason.startswith("model_"):
-            answered.append(_answered(index, event, result))
+            answered.append(_read_answer(index, event, result))
         elif reason == LATE or reason.startswith("llm_"):
             unanswered[reason.removeprefix("llm_")] += 1
     return RecordedConsolidations(tuple(answered), unanswered)
@@ -94,7 +94,7 @@ def _reflections(index: JournalIndex) -> Iterator[tuple[Event, PolicyLevelReflec
             yield event, _read(PolicyLevelReflectionResult, event.payload["result"], event)
 
 
-def _answered(
+def _read_answer(
     index: JournalIndex, event: Event, result: PolicyLevelReflectionResult
 ) -> AnsweredConsolidation:
     snapshot = _read(

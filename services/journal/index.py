@@ -156,7 +156,7 @@ class RowIds:
     def take(self, events: Sequence[Event]) -> None:
         """Take those that came since the last time."""
         for event in events[self._taken :]:
-            for key in self._found(event.row.payload) or self._read(event):
+            for key in self._scan_ids(event.row.payload) or self._read(event):
                 there = self._rows.setdefault(key, event)
                 if isinstance(there, list):
                     there.append(event)
@@ -165,7 +165,7 @@ class RowIds:
         if self._taken < len(events):
             self._taken, self._sorted = len(events), []
 
-    def _found(self, text: str) -> set[str]:
+    def _scan_ids(self, text: str) -> set[str]:
         """Ids anywhere in a payload; nothing that is escaped."""
         return {key for key in written_ids(text, self.field) if key and "\\" not in key}
 
@@ -329,21 +329,21 @@ class JournalIndexPart(JournalIndex):
 
     def starting(self, kind: str, prefix: str) -> list[Event]:
         """The events of this kind whose id starts with `prefix`, in order."""
-        return self._known(self._whole.starting(kind, prefix))
+        return self._select_known(self._whole.starting(kind, prefix))
 
     def of_kind(self, kind: str) -> list[Event]:
         """All events of a kind, in order."""
         if kind not in self._kinds:
-            self._kinds[kind] = self._known(self._whole.of_kind(kind))
+            self._kinds[kind] = self._select_known(self._whole.of_kind(kind))
         return self._kinds[kind]
 
     def versions(self, version_hash: str) -> list[Event]:
         """Every lifecycle step of one playbook version, in order."""
-        return self._known(self._whole.versions(version_hash))
+        return self._select_known(self._whole.versions(version_hash))
 
     def renewals(self, version_hash: str) -> list[Event]:
         """Every renewal of a measure that a playbook version holds, in order."""
-        return self._known(self._whole.renewals(version_hash))
+        return self._select_known(self._whole.renewals(version_hash))
 
-    def _known(self, events: list[Event]) -> list[Event]:
+    def _select_known(self, events: list[Event]) -> list[Event]:
         return events[: bisect_left(events, self._end, key=lambda event: event.row.seq)]

@@ -46,7 +46,7 @@ def trace(index: JournalIndex, fill: Event) -> LineageNode:
     children = [_bar(fill), *_order(index, fill), *_ticks(index, fill, frozen)]
     if fill.row.kind in REDUCING:
         children += _entry(index, fill)
-        children += _managed(index, fill)
+        children += _management_nodes(index, fill)
     children.append(_policy(index, payload.get("policy_id"), frozen))
     return _node(f"{fill.row.kind} {payload['fill_id']}", fill, payload["fill_id"], _plain(payload), children)
 
@@ -60,7 +60,7 @@ def trace_move(index: JournalIndex, move: Event) -> LineageNode:
         for event in index.of_kind("entry_filled")
         if event.row.seq < move.row.seq and event.row.symbol == move.row.symbol
     ]
-    children = [_bar(move, "bar of the stop move"), *(_opened(index, event) for event in entries[-1:])]
+    children = [_bar(move, "bar of the stop move"), *(_entry_node(index, event) for event in entries[-1:])]
     children += [*_amendment(index, key), _policy(index, policy_id, index.get("policy_frozen", policy_id))]
     return _node(f"{move.row.kind} {key}", move, key, _plain(payload), children)
 
@@ -116,7 +116,7 @@ def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     if entry is None:
         yield _missing("entry of the position", "entry_filled", fill.payload.get("entry_order_id"))
     else:
-        yield _opened(index, entry)
+        yield _entry_node(index, entry)
 
 
 def _entry_of(index: JournalIndex, fill: Event) -> Event | None:
@@ -127,12 +127,12 @@ def _entry_of(index: JournalIndex, fill: Event) -> Event | None:
     )
 
 
-def _opened(index: JournalIndex, entry: Event) -> LineageNode:
+def _entry_node(index: JournalIndex, entry: Event) -> LineageNode:
     order = list(_order(index, entry))
     return _node("entry of the position", entry, entry.payload["fill_id"], _plain(entry.payload), order)
 
 
-def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
+def _management_nodes(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """Scale-outs and stop moves between the entry of the position and this fill."""
     entry = _entry_of(index, fill)
     between = () if entry is None else index.events[entry.row.seq + 1 : fill.row.seq]

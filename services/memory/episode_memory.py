@@ -163,14 +163,14 @@ class MemoryView:
                 not hold as many ranks in [0, 1] as the episodes.
         """
         self._admit(known_at)
-        self._answers.turn_to(known_at, self._added())
+        self._answers.turn_to(known_at, self._count_episodes())
         kept = self._answers.summaries.get(query)
         if kept is not None:
             self._telemetry.reused += 1
             return kept
         started = self._timer()
         summary = self._retrieve(query, known_at, started)
-        changed = self._answers.changed_since(query)
+        changed = self._answers.why_ask_again(query)
         if changed is not None:
             self._telemetry.requeried[changed] += 1
         self._answers.keep(query, summary)
@@ -198,7 +198,7 @@ class MemoryView:
         self._guard.forbid("memory_reads")
         self._clock.check(known_at)
 
-    def _added(self) -> int:
+    def _count_episodes(self) -> int:
         """Episodes that this evaluation can know of: bars may go on and add others meanwhile."""
         present = present_retrievals()
         if present is None:
@@ -221,10 +221,10 @@ class MemoryView:
         population = self._populations.of(query.playbook_id, query.direction, rules)
         if population is None:
             return MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
-        number = _opened()
+        number = _number_retrieval()
         found = population.nearest(point, known_at, self._quotas, self._lateness(started, number))
         if found is None:
-            _missed(number)
+            _note_miss(number)
             return MemorySummary(
                 known_at=known_at,
                 base_rates=_rates(*population.counts(known_at)),
@@ -243,7 +243,7 @@ class MemoryView:
         return None if deadline_ms is None else lambda: self._elapsed_ms(started) > deadline_ms
 
 
-def _opened() -> int | None:
+def _number_retrieval() -> int | None:
     """Number of a retrieval among those of its evaluation; None where none are counted."""
     present = present_retrievals()
     if present is None:
@@ -252,7 +252,7 @@ def _opened() -> int | None:
     return present.count - 1
 
 
-def _missed(number: int | None) -> None:
+def _note_miss(number: int | None) -> None:
     present = present_retrievals()
     if present is not None and number is not None:
         present.late.append(number)
@@ -274,11 +274,11 @@ def _summary(population: Population, found: Found, known_at: int) -> MemorySumma
         failures=failures,
         base_rates=_rates(*found.counts.tolist()),
         insufficient=tuple(name for name, is_short in zip(BUCKETS, short, strict=True) if is_short),
-        passed_over_at=_passed_over_at(found),
+        passed_over_at=_find_passed_over(found),
     )
 
 
-def _passed_over_at(found: Found) -> float | None:
+def _find_passed_over(found: Found) -> float | None:
     """Distance of the nearest winner or loser that its day kept out of a bucket it was near enough for.
 
     Nearer than the farthest kept: at that very distance a full bucket ends anyway, and whether the day or the

@@ -82,7 +82,7 @@ class Answers:
         self.summaries[query] = summary
         self._last[query.symbol] = query
 
-    def changed_since(self, query: MemoryQuery) -> str | None:
+    def why_ask_again(self, query: MemoryQuery) -> str | None:
         """Why this evaluation asks again; None when it asks for the first time."""
         last = self._last.get(query.symbol)
         if last is None:

@@ -141,7 +141,7 @@ def reach(found: Any, bucket: int) -> float:
 
 
 @inlined
-def rounded(total: float) -> int:
+def round_distance(total: float) -> int:
     """Distance in units of 1e-9 from a sum of squares."""
     return np.int64(np.round(np.sqrt(total) / DISTANCE_UNIT))  # type: ignore[return-value]
 
@@ -192,7 +192,7 @@ def scan(cases: Any, found: Any, point: Any, known_at: int, start: int, stop: in
             kind, total = cases.kind[row], found.sums[row - first]
             if total > found.limits[kind] or cases.known_at[row] > known_at:
                 continue
-            distance = rounded(total)
+            distance = round_distance(total)
             for bucket in range(min(kind, LOSERS), kind + 1):
                 offer(cases, found, bucket, row, distance)
             found.limits[WIN] = reach(found, WINNERS)

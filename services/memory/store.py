@@ -96,7 +96,7 @@ class Population:
         point, name = as_point(episode.fingerprint, self._cases.points.shape[1]), as_id(episode.episode_id)
         row = self.size
         if row == self._cases.known_at.shape[0]:
-            self._cases = _doubled(self._cases)
+            self._cases = _grow(self._cases)
         cases = self._cases
         cases.points[row // LANES, :, row % LANES] = point
         cases.known_at[row] = episode.known_at
@@ -215,5 +215,5 @@ def room(rows: int, width: int) -> Cases:
     )
 
 
-def _doubled(cases: Cases) -> Cases:
+def _grow(cases: Cases) -> Cases:
     return Cases(*(np.concatenate([column, np.zeros_like(column)]) for column in cases))

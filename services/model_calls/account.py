@@ -21,8 +21,8 @@ from services.model_calls.budget import (
     Ledger,
     Refusal,
     Spent,
-    expected,
-    used_by,
+    estimate_use,
+    measure_use,
 )
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
@@ -140,7 +140,7 @@ class ModelAccount(Stateful):
         if refusal is not None:
             self._refuse(caller, refusal)
         self._asked[key] += 1
-        self._pending.append(_PendingCall(question, expected(question, price)))
+        self._pending.append(_PendingCall(question, estimate_use(question, price)))
         return question
 
     def settle(self, call: RecordedCall, question: Question) -> None:
@@ -159,20 +159,20 @@ class ModelAccount(Stateful):
 
     def _settle_in_order(self) -> None:
         while self._pending and (call := self._pending[0].call) is not None:
-            self._settled(call, self._pending.pop(0).question)
+            self._settle(call, self._pending.pop(0).question)
 
-    def _settled(self, call: RecordedCall, question: Question) -> None:
+    def _settle(self, call: RecordedCall, question: Question) -> None:
         self.keep(call)
-        spent, guessed = used_by(call, question, price_for(self._settings, call.model))
+        spent, guessed = measure_use(call, question, price_for(self._settings, call.model))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
         self._event("model_call", payload, call.telemetry())
         self.ledger.charge(spent, self._clock.now)
         self._count(call, guessed)
-        outcome = _weighed(call, question)
+        outcome = _weigh(call, question)
         self.unusable += outcome == UNUSABLE
         change = self._breaker(call.model, call.prompt).note(outcome)
         if change is not None:
-            self._turned(call, change, outcome)
+            self._note_breaker(call, change, outcome)
 
     def state(self) -> dict[str, Any]:
         """Every field of the state, and each breaker with its model and prompt."""
@@ -222,7 +222,7 @@ class ModelAccount(Stateful):
             kind=BUDGET,
         )
 
-    def _turned(self, call: RecordedCall, change: BreakerChange, outcome: str) -> None:
+    def _note_breaker(self, call: RecordedCall, change: BreakerChange, outcome: str) -> None:
         self.opened += change is BreakerChange.OPENED
         breaker = self._breaker(call.model, call.prompt)
         self._event(
@@ -266,7 +266,7 @@ class ModelAccount(Stateful):
         )
 
 
-def _weighed(call: RecordedCall, question: Question) -> str:
+def _weigh(call: RecordedCall, question: Question) -> str:
     """The outcome as the breaker takes it: a reply that its caller cannot read shows a machine that fails."""
     reads = question.caller.reads
     unread = call.replied and not call.uses and reads is not None and not reads(call.text)

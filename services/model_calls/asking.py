@@ -94,7 +94,7 @@ async def ask_at_once(
             for prompt in prompts
         ]
         return await _all(plain)
-    admitted = [_admitted(model, system, prompt, max_tokens) for prompt in prompts]
+    admitted = [_admit(model, system, prompt, max_tokens) for prompt in prompts]
     calls = [call for call in admitted if not isinstance(call, NoReply)]
     try:
         replies = [partial(call.reply, deadline_ms) for call in calls]
@@ -109,7 +109,7 @@ async def ask_at_once(
     return [call if isinstance(call, NoReply) else next(answers) for call in admitted]
 
 
-def _admitted(model: CallAdmission, system: str, prompt: str, max_tokens: int) -> PendingCall | NoReply:
+def _admit(model: CallAdmission, system: str, prompt: str, max_tokens: int) -> PendingCall | NoReply:
     try:
         return model.admit(system=system, prompt=prompt, max_tokens=max_tokens)
     except ModelError as error:

@@ -78,13 +78,13 @@ def estimate(question: Question) -> Usage:
     return Usage(input_tokens=-(-question.size // BYTES_PER_TOKEN), output_tokens=question.max_tokens)
 
 
-def expected(question: Question, price: ModelPrice) -> Spent:
+def estimate_use(question: Question, price: ModelPrice) -> Spent:
     """What a call uses at most, as far as that is known before its answer."""
     usage = estimate(question)
     return Spent(1, usage.total, price_of(usage, price))
 
 
-def used_by(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[Spent, bool]:
+def measure_use(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[Spent, bool]:
     """What a call used, and whether its tokens are estimated.
 
     A call that never left (the ledger, the clock or a refused connection ended it: no request was sent), or
@@ -124,7 +124,7 @@ class Ledger(Stateful):
         `kept_back` is what calls that are not answered yet may come to use.
         """
         self._turn_page(now)
-        needed = expected(question, price)
+        needed = estimate_use(question, price)
         scopes: tuple[tuple[Scope, Spent, ModelLimits], ...] = (
             ("event", self.event, self.settings.per_event),
             ("day", self.day, self.settings.per_day),

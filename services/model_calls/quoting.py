@@ -19,7 +19,7 @@ UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\U0
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 
 
-def counted(count: int, noun: str, nouns: str = "") -> str:
+def count_noun(count: int, noun: str, nouns: str = "") -> str:
     """`1 bar`, `2,000 bars`; `nouns` where the plural has more than an s."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 

@@ -195,7 +195,7 @@ class RecordedCall(Contract):
         )
 
 
-def _recorded(question: Question, latency_ms: float, **outcome: Any) -> RecordedCall:
+def _record_of(question: Question, latency_ms: float, **outcome: Any) -> RecordedCall:
     caller = question.caller
     return RecordedCall(
         key=question.key,
@@ -221,7 +221,7 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
         cache_write_tokens=reply.cache_write_tokens,
         cache_read_tokens=reply.cache_read_tokens,
     )
-    return _recorded(
+    return _record_of(
         question,
         latency_ms,
         outcome=REPLY,
@@ -237,7 +237,7 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
 def record_failure(question: Question, error: ModelError, latency_ms: float) -> RecordedCall:
     """The record of a failure, with whatever the model did say."""
     context = error.context
-    return _recorded(
+    return _record_of(
         question,
         latency_ms,
         outcome=context.get("kind", "error"),
@@ -255,9 +255,9 @@ def record_silence(question: Question, latency_ms: float, *, asked: bool) -> Rec
     """The record of a call that the clock ended: waited for in vain, or `asked` too late to be made."""
     if asked:
         message = f"model {question.caller.model!r}: {GIVEN_UP}"
-        return _recorded(question, latency_ms, outcome=TIMEOUT, message=message, retryable=True)
+        return _record_of(question, latency_ms, outcome=TIMEOUT, message=message, retryable=True)
     message = f"model {question.caller.model!r}: no time was left to ask it"
-    return _recorded(question, latency_ms, outcome=LATE, message=message, retryable=True, requests=0)
+    return _record_of(question, latency_ms, outcome=LATE, message=message, retryable=True, requests=0)
 
 
 def storable(text: str) -> str:

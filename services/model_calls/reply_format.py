@@ -49,10 +49,10 @@ def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
     variants = schema.get("oneOf") or schema.get("anyOf")
     root = {key: value for key, value in schema.items() if key != "$defs"}
     if variants:
-        root = _one_object([_resolved(variant, definitions) for variant in variants])
-    closed = _closed(root)
-    used = _referred(closed, definitions)
-    return closed | ({"$defs": {name: _closed(definitions[name]) for name in used}} if used else {})
+        root = _one_object([_resolve(variant, definitions) for variant in variants])
+    closed = _close(root)
+    used = _find_references(closed, definitions)
+    return closed | ({"$defs": {name: _close(definitions[name]) for name in used}} if used else {})
 
 
 def _one_object(variants: list[dict[str, Any]]) -> dict[str, Any]:
@@ -70,27 +70,27 @@ def _one_object(variants: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "object", "properties": fields}
 
 
-def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+def _close(schema: dict[str, Any]) -> dict[str, Any]:
     closed = {key: schema[key] for key in KEPT if key in schema}
     if isinstance(closed.get("const"), str):
         closed["type"] = "string"
     variants = schema.get("anyOf") or schema.get("oneOf")
     if variants:
-        closed["anyOf"] = [_closed(variant) for variant in variants]
+        closed["anyOf"] = [_close(variant) for variant in variants]
     if "items" in schema:
-        closed["items"] = _closed(schema["items"])
+        closed["items"] = _close(schema["items"])
     if schema.get("type") == "object":
-        fields = {name: _closed(field) for name, field in schema.get("properties", {}).items()}
+        fields = {name: _close(field) for name, field in schema.get("properties", {}).items()}
         closed |= {"properties": fields, "required": list(fields), "additionalProperties": False}
     return closed
 
 
-def _resolved(variant: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def _resolve(variant: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = definitions[variant["$ref"].rpartition("/")[2]] if "$ref" in variant else variant
     return found
 
 
-def _referred(schema: Any, definitions: dict[str, Any]) -> list[str]:
+def _find_references(schema: Any, definitions: dict[str, Any]) -> list[str]:
     """Names of the definitions that a schema needs, those that they need themselves with them."""
     found: list[str] = []
 
@@ -99,7 +99,7 @@ def _referred(schema: Any, definitions: dict[str, Any]) -> list[str]:
             name = str(part.get("$ref", "")).rpartition("/")[2]
             if name and name not in found:
                 found.append(name)
-                visit(_closed(definitions[name]))
+                visit(_close(definitions[name]))
             for inner in part.values():
                 visit(inner)
         elif isinstance(part, list):

@@ -70,7 +70,7 @@ def _without_nulls(text: str) -> str:
     return json.dumps({name: value for name, value in document.items() if value is not None})
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """The text without the one code fence around it; any other text as it is."""
     opening, line, rest = text.strip().partition("\n")
     if not line or not rest.endswith(FENCE) or OPENING.fullmatch(opening) is None:
@@ -79,7 +79,7 @@ def unfenced(text: str) -> str:
     return text if FENCE in inside else inside
 
 
-def shown(text: str, most: int = SEEN) -> str:
+def quote_beginning(text: str, most: int = SEEN) -> str:
     """The beginning of a text between quotes, with everything that cannot be seen escaped."""
     return f"'{visible(text[:most])}'{'...' if len(text) > most else ''}"
 
@@ -91,11 +91,11 @@ def json_text(text: str) -> str:
         ValueError: it is no JSON, or a key stands twice in it; the reason is in words of ours.
         RecursionError: it is nested too deeply.
     """
-    inside = unfenced(text)
+    inside = strip_fence(text)
     try:
         json.loads(inside, object_pairs_hook=object_without_repeats)
     except json.JSONDecodeError:
-        raise ValueError(f"{NO_OBJECT}: {len(text)} characters, beginning {shown(text)}") from None
+        raise ValueError(f"{NO_OBJECT}: {len(text)} characters, beginning {quote_beginning(text)}") from None
     return inside
 
 

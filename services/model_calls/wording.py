@@ -57,9 +57,9 @@ class Wording:
 
     def json(self, value: Any) -> str:
         """Plain data as quoted JSON."""
-        return quoted_json(self.worded(value))
+        return quoted_json(self.word_value(value))
 
-    def worded(self, value: Any, name: str = "") -> Any:
+    def word_value(self, value: Any, name: str = "") -> Any:
         """Plain data as the question shows it; `name` is that of its field."""
         if value is None or isinstance(value, bool):
             return value
@@ -68,7 +68,7 @@ class Wording:
         if isinstance(value, str):
             return self.text(value, symbol=name in ("symbol", "symbols")) if self.now is not None else value
         if isinstance(value, list | tuple):
-            return [self.worded(item, name) for item in value]
+            return [self.word_value(item, name) for item in value]
         if isinstance(value, int):
             moment = name in TIMES or name.endswith(("_at", "_label"))
             return self.time(value) if moment else self._number(value, name)
@@ -110,7 +110,7 @@ class Wording:
 
         One of `shown` is given back as it is, and not as the question rounded it.
         """
-        meant = (price for price in shown if self._rounded(price * self.scale) == level)
+        meant = (price for price in shown if self._round(price * self.scale) == level)
         return next(meant, level / self.scale)
 
     @cached_property
@@ -121,11 +121,11 @@ class Wording:
     def _mapping(self, value: Mapping[Any, Any], name: str) -> dict[str, Any]:
         if name == "features":
             return {feature: self._feature(feature, number) for feature, number in value.items()}
-        shown = {self.text(str(key)): self.worded(item, str(key)) for key, item in value.items()}
+        shown = {self.text(str(key)): self.word_value(item, str(key)) for key, item in value.items()}
         if self.now is not None and value.get("code") in PRICED and "message" in value:
             shown["message"] = self.with_prices(value["message"])
         if value.get("field") in DISTANCES:
-            shown["value"] = self._rounded(value["value"] * self.scale)
+            shown["value"] = self._round(value["value"] * self.scale)
         return shown
 
     def _feature(self, name: str, number: float | None) -> float | None:
@@ -136,14 +136,14 @@ class Wording:
         if number is None or unit == HIDDEN:
             return None
         factor = {"price": self.scale, "shares": 1.0 / self.scale}.get(unit, 1.0)
-        return self._rounded(number * factor)
+        return self._round(number * factor)
 
     def _number(self, number: float, name: str) -> float:
         if name in PRICES:
-            return self._rounded(number * self.scale)
-        return self._rounded(number / self.scale if name in QUANTITIES else number)
+            return self._round(number * self.scale)
+        return self._round(number / self.scale if name in QUANTITIES else number)
 
-    def _rounded(self, number: float) -> float:
+    def _round(self, number: float) -> float:
         return number if isinstance(number, int) else float(f"{number:.{DIGITS}g}")
 
 

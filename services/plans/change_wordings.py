@@ -65,11 +65,11 @@ def _book(found: re.Match[str]) -> str:
     return re.sub(r"[ -]", "_", found["book"]).casefold()
 
 
-def _banned(found: re.Match[str]) -> str:
+def _word_ban(found: re.Match[str]) -> str:
     return f"ban {_book(found)} in {_cell(found)}{_side(found)}"
 
 
-def _allowed(found: re.Match[str]) -> str:
+def _word_allowance(found: re.Match[str]) -> str:
     return f"allow {_book(found)} in {_cell(found)}{_side(found)}"
 
 
@@ -78,7 +78,7 @@ def _side(found: re.Match[str]) -> str:
     return f" {side.casefold()}" if side else ""
 
 
-def _retired(found: re.Match[str]) -> str:
+def _word_retirement(found: re.Match[str]) -> str:
     return f"retire {_book(found)}"
 
 
@@ -86,11 +86,11 @@ def _risk(found: re.Match[str]) -> str:
     return f"set the risk of {_book(found)} to {found['value']} %"
 
 
-def _halved(found: re.Match[str]) -> str:
+def _word_halving(found: re.Match[str]) -> str:
     return f"set the risk of {_book(found)} to half"
 
 
-def _doubled(found: re.Match[str]) -> str:
+def _word_doubling(found: re.Match[str]) -> str:
     return f"set the risk of {_book(found)} to double"
 
 
@@ -98,7 +98,7 @@ def _parameter(found: re.Match[str]) -> str:
     return f"set {re.sub(r'[ -]', '_', found['parameter'])} of {_book(found)} to {found['value']}"
 
 
-def _rolled_back(found: re.Match[str]) -> str:
+def _word_rollback(found: re.Match[str]) -> str:
     return f"roll back {_book(found)}"
 
 
@@ -136,63 +136,63 @@ WORDINGS: tuple[tuple[Wording, Callable[[re.Match[str]], str]], ...] = tuple(
     for form, put in (
         (
             rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} (?:trades )?(?:of|for|in|by|with)"
-            rf" {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _banned),
+            rf" {BOOK} (?:in|during|from) {CELL}{NO_MORE}", _word_ban),
         (
             rf"(?:ban|block|forbid|prohibit|disallow|{OFF}) {SIDE} {BOOK} (?:in|during|from)"
-            rf" {CELL}{NO_MORE}", _banned),
+            rf" {CELL}{NO_MORE}", _word_ban),
         (
             rf"(?:ban|block|forbid|prohibit|disallow|keep|bar|{OFF}) {BOOK}(?: (?:from|to|out of|away"
             rf" from))?(?: (?:trade|trading|going))? (?:in|during|of|from|when it is) {CELL}(?:"
-            rf" {SIDE})?{NO_MORE}", _banned),
-        (rf"(?:keep|take) {BOOK} out(?: of| in| during) {CELL}{NO_MORE}", _banned),
-        (rf"(?:switch|turn|shut) {BOOK} off (?:in|during|for) {CELL}{NO_MORE}", _banned),
+            rf" {SIDE})?{NO_MORE}", _word_ban),
+        (rf"(?:keep|take) {BOOK} out(?: of| in| during) {CELL}{NO_MORE}", _word_ban),
+        (rf"(?:switch|turn|shut) {BOOK} off (?:in|during|for) {CELL}{NO_MORE}", _word_ban),
         (
             rf"(?:do not|don't|never) let {BOOK} (?:trade|run|act|enter) (?:in|during)"
-            rf" {CELL}{NO_MORE}", _banned),
-        (rf"no more {BOOK}(?: trades)? (?:in|during) {CELL}{NO_MORE}", _banned),
+            rf" {CELL}{NO_MORE}", _word_ban),
+        (rf"no more {BOOK}(?: trades)? (?:in|during) {CELL}{NO_MORE}", _word_ban),
         (
             r"(?:allow|enable|unban|un-ban|re-?enable|permit|let|reactivate|re-?allow|readmit|bring"
             rf" back|lift the ban on|lift the ban of|(?:switch|turn) on) {BOOK}{AGAIN} (?:in|during"
-            rf"|for) {CELL}{AGAIN}(?: {SIDE})?", _allowed),
+            rf"|for) {CELL}{AGAIN}(?: {SIDE})?", _word_allowance),
         (
             rf"(?:switch|turn|bring|let) {BOOK} (?:back )?(?:on|in|trade)(?: again)? (?:in|during)"
-            rf" {CELL}", _allowed),
+            rf" {CELL}", _word_allowance),
         (rf"{SET} (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}{FROM} {PERCENT}", _risk),
         (rf"{SET} {BOOK} {RISK}{FROM} {PERCENT}", _risk),
         (
             rf"(?:cut|reduce|lower) (?:the )?{RISK} (?:of|for|on|in|with) {BOOK} (?:in|by|to) (?:a"
-            r" )?half", _halved),
-        (rf"(?:cut|reduce|lower) {BOOK} {RISK} (?:in|by|to) (?:a )?half", _halved),
-        (rf"double (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _doubled),
-        (rf"double {BOOK} {RISK}", _doubled),
-        (rf"halve (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _halved),
-        (rf"halve {BOOK} {RISK}", _halved),
+            r" )?half", _word_halving),
+        (rf"(?:cut|reduce|lower) {BOOK} {RISK} (?:in|by|to) (?:a )?half", _word_halving),
+        (rf"double (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _word_doubling),
+        (rf"double {BOOK} {RISK}", _word_doubling),
+        (rf"halve (?:the )?{RISK} (?:of|for|on|in|with) {BOOK}", _word_halving),
+        (rf"halve {BOOK} {RISK}", _word_halving),
         (rf"(?:let|make|have) {BOOK} risk {PERCENT}", _risk),
         (rf"risk {PERCENT} (?:on|with|in|for) {BOOK}", _risk),
         (rf"{SET} {PARAMETER} (?:of|for|in|on) {BOOK}{FROM} {VALUE}", _parameter),
         (rf"{SET} {BOOK_ID} {PARAMETER}{FROM} {VALUE}", _parameter),
         (
             rf"(?:roll(?:-| )?back|revert|reset|undo|restore) {BOOK}(?: to (?:the|its) (?:previous"
-            r"|old|last|prior|earlier|former) version)?", _rolled_back),
+            r"|old|last|prior|earlier|former) version)?", _word_rollback),
         (
             rf"roll {BOOK} back(?: to (?:the|its) (?:previous|old|last|prior|earlier|former)"
-            r" version)?", _rolled_back),
+            r" version)?", _word_rollback),
         (
             r"(?:undo|revert|take back|reverse) (?:the |our )?(?:last|latest|most recent|newest) "
-            rf"(?:change|edit|update)s? (?:of|to|in|on|for) {BOOK}", _rolled_back),
+            rf"(?:change|edit|update)s? (?:of|to|in|on|for) {BOOK}", _word_rollback),
         (
             r"(?:restore|go back to|return to|bring back) (?:the )?(?:previous|old|last|prior"
-            rf"|earlier|former) version of {BOOK}", _rolled_back),
-        (rf"(?:{OFF}) {BOOK}{NO_MORE}", _retired),
-        (rf"(?:switch|turn|shut) {BOOK} (?:off|down){NO_MORE}", _retired),
+            rf"|earlier|former) version of {BOOK}", _word_rollback),
+        (rf"(?:{OFF}) {BOOK}{NO_MORE}", _word_retirement),
+        (rf"(?:switch|turn|shut) {BOOK} (?:off|down){NO_MORE}", _word_retirement),
         (
             rf"take {BOOK} (?:out of (?:service|use|the rotation|rotation|play)|offline|down"
-            rf"|out){NO_MORE}", _retired),
-        (rf"put {BOOK} (?:out of (?:service|use)|on (?:hold|ice)|to rest){NO_MORE}", _retired),
-        (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
-        (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE}{NO_MORE}", _retired),
-        (rf"{WISH} {BOOK} {DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _banned),
-        (rf"{WISH} {BOOK} {DONE}{NO_MORE}", _retired),
+            rf"|out){NO_MORE}", _word_retirement),
+        (rf"put {BOOK} (?:out of (?:service|use)|on (?:hold|ice)|to rest){NO_MORE}", _word_retirement),
+        (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _word_ban),
+        (rf"(?:{WISH} )?{BOOK} {TO_BE}{DONE}{NO_MORE}", _word_retirement),
+        (rf"{WISH} {BOOK} {DONE} (?:in|during|from) {CELL}(?: {SIDE})?{NO_MORE}", _word_ban),
+        (rf"{WISH} {BOOK} {DONE}{NO_MORE}", _word_retirement),
         (
             r"(?:please )?(?:re-?plan|plan again|make"
             r" a (?:new|fresh) plan|plan anew)(?: now)?", lambda found: "replan"),

@@ -22,7 +22,7 @@ from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
-from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finished
+from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finish
 from services.plans.sources import PlanSources, TrialEvidence
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import EventJournal
@@ -63,11 +63,11 @@ class OpenTrials(TrialEvidence, Protocol):
         """Key of the ledger of a candidate in shadow; None where there is none any more."""
         ...
 
-    def promoted(self, key: TrialKey, at: int) -> None:
+    def note_promotion(self, key: TrialKey, at: int) -> None:
         """Note that a candidate came into force."""
         ...
 
-    def lifted(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
+    def note_lift(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
         """Note measures that ended on their own evidence."""
         ...
 
@@ -183,7 +183,7 @@ class PlanDesk(Stateful):
         if isinstance(plan, ChangePlan) and self._waits_already(plan):
             return None
         self.counters.made += 1
-        self._rows.made(plan, trigger, source, now, started)
+        self._rows.write_draft(plan, trigger, source, now, started)
         if isinstance(plan, EmptyPlan):
             return None
         self._wait_or_act(WaitingPlan(plan), now)
@@ -244,11 +244,11 @@ class PlanDesk(Stateful):
             return self._end(waiting, "cancel", by, "cancelled", (), now)
         plan = ChangePlan.model_validate(command["plan"])
         if decision == "submit":
-            return self._handed_in(plan, waiting, now)
+            return self._take_in(plan, waiting, now)
         if plan.content_hash != command["hash"] or plan.plan_id != plan_id:
             return _answer(plan_id, "awaiting_approval", ("the hash is not that of the plan",), refused=True)
         if waiting is None:
-            waiting = self._arrived(plan, now)
+            waiting = self._write_arrival(plan, now)
         edited = waiting.edited or plan.content_hash != waiting.plan.content_hash
         self.waiting.pop(plan_id, None)
         approved = WaitingPlan(plan, waiting.phase, edited)
@@ -256,20 +256,20 @@ class PlanDesk(Stateful):
             return self._end(approved, "expire", by, "expired", ("it was approved too late",), now)
         return self._approve(approved, by, now, told=waiting.plan)
 
-    def _handed_in(self, plan: ChangePlan, waiting: WaitingPlan | None, now: int) -> dict[str, Any]:
+    def _take_in(self, plan: ChangePlan, waiting: WaitingPlan | None, now: int) -> dict[str, Any]:
         """A plan that was made beside the run, or an edit of one that waits, waits here from now on."""
         if waiting is not None and plan.revision <= waiting.plan.revision:
             return _answer(plan.plan_id, "awaiting_approval", ("it is no newer revision",), refused=True)
-        arrived = self._arrived(plan, now)
+        arrived = self._write_arrival(plan, now)
         if waiting is not None:
             arrived = WaitingPlan(plan, waiting.phase, edited=True)
         self.waiting[plan.plan_id] = arrived
         return _answer(plan.plan_id, "awaiting_approval")
 
-    def _arrived(self, plan: ChangePlan, now: int) -> WaitingPlan:
+    def _write_arrival(self, plan: ChangePlan, now: int) -> WaitingPlan:
         """A plan that was made beside the run enters its journal."""
         self.counters.made += 1
-        self._rows.made(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
+        self._rows.write_draft(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
         return WaitingPlan(plan, edited=plan.revision > 1)
 
     def _waits_already(self, plan: ChangePlan) -> bool:
@@ -288,11 +288,11 @@ class PlanDesk(Stateful):
         reasons = stale_reasons(plan, self.facts(now), proven, limit)
         if reasons:
             return self._end(waiting, "approve", by, "stale", reasons, now, told)
-        self._rows.decided(waiting, "approve", by, "approved", (), now, told)
+        self._rows.write_decision(waiting, "approve", by, "approved", (), now, told)
         try:
             done = self._executor.carry_out(plan, plan.due, proven, now)
         except StepFailed as failed:
-            return self._failed(waiting, failed, now, started)
+            return self._fail(waiting, failed, now, started)
         for item in done:
             self._enter(plan, item, now)
             self._rows.step(waiting, item.step, "done", item.versions, None, now)
@@ -302,9 +302,9 @@ class PlanDesk(Stateful):
         self._effects.entered(item.versions, now)
         self._effects.applied([item.step.action.kind] if plan.verdict_id is not None else [])
         if item.key is not None:
-            self._trials.promoted(item.key, now)
+            self._trials.note_promotion(item.key, now)
         else:
-            self._trials.lifted(item.versions, now)
+            self._trials.note_lift(item.versions, now)
         if item.step.action.kind == "replan":
             self._effects.replanned()
 
@@ -314,15 +314,15 @@ class PlanDesk(Stateful):
         plan, rest = waiting.plan, waiting.plan.steps[len(done) :]
         versions = [version.definition.content_hash for item in done for version in item.versions]
         status: PlanState = "awaiting_approval" if rest else "completed"
-        self._rows.completed(waiting, status, len(done), now, started)
-        made = self._made(plan, done)
+        self._rows.write_end(waiting, status, len(done), now, started)
+        made = self._list_made(plan, done)
         if rest:
             self._ask_again(waiting, rest, made, now)
         else:
             self._finish(plan, "completed", made)
         return _answer(plan.plan_id, status, versions=versions)
 
-    def _made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
+    def _list_made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
         """What a plan has made so far, with the versions that it replaced."""
         before = self.finished.get(plan.plan_id)
         made = [] if before is None else list(before.made)
@@ -348,20 +348,20 @@ class PlanDesk(Stateful):
             understanding=plan.understanding, report_id=plan.report_id, verdict_id=plan.verdict_id,
             revises=plan,
         )  # fmt: skip
-        self._rows.made(again, plan.trigger, (plan.report_id, plan.verdict_id), now)
+        self._rows.write_draft(again, plan.trigger, (plan.report_id, plan.verdict_id), now)
         if isinstance(again, EmptyPlan):
-            self._rows.completed(waiting, "failed", 0, now, time.perf_counter())
+            self._rows.write_end(waiting, "failed", 0, now, time.perf_counter())
             self._finish(plan, "failed", made)
             return
-        self.finished[plan.plan_id] = finished(again, "awaiting_approval", made)
+        self.finished[plan.plan_id] = finish(again, "awaiting_approval", made)
         self._wait_or_act(WaitingPlan(again, waiting.phase + 1, waiting.edited), now)
 
-    def _failed(self, waiting: WaitingPlan, failed: StepFailed, now: int, started: float) -> dict[str, Any]:
+    def _fail(self, waiting: WaitingPlan, failed: StepFailed, now: int, started: float) -> dict[str, Any]:
         for item in failed.before:
             self._rows.step(waiting, item.step, "undone", (), "a step behind it failed", now)
         self._rows.step(waiting, failed.step, "failed", (), str(failed), now)
-        self._rows.completed(waiting, "failed", 0, now, started)
-        self._finish(waiting.plan, "failed", self._made(waiting.plan, ()))
+        self._rows.write_end(waiting, "failed", 0, now, started)
+        self._finish(waiting.plan, "failed", self._list_made(waiting.plan, ()))
         reason = f"step {failed.step.number}: {failed}"
         return _answer(waiting.plan.plan_id, "failed", (reason,), refused=True)
 
@@ -375,9 +375,9 @@ class PlanDesk(Stateful):
             moved = self._executor.roll_back(over.made, f"plan {plan_id} was rolled back", now)
         except (ConfigError, InvariantViolation) as error:
             return _answer(plan_id, over.state, (str(error),), refused=True)
-        self._rows.decided(over, "rollback", by, "executing", (), now)
+        self._rows.write_decision(over, "rollback", by, "executing", (), now)
         self._effects.entered(moved, now)
-        self._rows.completed(over, "rolled_back", len(over.made), now, started)
+        self._rows.write_end(over, "rolled_back", len(over.made), now, started)
         self.finished[plan_id] = replace(over, state="rolled_back", made=())
         self.counters.ended["rolled_back"] += 1
         versions = [version.definition.content_hash for version in moved]
@@ -395,12 +395,12 @@ class PlanDesk(Stateful):
     ) -> dict[str, Any]:
         """A plan that is over without having acted."""
         self.waiting.pop(waiting.plan.plan_id, None)
-        self._rows.decided(waiting, decision, by, state, reasons, now, told)
-        self._finish(waiting.plan, state, self._made(waiting.plan, ()))
+        self._rows.write_decision(waiting, decision, by, state, reasons, now, told)
+        self._finish(waiting.plan, state, self._list_made(waiting.plan, ()))
         return _answer(waiting.plan.plan_id, state, reasons, refused=state not in ("cancelled", "declined"))
 
     def _finish(self, plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> None:
-        self.finished[plan.plan_id] = finished(plan, state, made)
+        self.finished[plan.plan_id] = finish(plan, state, made)
         self.counters.ended[state] += 1
 
 

@@ -170,10 +170,10 @@ def _begins_with_change(opening: str) -> bool:
 
 def _changes(said: str) -> bool:
     found = CHANGE.search(said)
-    return found is not None and not _denied(said[: found.start()])
+    return found is not None and not _is_denied(said[: found.start()])
 
 
-def _denied(before: str) -> bool:
+def _is_denied(before: str) -> bool:
     """Whether what stands before a match in its clause denies it."""
     return NEGATION.search(NOT_DENIED.sub(" ", before)) is not None
 
@@ -182,7 +182,7 @@ def _asks(pattern: Pattern, plain: str, clauses: list[_Clause]) -> bool:
     """Whether one of the places of a pattern asks for it."""
     for found in pattern.expression.finditer(plain):
         clause = next((item for item in clauses if item.start <= found.start() < item.end), None)
-        if clause is None or _denied(plain[clause.start : found.start()]):
+        if clause is None or _is_denied(plain[clause.start : found.start()]):
             continue
         if pattern.category == "plan_request" or (not clause.reads and (pattern.deed or clause.changes)):
             return True

@@ -24,7 +24,7 @@ from schemas.plan import (
 )
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import JudgeSettings
-from services.playbooks.measures import revised, with_parameter
+from services.playbooks.measures import revise_fields, with_parameter
 from services.playbooks.version_diff import changes
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 
@@ -205,20 +205,20 @@ def _with_step(drafted: _Draft, item: Proposed, facts: PlanFacts) -> _Draft:
     state = ContractState(drafted.definitions, facts.judge, facts.open_experiments, drafted.accepted)
     refusal = None if item.after is not None else check_action(action, state)
     if refusal is not None:
-        return _refused(drafted, action, refusal.code, refusal.reason)
+        return _refuse(drafted, action, refusal.code, refusal.reason)
     before = None if action.kind == "replan" else drafted.definitions.get(action.playbook_id or "")
     after = item.after
     if after is None and before is not None:
-        after = changed(before, action, drafted.numbers[before.id], facts.at)
+        after = apply_action(before, action, drafted.numbers[before.id], facts.at)
     lowers = lowers_exposure(action, drafted.definitions)
     step = _step(len(drafted.steps) + 1, item, words_of(action, before), (before, after), lowers)
     if sum(len(made.canonical_text()) for made in (*drafted.steps, step)) > facts.longest:
         limit = f"a plan has {facts.longest} characters of steps at most"
-        return _refused(drafted, action, "plan_too_long", limit)
+        return _refuse(drafted, action, "plan_too_long", limit)
     return _behind(drafted, step, after, (*drafted.accepted, action))
 
 
-def _refused(drafted: _Draft, action: JudgeAction | RollbackAction, code: str, reason: str) -> _Draft:
+def _refuse(drafted: _Draft, action: JudgeAction | RollbackAction, code: str, reason: str) -> _Draft:
     return replace(drafted, refused=(*drafted.refused, RefusedStep(action=action, code=code, reason=reason)))
 
 
@@ -226,7 +226,7 @@ def _with_rollback(drafted: _Draft, action: RollbackAction, item: Proposed, fact
     after = item.after or facts.earlier.get(action.playbook_id)
     if after is None:
         why = f"{action.playbook_id} has no earlier version that traded differently"
-        return _refused(drafted, action, "nothing_earlier", why)
+        return _refuse(drafted, action, "nothing_earlier", why)
     before = drafted.definitions[action.playbook_id]
     aimed = RollbackAction(**(action.payload() | {"version_hash": after.content_hash}))
     step = _step(
@@ -357,7 +357,7 @@ def _outcome(steps: Sequence[PlanStep]) -> str:
     return told[:1_000]
 
 
-def changed(
+def apply_action(
     definition: PlaybookDefinition, action: JudgeAction, number: int, known_at: int
 ) -> PlaybookDefinition:
     """The definition in force after an action, with its version number and the time it is known at, ns.
@@ -369,16 +369,16 @@ def changed(
     if action.kind in ("replan", "open_experiment"):
         return definition
     if action.kind == "set_risk_fraction":
-        after = revised(definition, risk_fraction=action.value)
+        after = revise_fields(definition, risk_fraction=action.value)
     elif action.kind == "set_eligibility":
         eligibility = {
             side: rules if action.direction not in (None, side) else _with_cell(rules, action)
             for side, rules in definition.eligibility.items()
         }
-        after = revised(definition, eligibility=eligibility)
+        after = revise_fields(definition, eligibility=eligibility)
     else:
         after = with_parameter(definition, str(action.parameter), float(action.value or 0.0))
-    return revised(after, version=number, known_at=known_at)
+    return revise_fields(after, version=number, known_at=known_at)
 
 
 def _with_cell(rules: Eligibility, action: JudgeAction) -> Eligibility:
@@ -389,4 +389,4 @@ def _with_cell(rules: Eligibility, action: JudgeAction) -> Eligibility:
     banned = (
         set(rules.banned) - {str(action.regime)} if action.eligible else {*rules.banned, str(action.regime)}
     )
-    return revised(rules, banned=tuple(sorted(banned)))
+    return revise_fields(rules, banned=tuple(sorted(banned)))

@@ -40,7 +40,7 @@ def revise(
     """
     _demand_edits(plan, edits, drop)
     folder = next((step.action.folder for step in plan.steps if isinstance(step.action, FolderAction)), None)
-    kept = list(_kept(plan, edits, drop))
+    kept = list(_keep_steps(plan, edits, drop))
     made = draft(
         kept,
         _facts(plan, judge),
@@ -113,7 +113,7 @@ def _demand_step(plan: ChangePlan, number: int) -> PlanStep:
     return found
 
 
-def _kept(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> Iterator[Proposed]:
+def _keep_steps(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> Iterator[Proposed]:
     """The steps that stay; one whose playbook nothing before it moves otherwise makes what it made."""
     touched: set[str | None] = set()
     for step in plan.steps:
@@ -123,7 +123,7 @@ def _kept(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> I
         if step.number in drop:
             touched.add(name)
             continue
-        item = _edited(step, step.action, own)
+        item = _edit_step(step, step.action, own)
         if item.action != step.action:
             touched.add(name)
         if name not in touched and step.makes:
@@ -132,7 +132,7 @@ def _kept(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> I
         yield item
 
 
-def _edited(step: PlanStep, action: JudgeAction | RollbackAction, edits: Sequence[StepEdit]) -> Proposed:
+def _edit_step(step: PlanStep, action: JudgeAction | RollbackAction, edits: Sequence[StepEdit]) -> Proposed:
     """A step as it is proposed again, without candidate and evidence."""
     checkpoint = step.checkpoint
     for edit in edits:

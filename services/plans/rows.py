@@ -32,7 +32,7 @@ class FinishedPlan:
     made: tuple[tuple[str, str, str], ...] = ()
 
 
-def finished(plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> FinishedPlan:
+def finish(plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> FinishedPlan:
     """What is kept of a plan that is over."""
     length = len(plan.canonical_text())
     return FinishedPlan(state, plan.plan_id, plan.content_hash, plan.revision, length, made)
@@ -44,7 +44,7 @@ class PlanRows:
     def __init__(self, journal: EventJournal) -> None:
         self._journal = journal
 
-    def made(
+    def write_draft(
         self,
         plan: ChangePlan | EmptyPlan,
         trigger: str,
@@ -69,7 +69,7 @@ class PlanRows:
         }
         self._append(now, "two_phase_phase1_complete", payload, started)
 
-    def decided(
+    def write_decision(
         self,
         decided: WaitingPlan | FinishedPlan,
         decision: Decision,
@@ -118,7 +118,7 @@ class PlanRows:
         }
         self._append(now, "plan_step", payload)
 
-    def completed(
+    def write_end(
         self, acted: WaitingPlan | FinishedPlan, status: str, done: int, now: int, started: float
     ) -> None:
         """The end of a phase that acted, with the number of steps carried out."""
@@ -140,4 +140,4 @@ class PlanRows:
 
 
 def _about(plan: WaitingPlan | FinishedPlan) -> FinishedPlan:
-    return finished(plan.plan, "awaiting_approval", ()) if isinstance(plan, WaitingPlan) else plan
+    return finish(plan.plan, "awaiting_approval", ()) if isinstance(plan, WaitingPlan) else plan

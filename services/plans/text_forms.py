@@ -16,7 +16,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from schemas.vocabulary import Trend, VolatilityBand
 from services.model_calls.quoting import visible
-from services.model_calls.reply_text import shown
+from services.model_calls.reply_text import quote_beginning
 from services.plans.drafting import Proposed
 from services.playbooks.measures import eligible_cells
 from services.slow_loop.action_contract import lowers_exposure
@@ -71,7 +71,7 @@ class _Statement:
 
     def fault(self, what: str) -> ConfigError:
         """An error that names the statement."""
-        return ConfigError(f"{shown(self.said, SHOWN)}: {what}")
+        return ConfigError(f"{quote_beginning(self.said, SHOWN)}: {what}")
 
 
 def read_text(
@@ -141,7 +141,7 @@ def _statements(text: str) -> list[str]:
     found = [ITEM.sub("", piece.strip(), count=1).strip().removesuffix(".").rstrip() for piece in pieces]
     said = [piece for piece in found if piece]
     if not said:
-        raise UnreadableText(f"{shown(text, SHOWN)} asks for nothing: give {_forms()}")
+        raise UnreadableText(f"{quote_beginning(text, SHOWN)} asks for nothing: give {_forms()}")
     return said
 
 
@@ -153,14 +153,14 @@ def _actions(statement: _Statement) -> Sequence[JudgeAction | RollbackAction]:
         found = form.fullmatch(statement.said)
         if found is not None:
             return (build(found, statement),)
-    raise UnreadableText(f"{shown(statement.said, SHOWN)} has no form: give {_forms()}")
+    raise UnreadableText(f"{quote_beginning(statement.said, SHOWN)} has no form: give {_forms()}")
 
 
 def _forms() -> str:
     return f"{', '.join(f'`{form}`' for form in FORMS)}; `{CHECKPOINTS[0]}` between two of them asks again"
 
 
-def _judged(statement: _Statement, **fields: object) -> JudgeAction:
+def _mark_exposure(statement: _Statement, **fields: object) -> JudgeAction:
     """An action that says whether it lowers exposure."""
     action = JudgeAction.model_validate({**fields, "reason": statement.reason})
     lowers = lowers_exposure(action, statement.definitions)
@@ -176,7 +176,7 @@ def _eligibility(found: re.Match[str], statement: _Statement) -> JudgeAction:
         )
         raise statement.fault(f"{cell!r} is no cell TREND/VOLATILITY.{known}")
     is_allowed = found["verb"].casefold() == "allow"
-    return _judged(
+    return _mark_exposure(
         statement,
         kind="set_eligibility",
         playbook_id=playbook.id,
@@ -198,7 +198,7 @@ def _retirement(found: re.Match[str], statement: _Statement) -> Sequence[JudgeAc
     if not cells:
         raise statement.fault(f"{playbook.id!r} is banned in every regime already")
     return [
-        _judged(
+        _mark_exposure(
             statement,
             kind="set_eligibility",
             playbook_id=playbook.id,
@@ -215,10 +215,10 @@ def _risk(found: re.Match[str], statement: _Statement) -> JudgeAction:
     number = said.removesuffix("%").rstrip()
     if said.casefold() in SCALES:
         value = playbook.risk_fraction * SCALES[said.casefold()]
-        return _judged(statement, kind="set_risk_fraction", playbook_id=playbook.id, value=value)
+        return _mark_exposure(statement, kind="set_risk_fraction", playbook_id=playbook.id, value=value)
     if number == said or NUMBER.fullmatch(number) is None:
         raise statement.fault(f"{said!r} is no risk: write it in percent of equity, as `0.5 %`")
-    return _judged(
+    return _mark_exposure(
         statement, kind="set_risk_fraction", playbook_id=playbook.id, value=float(Decimal(number) / 100)
     )
 
@@ -233,7 +233,7 @@ def _parameter(found: re.Match[str], statement: _Statement) -> JudgeAction:
     parameter = playbook.parameters[name]
     if NUMBER.fullmatch(said) is None:
         raise statement.fault(f"{said!r} is no number: {name} takes one of {list(parameter.grid)}")
-    return _judged(
+    return _mark_exposure(
         statement,
         kind=f"set_{parameter.role}",
         playbook_id=playbook.id,
@@ -261,5 +261,5 @@ READERS: tuple[
     (_form(rf"set (?:the )?risk of {PLAYBOOK} to (?P<value>.+)"), _risk),
     (_form(rf"set (?:the )?{NAME.format('parameter')} of {PLAYBOOK} to {VALUE}"), _parameter),
     (_form(rf"roll(?: |-|)back {PLAYBOOK}"), _rollback),
-    (_form("replan"), lambda found, statement: _judged(statement, kind="replan")),
+    (_form("replan"), lambda found, statement: _mark_exposure(statement, kind="replan")),
 )

@@ -24,7 +24,15 @@ from services.playbooks.action_effects import (
     demand_bounds,
     effect_of,
 )
-from services.playbooks.measures import RISK, Composition, Ledger, Measure, outcome_rules, revised, same_rules
+from services.playbooks.measures import (
+    RISK,
+    Composition,
+    Ledger,
+    Measure,
+    outcome_rules,
+    revise_fields,
+    same_rules,
+)
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.transitions import Origin, Transitions, VersionTransitions
 from services.playbooks.trials import Evidence, OpenTrial, ShadowTrial, banned_cells
@@ -94,7 +102,7 @@ class PlaybookLifecycle(VersionTransitions):
             raise InvariantViolation(
                 f"version {version_hash!r} is an experiment: it never becomes active by itself"
             )
-        composition, wanted = self._promoted(version_hash, at)
+        composition, wanted = self._promote_into(version_hash, at)
         proven = self._trials.pop(version_hash)
         active = self._reader.get(candidate.definition.id)
         done: list[PlaybookVersion] = []
@@ -112,7 +120,7 @@ class PlaybookLifecycle(VersionTransitions):
 
     def promotion(self, version_hash: str, at: int) -> PlaybookDefinition:
         """The definition that the promotion of a candidate in shadow would bring into force at a time, ns."""
-        composition, wanted = self._promoted(version_hash, at)
+        composition, wanted = self._promote_into(version_hash, at)
         return wanted if wanted.content_hash == version_hash else self._next(composition, at)
 
     def trial(self, version_hash: str) -> OpenTrial:
@@ -123,7 +131,9 @@ class PlaybookLifecycle(VersionTransitions):
         """What `apply` would do with an action now; nothing changes."""
         return effect_of(action, self._situation(at, timeframe, proven))
 
-    def contradicted(self, at: int, proven: Shown) -> tuple[tuple[PlaybookVersion, tuple[Measure, ...]], ...]:
+    def find_contradicted(
+        self, at: int, proven: Shown
+    ) -> tuple[tuple[PlaybookVersion, tuple[Measure, ...]], ...]:
         """Measures whose life is over and that their own trades contradict, each with its version."""
         return tuple(
             (active, due)
@@ -184,7 +194,7 @@ class PlaybookLifecycle(VersionTransitions):
             done += self._retire_rivals(active.definition.id, at, f"version {approved.version} was approved")
         reason = f"replaced by version {approved.version}: {APPROVED}"
         done.append(self._move(active, VersionState.RETIRED, at, reason))
-        origin_of = revised(active, **origin)
+        origin_of = revise_fields(active, **origin)
         done.append(self._enter(definition, made, at, APPROVED, origin_of, active, evidence))
         return tuple(done)
 
@@ -236,7 +246,7 @@ class PlaybookLifecycle(VersionTransitions):
         """End measures whose life is over and that their own trades contradict, each with its evidence."""
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
-        for active, due in self.contradicted(at, proven):
+        for active, due in self.find_contradicted(at, proven):
             lift = Lift(due, proven[due[0].ledger], GAINED if due[0].key == RISK else PROVEN)
             done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
         return tuple(done)
@@ -334,12 +344,12 @@ class PlaybookLifecycle(VersionTransitions):
         """Every action that the present state did not allow, in order."""
         return tuple(self._refused)
 
-    def _promoted(self, version_hash: str, at: int) -> tuple[Composition, PlaybookDefinition]:
+    def _promote_into(self, version_hash: str, at: int) -> tuple[Composition, PlaybookDefinition]:
         """What a promotion brings into force, under the number of the candidate."""
         candidate, proven = self._reader.by_hash(version_hash).definition, self._trials[version_hash]
-        held = self._composition(self._reader.get(candidate.id)).lifted(proven.lifts, proven.trial.since)
+        held = self._composition(self._reader.get(candidate.id)).lift(proven.lifts, proven.trial.since)
         if outcome_rules(proven.baseline) != outcome_rules(held.baseline):
-            held = held.lifted((RISK,), at)
+            held = held.lift((RISK,), at)
         composition = Composition(proven.baseline, held.measures)
         return composition, composition.definition(candidate.version, candidate.known_at)
 
@@ -367,7 +377,7 @@ class PlaybookLifecycle(VersionTransitions):
         for measures in due.values():
             until = next_end(measures[0].expires_at, at, blocks, unit)
             for version_hash, composition in self._compositions.items():
-                self._compositions[version_hash] = composition.renewed(measures, until)
+                self._compositions[version_hash] = composition.renew(measures, until)
         return self._registry.extend(active.definition.id, self._composition(active).ends)
 
     def _lift(
@@ -376,7 +386,7 @@ class PlaybookLifecycle(VersionTransitions):
         composition = self._composition(active).without(lift.measures)
         definition = self._next(composition, at if known_at is None else known_at)
         reason = f"replaced by version {definition.version}, {lift.reason}"
-        left, known = self._move(active, VersionState.RETIRED, at, reason), revised(active, **origin)
+        left, known = self._move(active, VersionState.RETIRED, at, reason), revise_fields(active, **origin)
         return [left, self._enter(definition, composition, at, lift.reason, known, active, lift.evidence)]
 
     def _limit(
@@ -388,13 +398,13 @@ class PlaybookLifecycle(VersionTransitions):
         left = self._move(
             active, VersionState.RETIRED, at, f"replaced by version {definition.version}: {reason}"
         )
-        known = revised(active, **origin)
+        known = revise_fields(active, **origin)
         return [left, self._enter(definition, composition, at, reason, known, active)]
 
     def _open(
         self, trial: Trial, active: PlaybookVersion, reason: str, origin: Origin, at: int
     ) -> list[PlaybookVersion]:
-        measures = self._composition(active).lifted(trial.lifts, at).measures
+        measures = self._composition(active).lift(trial.lifts, at).measures
         definition = self._next(Composition(trial.baseline, measures), at)
         new = PlaybookVersion(
             definition=definition,
@@ -404,7 +414,7 @@ class PlaybookLifecycle(VersionTransitions):
             expires_at=trial.expires_at,
             reason=reason,
         )
-        candidate = self._registry.record(revised(new, **origin))
+        candidate = self._registry.record(revise_fields(new, **origin))
         version_hash = definition.content_hash
         shadow = ShadowTrial(
             version_hash, definition, trial.directions, trial.regime_key, trial.kind, at, trial.expires_at

@@ -205,7 +205,7 @@ def explain(document: dict[str, Any], error: ValidationError) -> tuple[str, str]
 
 def _reason(document: dict[str, Any], steps: Steps, problem: ErrorDetails) -> str:
     if problem["type"] == "extra_forbidden":
-        known = _known(steps[:-1])
+        known = _list_keys(steps[:-1])
         return "unknown key." + (nearest(str(steps[-1]), known) or f" Known here: {', '.join(known)}.")
     if problem["type"] == "missing":
         return "missing: every playbook needs it." + _misspelt(document, steps)
@@ -225,12 +225,12 @@ def _misspelt(document: dict[str, Any], steps: Steps) -> str:
     inside: Any = document
     for step in steps[:-1]:
         inside = inside[step]
-    known = _known(steps[:-1])
+    known = _list_keys(steps[:-1])
     return nearest(str(steps[-1]), [key for key in inside if key not in known]).replace(
         "Did you mean", "Is it"
     )
 
 
-def _known(steps: Steps) -> tuple[str, ...]:
+def _list_keys(steps: Steps) -> tuple[str, ...]:
     """Keys of a playbook file; what its loader sets is none."""
     return tuple(name for name in known_keys(PlaybookDefinition, steps) if name != "known_at")

@@ -70,7 +70,7 @@ class Composition:
         """Measures whose trades go to one ledger."""
         return tuple(measure for measure in self.measures if measure.ledger == ledger)
 
-    def renewed(self, due: Iterable[Measure], until: int) -> "Composition":
+    def renew(self, due: Iterable[Measure], until: int) -> "Composition":
         """The same with another end for some measures, ns."""
         moved = tuple(due)
         return Composition(
@@ -81,7 +81,7 @@ class Composition:
             ),
         )
 
-    def lifted(self, keys: Iterable[tuple[str, str]], until: int) -> "Composition":
+    def lift(self, keys: Iterable[tuple[str, str]], until: int) -> "Composition":
         """The same baseline without the measures of these keys that were taken at or before `until`."""
         gone = set(keys)
         rest = tuple(measure for measure in self.measures if measure.key not in gone or measure.since > until)
@@ -102,9 +102,9 @@ class Composition:
         eligibility = {}
         for direction, cells in self.baseline.eligibility.items():
             banned = {measure.key[1] for measure in self.measures if measure.key[0] == direction}
-            eligibility[direction] = revised(cells, banned=tuple(sorted(banned | set(cells.banned))))
+            eligibility[direction] = revise_fields(cells, banned=tuple(sorted(banned | set(cells.banned))))
         risks = [measure.risk_fraction for measure in self.measures if measure.risk_fraction is not None]
-        return revised(
+        return revise_fields(
             self.baseline,
             version=version,
             known_at=known_at,
@@ -113,7 +113,7 @@ class Composition:
         )
 
 
-def revised(contract: C, **changes: Any) -> C:
+def revise_fields(contract: C, **changes: Any) -> C:
     """A contract with some fields changed, validated anew and without the cached hash of the old one."""
     values = {name: getattr(contract, name) for name in type(contract).model_fields}
     return type(contract)(**(values | changes))
@@ -121,21 +121,22 @@ def revised(contract: C, **changes: Any) -> C:
 
 def with_parameter(definition: PlaybookDefinition, name: str, value: float) -> PlaybookDefinition:
     """A definition with another value of one parameter; the value has to lie on its grid."""
-    parameters = {**definition.parameters, name: revised(definition.parameters[name], value=value)}
-    return revised(definition, parameters=parameters)
+    parameters = {**definition.parameters, name: revise_fields(definition.parameters[name], value=value)}
+    return revise_fields(definition, parameters=parameters)
 
 
 def same_rules(a: PlaybookDefinition, b: PlaybookDefinition) -> bool:
     """Whether two versions trade alike: equal but for number and date."""
     return (
-        revised(a, version=1, known_at=None).content_hash == revised(b, version=1, known_at=None).content_hash
+        revise_fields(a, version=1, known_at=None).content_hash
+        == revise_fields(b, version=1, known_at=None).content_hash
     )
 
 
 def outcome_rules(definition: PlaybookDefinition) -> str:
     """Hash of what decides how a trade of this version ends; equal for versions whose trades are alike."""
-    eligibility = {side: revised(rules, banned=()) for side, rules in definition.eligibility.items()}
-    return revised(
+    eligibility = {side: revise_fields(rules, banned=()) for side, rules in definition.eligibility.items()}
+    return revise_fields(
         definition,
         version=1,
         known_at=None,

@@ -82,9 +82,11 @@ def render_rules(
     values = {name: parameter.value for name, parameter in definition.parameters.items()} | dict(
         overrides or {}
     )
-    return _rendered(tuple(rule_texts(definition.rules[direction]).items()), tuple(values.items()))
+    return _render_rules(tuple(rule_texts(definition.rules[direction]).items()), tuple(values.items()))
 
 
 @lru_cache(maxsize=1024)
-def _rendered(texts: tuple[tuple[str, str], ...], values: tuple[tuple[str, float], ...]) -> DirectionRules:
+def _render_rules(
+    texts: tuple[tuple[str, str], ...], values: tuple[tuple[str, float], ...]
+) -> DirectionRules:
     return DirectionRules(**{role: render_text(text, dict(values)) for role, text in texts})

@@ -17,7 +17,7 @@ from typing import Any
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from services.playbooks.loader import parse_playbook
-from services.playbooks.measures import revised
+from services.playbooks.measures import revise_fields
 
 MANIFEST = "lifecycle.json"
 CANDIDATES = "candidates"
@@ -30,7 +30,7 @@ def playbook_toml(definition: PlaybookDefinition) -> str:
     Raises:
         InvariantViolation: the loader would read something else.
     """
-    as_file = revised(definition, known_at=None)
+    as_file = revise_fields(definition, known_at=None)
     lines = [*_table("", _without_nothing(as_file.payload()))]
     text = "\n".join(lines).strip("\n") + "\n"
     path = Path(f"{definition.id}.toml")
@@ -120,7 +120,7 @@ def _demand_place(folder: Path, option: str) -> None:
         raise ConfigError(
             f"{option} {str(folder)!r} holds other files: name an empty folder, or one that is not there yet"
         )
-    edited = _edited(folder)
+    edited = _find_edited(folder)
     if edited:
         more = f" and {len(edited) - 1:,} more" if edited[1:] else ""
         raise ConfigError(
@@ -129,7 +129,7 @@ def _demand_place(folder: Path, option: str) -> None:
         )
 
 
-def _edited(folder: Path) -> list[str]:
+def _find_edited(folder: Path) -> list[str]:
     """Files there that are not known to be as they were written."""
     hashes = written_manifest(folder).get("sha256", {})
     there = sorted(path for path in folder.rglob("*.toml") if path.is_file())

@@ -148,8 +148,8 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return read_reply(text, _REPLY, longest=LONGEST_REPLY)
     except MalformedReply as error:
         if error.extra:
-            return _refused(f"the reply brings {', '.join(repr(name[:60]) for name in error.extra)}")
-        return _malformed(str(error))
+            return _refuse(f"the reply brings {', '.join(repr(name[:60]) for name in error.extra)}")
+        return _refuse_form(str(error))
 
 
 def _objections(reply: ConsolidationReply) -> tuple[Finding, ...]:
@@ -220,7 +220,7 @@ def _scope_refusal(
     known += wording.json([found.payload() for found in findings]).casefold()
     text = reply.summary.casefold()
     news = [*_new_names(text, known), *_new_rules(text, known), *_other_playbooks(text, request)]
-    return _refused(f"the summary brings {', '.join(repr(item[:60]) for item in news)}") if news else None
+    return _refuse(f"the summary brings {', '.join(repr(item[:60]) for item in news)}") if news else None
 
 
 def _new_names(text: str, known: str) -> list[str]:
@@ -264,12 +264,12 @@ def _stem(name: str) -> str:
     return name.partition("_")[0].rstrip("0123456789")
 
 
-def _refused(message: str) -> Finding:
+def _refuse(message: str) -> Finding:
     advice = "a need for something new is a deferred need"
     return _finding("model_scope_refused", Severity.MINOR, f"{message}; {advice}")
 
 
-def _malformed(message: str) -> Finding:
+def _refuse_form(message: str) -> Finding:
     return _finding("model_reply_malformed", Severity.MINOR, message)
 
 

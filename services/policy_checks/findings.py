@@ -47,14 +47,14 @@ def own_findings(critics: Sequence[OwnCritic], request: PolicyLevelReflectionReq
     """
     found: list[Finding] = []
     for critic in critics:
-        for one in _given_by(critic, request):
+        for one in _ask_critic(critic, request):
             if not isinstance(one, Finding):
                 raise TypeError(f"critic {critic!r} gave {one!r}: it returns findings, or None")
             found.append(one.model_copy(update={"check": CheckName.OWN}))
     return tuple(found)
 
 
-def _given_by(critic: OwnCritic, request: PolicyLevelReflectionRequest) -> tuple[Any, ...]:
+def _ask_critic(critic: OwnCritic, request: PolicyLevelReflectionRequest) -> tuple[Any, ...]:
     try:
         given: Any = critic(request)
         if given is None:

@@ -101,7 +101,10 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
     ):
         return ()
     costs = 2 * levels.entry * request.invariants.cost_bps_per_side / BASIS_POINTS
-    reward, minimum = _earned(request, levels.risk, levels.reward), request.invariants.min_reward_to_risk
+    reward, minimum = (
+        _reward_after_scaling(request, levels.risk, levels.reward),
+        request.invariants.min_reward_to_risk,
+    )
     ratio = (reward - costs) / (levels.risk + costs)
     if ratio >= minimum:
         return ()
@@ -110,7 +113,7 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
     return (major("reward_to_risk_too_low", message, remedy=remedy),)
 
 
-def _earned(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
+def _reward_after_scaling(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
     at, share = request.proposal.scale_out_r, request.proposal.scale_out_share
     if at is None or share is None:
         return reward

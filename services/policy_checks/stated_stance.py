@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from schemas.vocabulary import Direction
-from services.text.claims import Clause, Sentence, claimed
+from services.text.claims import Clause, Sentence, read_claims
 
 WORD = re.compile(r"[a-z][a-z']*")
 CLAUSE = re.compile(r"[^.!?;:,()\n–—]+")
@@ -79,7 +79,7 @@ def words_against(text: str, direction: Direction) -> tuple[str, ...]:
     """The clauses in which a text tells to do the opposite of a plan of `direction`, or not to do it."""
     return tuple(
         " ".join(clause.words)
-        for sentence in claimed(text)
+        for sentence in read_claims(text)
         for clause in sentence.clauses
         if _counts(clause, sentence) and _is_against(clause, direction)
     )

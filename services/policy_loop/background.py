@@ -81,7 +81,7 @@ class PlanOutcomes(Stateful):
         plans = self._plans.get(event.symbol or "", deque())
         for place, plan in enumerate(plans):
             if plan.policy_id == event.detail.get("policy_id"):
-                plans[place] = plan.model_copy(update=_told(plan, event))
+                plans[place] = plan.model_copy(update=_describe_plan(plan, event))
                 return
 
     def of(self, snapshot: PolicySnapshot) -> tuple[PlanOutcome, ...]:
@@ -94,7 +94,7 @@ class PlanOutcomes(Stateful):
         return plans
 
 
-def _told(plan: PlanOutcome, event: TickValidationEvent) -> dict[str, Any]:
+def _describe_plan(plan: PlanOutcome, event: TickValidationEvent) -> dict[str, Any]:
     update: dict[str, Any] = {"became": str(event.kind), "became_at": event.known_at}
     if event.kind is TickEventKind.THESIS_ARMED:
         update["theses_armed"] = plan.theses_armed + 1
@@ -143,7 +143,7 @@ class BackgroundBuilder(Stateful):
 
     def build(self, snapshot: PolicySnapshot) -> DecisionBackground | None:
         """The background of a snapshot; None where no plan can be chosen and no position managed."""
-        considered = tuple(self._considered(snapshot))
+        considered = tuple(self._list_considered(snapshot))
         if snapshot.position is None and not considered:
             return None
         return DecisionBackground(
@@ -155,7 +155,7 @@ class BackgroundBuilder(Stateful):
             findings=tuple(self._findings(snapshot.known_at)),
         )
 
-    def _considered(self, snapshot: PolicySnapshot) -> Iterator[tuple[str, Direction]]:
+    def _list_considered(self, snapshot: PolicySnapshot) -> Iterator[tuple[str, Direction]]:
         """Playbook and direction of the position, else of every plan that may be proposed."""
         if snapshot.regime is None:
             return
@@ -210,18 +210,18 @@ def recent_bars(bars: BarSeries, snapshot: PolicySnapshot) -> tuple[RecentBar, .
     for name, values in columns.items():
         known = np.sort(values[-RANKED_BARS:][np.isfinite(values[-RANKED_BARS:])])
         for bar, value in zip(shown, values[-SHOWN_BARS:], strict=True):
-            bar[name], bar[f"{name}_rank"] = _ranked(float(value), known)
+            bar[name], bar[f"{name}_rank"] = _rank_among(float(value), known)
     return tuple(RecentBar(bars_ago=len(shown) - 1 - place, **bar) for place, bar in enumerate(shown))
 
 
-def _ranked(value: float, known: Floats) -> tuple[float | None, float | None]:
+def _rank_among(value: float, known: Floats) -> tuple[float | None, float | None]:
     """A value and its rank among the others of the sorted `known`, which hold it; None where unknown."""
     if not np.isfinite(value):
         return None, None
     below, up_to = known.searchsorted(value, "left"), known.searchsorted(value, "right")
-    rank = None if known.size < 2 else _rounded((below + 0.5 * (up_to - below - 1)) / (known.size - 1))
-    return _rounded(value), rank
+    rank = None if known.size < 2 else _round((below + 0.5 * (up_to - below - 1)) / (known.size - 1))
+    return _round(value), rank
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")

@@ -23,7 +23,7 @@ class ProposalClamp:
     allowed: float | int
 
 
-def clamped(
+def clamp_proposal(
     proposal: PolicyProposal, snapshot: PolicySnapshot, playbook: PlaybookDefinition, tolerance: float
 ) -> tuple[PolicyProposal, tuple[ProposalClamp, ...]]:
     """The proposal within its bounds, and what had to be changed; the proposal itself when nothing had.

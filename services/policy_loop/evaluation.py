@@ -78,7 +78,7 @@ class Evaluation:
     rounds: int = 0
     latency_ms: float = 0.0
 
-    def invoked(self, reflection: Reflection) -> None:
+    def note_reflection(self, reflection: Reflection) -> None:
         """A reflection took place, or its record says why none did."""
         met = reflection.meta if isinstance(reflection, PolicyLevelReflectionResult) else reflection
         self.invocations.append(met)

@@ -26,7 +26,7 @@ from schemas.vocabulary import (
     Severity,
 )
 from services.policy_checks.plan_levels import on_grid
-from services.policy_loop.clamps import ProposalClamp, clamped
+from services.policy_loop.clamps import ProposalClamp, clamp_proposal
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.invariant_context import invariant_context
@@ -79,7 +79,7 @@ class PolicyEvaluator:
                 return self._without_proposal(evaluation, snapshot, plan.last.answer)
             if plan.end is not PlanEnd.PASSED:
                 await self._judge_refused(evaluation, snapshot, plan)
-                return self._refused(evaluation, snapshot, plan)
+                return self._refuse(evaluation, snapshot, plan)
             verdict = await self._verdict(evaluation, snapshot, plan.last)
             if verdict.decision is JudgeDecision.APPROVE:
                 approved = ApprovedPlan(plan.last, verdict)
@@ -97,16 +97,16 @@ class PolicyEvaluator:
     ) -> Conclusion:
         """No new policy: a position keeps its exits, a policy in force stays only if it may."""
         if snapshot.position is not None:
-            kept = self._amended(evaluation, snapshot, AmendmentKind.KEEP, reason)
-            return _carried(EvaluationOutcome.HELD, reason, kept)
+            kept = self._amend(evaluation, snapshot, AmendmentKind.KEEP, reason)
+            return _conclude_amendment(EvaluationOutcome.HELD, reason, kept)
         if snapshot.active_policy_id is None:
             return Conclusion(EvaluationOutcome.STOOD_DOWN, reason)
         if may_keep:
-            kept = self._amended(evaluation, snapshot, AmendmentKind.KEEP, reason)
+            kept = self._amend(evaluation, snapshot, AmendmentKind.KEEP, reason)
             if kept.verdict.decision is JudgeDecision.APPROVE:
-                return _carried(EvaluationOutcome.KEPT_PREVIOUS, reason, kept)
+                return _conclude_amendment(EvaluationOutcome.KEPT_PREVIOUS, reason, kept)
             reason = f"{reason}; not kept: {kept.verdict.reason}"
-        down = self._amended(evaluation, snapshot, AmendmentKind.STAND_DOWN, reason)
+        down = self._amend(evaluation, snapshot, AmendmentKind.STAND_DOWN, reason)
         return Conclusion(EvaluationOutcome.STOOD_DOWN, reason, down)
 
     def _invariants(self, snapshot: PolicySnapshot) -> InvariantContext:
@@ -119,7 +119,7 @@ class PolicyEvaluator:
             return plan, ()
         playbook = self._playbooks.get(proposal.playbook_id).definition
         tolerance = self._settings().reflection.conviction_tolerance
-        allowed, clamps = clamped(proposal, snapshot, playbook, tolerance)
+        allowed, clamps = clamp_proposal(proposal, snapshot, playbook, tolerance)
         if not clamps:
             return plan, ()
         answer = plan.last.answer.model_copy(update={"proposal": allowed})
@@ -132,7 +132,7 @@ class PolicyEvaluator:
             evaluation.rounds += 1
             self._counters.count_round(answered, snapshot.regime)
             if answered.reflection is not None:
-                evaluation.invoked(answered.reflection)
+                evaluation.note_reflection(answered.reflection)
             elif plan.end in (PlanEnd.STAND_DOWN, PlanEnd.BLOCKED):
                 bare = answered.answer.proposal is None
                 evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT if bare else plan.reason)
@@ -141,11 +141,11 @@ class PolicyEvaluator:
         self, evaluation: Evaluation, snapshot: PolicySnapshot, answer: StrategistAnswer
     ) -> Conclusion:
         if answer.kind is PlanKind.TIGHTEN:
-            moved = self._amended(
+            moved = self._amend(
                 evaluation, snapshot, AmendmentKind.TIGHTEN, answer.reason, answer.tighter_stop
             )
             if moved.verdict.decision is JudgeDecision.APPROVE:
-                return _carried(EvaluationOutcome.TIGHTENED, answer.reason, moved)
+                return _conclude_amendment(EvaluationOutcome.TIGHTENED, answer.reason, moved)
             if snapshot.position is not None:
                 return Conclusion(EvaluationOutcome.HELD, f"the stop stays: {moved.verdict.reason}", None)
         if snapshot.position is not None:
@@ -158,7 +158,7 @@ class PolicyEvaluator:
         held = answer.kind is PlanKind.HOLD
         return Conclusion(EvaluationOutcome.HELD if held else EvaluationOutcome.ABSTAINED, answer.reason)
 
-    def _refused(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> Conclusion:
+    def _refuse(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> Conclusion:
         if plan.end is PlanEnd.STAND_DOWN:
             return self.fall_back(evaluation, snapshot, plan.reason, may_keep=False)
         reflection = plan.last.reflection
@@ -184,10 +184,10 @@ class PolicyEvaluator:
             raise InvalidProposal("a plan passed without a proposal or without a reflection")
         playbook = self._playbooks.get(proposal.playbook_id).definition
         verdict = await self._judge.validate_boundary(snapshot, proposal, reflection, playbook)
-        self._decided(evaluation, verdict)
+        self._note_verdict(evaluation, verdict)
         return verdict
 
-    def _amended(
+    def _amend(
         self,
         evaluation: Evaluation,
         snapshot: PolicySnapshot,
@@ -215,13 +215,13 @@ class PolicyEvaluator:
             asked = amendment.model_copy(update={"stop": stop})
             evaluation.record.clamps(snapshot, asked, amendment, (ProposalClamp("stop", stop, level),))
         evaluation.rounds += 1
-        evaluation.invoked(reflection)
+        evaluation.note_reflection(reflection)
         self._counters.count_amendment(reflection)
         verdict = self._judge.validate_amendment(request, reflection)
-        self._decided(evaluation, verdict)
+        self._note_verdict(evaluation, verdict)
         return JudgedAmendment(amendment, reflection, verdict)
 
-    def _decided(self, evaluation: Evaluation, verdict: BoundaryVerdict) -> None:
+    def _note_verdict(self, evaluation: Evaluation, verdict: BoundaryVerdict) -> None:
         evaluation.record.verdict(verdict)
         self._counters.decisions[str(verdict.decision)] += 1
 
@@ -231,7 +231,7 @@ class PolicyEvaluator:
         return active.get(playbook_id)
 
 
-def _carried(outcome: EvaluationOutcome, reason: str, judged: JudgedAmendment) -> Conclusion:
+def _conclude_amendment(outcome: EvaluationOutcome, reason: str, judged: JudgedAmendment) -> Conclusion:
     """What an amendment comes to; one that was not approved changes nothing, and says so."""
     if judged.verdict.decision is JudgeDecision.APPROVE:
         return Conclusion(outcome, reason, judged)

@@ -67,7 +67,7 @@ class PolicyJournal:
             telemetry=telemetry,
         )
 
-    def arrived(self, now: int) -> None:
+    def note_answer(self, now: int) -> None:
         """The answer is there: what follows is known from now, ns, not from the boundary."""
         self._known_at = max(self._ts, now)
 
@@ -122,7 +122,7 @@ class PolicyJournal:
     def round(self, number: int, snapshot: PolicySnapshot, answered: PlanRound) -> None:
         """One answer of the strategist and the reflection it met."""
         answer, reflection = answered.answer, answered.reflection
-        self._proposed(
+        self._write_proposal(
             number, snapshot, answer.proposal, None, str(answer.kind), answer.reason,
             answer.model, answer.fallback, answer.prompt_hash,
         )  # fmt: skip
@@ -140,16 +140,16 @@ class PolicyJournal:
                 row = check_row("rationale", checked, bool(answer.deliberation.final), {})
                 self._append("fact_check", named | row)
         if reflection is not None and answer.proposal is not None:
-            self._reflected(snapshot, answer.proposal.content_hash, reflection, None)
+            self._write_reflection(snapshot, answer.proposal.content_hash, reflection, None)
 
     def amendment(
         self, number: int, snapshot: PolicySnapshot, amendment: PolicyAmendment, reflection: Reflection
     ) -> None:
         """What the loop wants of a policy that is there, and the reflection it met."""
-        self._proposed(number, snapshot, None, amendment, str(amendment.kind), amendment.reason)
-        self._reflected(snapshot, amendment.content_hash, reflection, str(amendment.kind))
+        self._write_proposal(number, snapshot, None, amendment, str(amendment.kind), amendment.reason)
+        self._write_reflection(snapshot, amendment.content_hash, reflection, str(amendment.kind))
 
-    def _proposed(
+    def _write_proposal(
         self, number: int, snapshot: PolicySnapshot, proposal: PolicyProposal | None,
         amendment: PolicyAmendment | None, answer: str, reason: str,
         model: str = "rules", fallback: str | None = None, prompt_hash: str | None = None,
@@ -171,7 +171,7 @@ class PolicyJournal:
             },
         )
 
-    def _reflected(
+    def _write_reflection(
         self, snapshot: PolicySnapshot, subject_hash: str, reflection: Reflection, amendment: str | None
     ) -> None:
         self._append(
@@ -229,7 +229,7 @@ class PolicyJournal:
             {"policy_id": policy.policy_id, "policy_hash": policy.content_hash, "policy": policy},
         )
 
-    def amended(self, amended: AmendedPolicy) -> None:
+    def write_amendment(self, amended: AmendedPolicy) -> None:
         """An amendment that is carried out now."""
         self._append(
             "policy_amended",

@@ -124,7 +124,7 @@ class SnapshotBuilder:
             state=STATES[int(state["state"])],
             position=position,
             regime=None if regime is None else regime.labels.key,
-            halted=self._engine.halted(),
+            halted=self._engine.is_halted(),
             kill_switch=self._kill_switch,
         )
 
@@ -188,7 +188,7 @@ class SnapshotBuilder:
             drawdown=_fall(float(port["peak"]), equity),
             daily_loss=_fall(float(port["day_start"]), equity),
             risk_fraction=float(self._engine.parameters["max_risk"][0]),
-            halted=self._engine.halted(),
+            halted=self._engine.is_halted(),
             kill_switch=self._kill_switch,
         )
 

@@ -49,7 +49,7 @@ def why_stale(asked: AccountState, now: AccountState, most_bars: int) -> str | N
     if late > most_bars:
         return f"{late} bars later than its snapshot, at most {most_bars} are allowed"
     if now.position != asked.position:
-        return f"the position was {_shown(asked.position)} and is {_shown(now.position)}"
+        return f"the position was {_describe(asked.position)} and is {_describe(now.position)}"
     if now.state != asked.state and not any({now.state, asked.state} <= group for group in ALIKE):
         return f"the state was {asked.state} and is {now.state}"
     if now.regime != asked.regime:
@@ -59,7 +59,7 @@ def why_stale(asked: AccountState, now: AccountState, most_bars: int) -> str | N
     return None
 
 
-def _shown(position: tuple[str, int, float] | None) -> str:
+def _describe(position: tuple[str, int, float] | None) -> str:
     return "none" if position is None else f"{position[0]} {position[2]!r}"
 
 

@@ -49,11 +49,11 @@ class DriftWindow(Stateful):
         self._seen: list[Fired] = []
         self._fingerprints: list[tuple[int, tuple[float, ...]]] = []
 
-    def fired(self, known_at: int, rule: str, what: str | float) -> None:
+    def note_fire(self, known_at: int, rule: str, what: str | float) -> None:
         """Count an armed thesis, how one ended, or the R of a trade."""
         insort(self._seen, (known_at, rule, what), key=_KNOWN_AT)
 
-    def decided_in(self, known_at: int, fingerprint: Sequence[float]) -> None:
+    def note_regime(self, known_at: int, fingerprint: Sequence[float]) -> None:
         """Note the regime of one policy evaluation."""
         insort(self._fingerprints, (known_at, tuple(fingerprint)), key=_KNOWN_AT)
 
@@ -66,7 +66,7 @@ class DriftWindow(Stateful):
             clock: what was known later does not exist.
         """
         before, last = (_BEGINNING, _BEGINNING, *closes)[-2:]
-        earlier, now = self._counted(before, last), self._counted(last, clock)
+        earlier, now = self._count(before, last), self._count(last, clock)
         decided = self._fingerprints[: bisect_right(self._fingerprints, clock, key=_KNOWN_AT)]
         nothing = Fires()
         return {
@@ -87,7 +87,7 @@ class DriftWindow(Stateful):
         old = bisect_right(self._fingerprints, until, key=_KNOWN_AT)
         del self._fingerprints[: max(0, old - WINDOWS_KEPT)]
 
-    def _counted(self, after: int, until: int) -> dict[str, Fires]:
+    def _count(self, after: int, until: int) -> dict[str, Fires]:
         first, end = (bisect_right(self._seen, at, key=_KNOWN_AT) for at in (after, until))
         rules: dict[str, Fires] = {}
         for _, rule, what in self._seen[first:end]:

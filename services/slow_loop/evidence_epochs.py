@@ -39,9 +39,9 @@ class EvidenceEpochs:
         self.versions = 0
         self._by_playbook: dict[str, _Epochs] = {}
         for version in versions:
-            self.entered(version)
+            self.note_version(version)
 
-    def entered(self, version: PlaybookVersion) -> None:
+    def note_version(self, version: PlaybookVersion) -> None:
         """A version became active."""
         self.versions += 1
         definition = version.definition

@@ -10,7 +10,7 @@ from typing import Any
 from schemas.canonical import content_id
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence, RecommendationEvidence
 from schemas.tool import ToolReply
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 
 PLAN, CALL = "evidence_plan", "evidence_call"
 TOLD = ("playbook_id", "regime", "kind", "question", "status", "confidence", "complete")
@@ -58,7 +58,7 @@ def evidence_line(told: Mapping[str, Any]) -> str:
 
 
 def _brought(call: Mapping[str, Any]) -> str:
-    return "failed" if call["status"] == "failed" else counted(len(call["ids"]), "id")
+    return "failed" if call["status"] == "failed" else count_noun(len(call["ids"]), "id")
 
 
 def _outcome(gathered: GatheredEvidence) -> dict[str, Any]:

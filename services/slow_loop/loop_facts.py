@@ -136,7 +136,7 @@ class LoopFacts(Stateful):
         super().restore(state)
         for _, version in self._versions:
             if version.state is VersionState.ACTIVE:
-                self._epochs.entered(version)
+                self._epochs.note_version(version)
 
     def remember(self, episode: Episode) -> None:
         """An episode of before; what followed from it is part of the state."""
@@ -200,8 +200,8 @@ class LoopFacts(Stateful):
         self, slot: int, clock: int, last_attempt: int | None = None, last_examined: int | None = None
     ) -> CadenceFacts:
         """Facts for `due` at a slot, with what was known at `clock`."""
-        past, since = self.runs.carried_out(slot, clock), self._told_until(slot, clock)
-        attempts = [run.slot for run in self.runs.made(slot, clock) if run.failed(clock)]
+        past, since = self.runs.list_completed(slot, clock), self._find_last_clock(slot, clock)
+        attempts = [run.slot for run in self.runs.list_known(slot, clock) if run.has_failed(clock)]
         if last_attempt is not None:
             attempts.append(last_attempt)
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
@@ -220,7 +220,7 @@ class LoopFacts(Stateful):
 
     def fresh(self, slot: int, clock: int) -> list[Episode]:
         """Learnable episodes known at a slot that the last run did not know."""
-        return self._learnable[self._counted_before(slot, clock) : self._count(slot)]
+        return self._learnable[self._count_before(slot, clock) : self._count(slot)]
 
     def learnable(self, clock: int) -> list[Episode]:
         """Every episode that may teach and was known at a time."""
@@ -238,10 +238,10 @@ class LoopFacts(Stateful):
                 at hand: then no signal has an outcome, and a window of bars is as long as these last.
         """
         slot, window_start = run.slot, self._window_start(columns, clock)
-        past, since = self.runs.carried_out(slot, clock), self._told_until(slot, clock)
+        past, since = self.runs.list_completed(slot, clock), self._find_last_clock(slot, clock)
         evidence, epochs = self.learnable(slot), self._epochs_at(clock)
         acted = tuple(action for action in self.runs.judge_history(slot, clock) if action.at >= window_start)
-        tested = [trial for made in self.runs.made(slot, clock) for trial in made.tried]
+        tested = [trial for made in self.runs.list_known(slot, clock) for trial in made.tried]
         closes = [made.read_until for made in past]
         return HighLevelReflectionRequest(
             slot=slot,
@@ -250,11 +250,11 @@ class LoopFacts(Stateful):
             window_end=ns_to_datetime(slot),
             timeframe=self.timeframe,
             episode_ids=tuple(known.episode_id for known in evidence if known.entry_label >= window_start),
-            new_episodes=len(evidence) - self._counted_before(slot, clock),
+            new_episodes=len(evidence) - self._count_before(slot, clock),
             judge_actions=tuple(dict.fromkeys(action.verdict_id for action in acted)),
             judge_history=acted,
             deferred_items=tuple(item for at, item in self._deferred if since < at <= clock),
-            untraded_signals=() if columns is None else self._signals.known(columns, since, clock),
+            untraded_signals=() if columns is None else self._signals.select_known(columns, since, clock),
             shadow_trials=self.shadow_trials(clock),
             drift_inputs=self._drift.inputs(run.trigger, closes, clock),
             structural_override=run.override,
@@ -267,7 +267,7 @@ class LoopFacts(Stateful):
             ledger=self._before.told,
         )
 
-    def tested(self) -> list[str]:
+    def list_tested(self) -> list[str]:
         """Every grid value that a report has tried, by its name."""
         return [trial.hypothesis for run in self.runs.all() for trial in run.tried]
 
@@ -285,7 +285,7 @@ class LoopFacts(Stateful):
         told = [trials for at, trials in self._shadow if at <= clock]
         return told[-1] if told else ()
 
-    def _told_until(self, slot: int, clock: int) -> int:
+    def _find_last_clock(self, slot: int, clock: int) -> int:
         """Clock of the last report before `slot`, or the beginning: what was known later is new."""
         last = self.runs.last(slot, clock)
         return self.started_at - 1 if last is None else last.read_until
@@ -293,7 +293,7 @@ class LoopFacts(Stateful):
     def _count(self, slot: int) -> int:
         return bisect_right(self._known, slot)
 
-    def _counted_before(self, slot: int, clock: int) -> int:
+    def _count_before(self, slot: int, clock: int) -> int:
         last = self.runs.last(slot, clock)
         return 0 if last is None else self._count(last.slot)
 
@@ -325,7 +325,7 @@ class LoopFacts(Stateful):
 
     def _forget(self, clock: int) -> None:
         """Drop what the last report but one has told; a failure gives back only what the last one told."""
-        past = self.runs.carried_out(clock, clock)
+        past = self.runs.list_completed(clock, clock)
         if len(past) < 3:
             return
         until = past[-3].read_until
@@ -345,10 +345,10 @@ class LoopFacts(Stateful):
     def _episode(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         episode = Episode.model_validate(payload["episode"])
         self.remember(episode)
-        self._positions.resolved(episode)
+        self._positions.note_exit(episode)
         if not episode.no_learn:
             rule = rule_name(episode.playbook_id, episode.direction)
-            self._drift.fired(row.known_at, rule, episode.r)
+            self._drift.note_fire(row.known_at, rule, episode.r)
 
     def _shadow_trials(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         self._shadow.append((row.known_at, tuple(payload["trials"])))
@@ -357,7 +357,7 @@ class LoopFacts(Stateful):
         version = PlaybookVersion.of_row(payload)
         self._versions.append((row.known_at, version))
         if version.state is VersionState.ACTIVE:
-            self._epochs.entered(version)
+            self._epochs.note_version(version)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         policy = payload["policy"]
@@ -372,7 +372,7 @@ class LoopFacts(Stateful):
         self._asked[symbol] = {"event_id": payload["event_id"], "bar_label": snapshot["bar_label"]}
         self._blocked.pop(symbol, None)
         if snapshot["regime"] is not None and not again:
-            self._drift.decided_in(row.known_at, snapshot["regime"]["fingerprint"])
+            self._drift.note_regime(row.known_at, snapshot["regime"]["fingerprint"])
 
     def _proposal(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         given = payload["proposal"]
@@ -392,7 +392,7 @@ class LoopFacts(Stateful):
         symbol = str(row.symbol)
         blocked = self._blocked.pop(symbol, None)
         if blocked is not None and payload["outcome"] != EvaluationOutcome.STALE:
-            self._signals.blocked(symbol, self._asked[symbol]["bar_label"], blocked, row.known_at)
+            self._signals.note_blocked(symbol, self._asked[symbol]["bar_label"], blocked, row.known_at)
 
     def _breach(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         killed = payload["limit"] == "kill_switch"
@@ -411,7 +411,7 @@ class LoopFacts(Stateful):
         policy = self._policies.get(str(payload.get("policy_id")))
         counted, playbook = COUNTED.get(row.kind), payload.get("playbook_id")
         if counted is not None and playbook is not None and policy is not None:
-            self._drift.fired(row.known_at, rule_name(str(playbook), policy.proposal.direction), counted)
+            self._drift.note_fire(row.known_at, rule_name(str(playbook), policy.proposal.direction), counted)
         if row.kind in EVENTS:
             proposal = None if policy is None else policy.proposal
             refusal = str(payload.get("reason"))
@@ -420,7 +420,7 @@ class LoopFacts(Stateful):
             entry = OpenEntry(
                 playbook_id=policy.playbook_id, regime=policy.regime_key, entry_label=payload["bar_label"]
             )
-            self._positions.entered(row.symbol, entry, row.known_at)
+            self._positions.note_entry(row.symbol, entry, row.known_at)
 
 
 def _blocks(result: Mapping[str, Any]) -> bool:

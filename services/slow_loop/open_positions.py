@@ -27,12 +27,12 @@ class OpenPositions(Stateful):
         self._latest: dict[str, int] = {}  # places in `_seen`
         self._seen: list[_Position] = []
 
-    def entered(self, symbol: str, entry: OpenEntry, known_at: int) -> None:
+    def note_entry(self, symbol: str, entry: OpenEntry, known_at: int) -> None:
         """A position was opened; `known_at` in ns."""
         self._latest[symbol] = len(self._seen)
         self._seen.append(_Position(entry, known_at))
 
-    def resolved(self, episode: Episode) -> None:
+    def note_exit(self, episode: Episode) -> None:
         """The position of a symbol was closed."""
         place = self._latest.pop(episode.symbol, None)
         if place is not None:

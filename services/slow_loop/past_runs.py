@@ -67,7 +67,7 @@ class PastRun:
         late = self.enacted_at is not None and self.enacted_at > self.judged_at
         return self.slot if self.enacted_at is None or not late else self.enacted_at
 
-    def failed(self, clock: int) -> bool:
+    def has_failed(self, clock: int) -> bool:
         """Whether it was known by `clock`, ns, that the report could not be carried out."""
         return self.failed_at is not None and self.failed_at <= clock
 
@@ -94,8 +94,8 @@ class PastRuns(Stateful):
             "replan_verdict": self._verdict,
             "action_refused": self._refusal,
             "error": self._error,
-            "two_phase_phase1_complete": self._planned,
-            "two_phase_phase2_complete": self._enacted,
+            "two_phase_phase1_complete": self._note_plan,
+            "two_phase_phase2_complete": self._note_enactment,
         }
 
     def add(self, row: JournalRow) -> None:
@@ -121,18 +121,18 @@ class PastRuns(Stateful):
             self._all = sorted(made.values(), key=lambda run: (run.slot, run.known_at))
         return self._all
 
-    def made(self, slot: int, clock: int) -> list[PastRun]:
+    def list_known(self, slot: int, clock: int) -> list[PastRun]:
         """The runs of slots up to `slot` that were known at a time."""
         return [run for run in self.all() if run.slot <= slot and run.known_at <= clock]
 
-    def carried_out(self, slot: int, clock: int) -> list[PastRun]:
+    def list_completed(self, slot: int, clock: int) -> list[PastRun]:
         """Those of them that count: one that could not be carried out told nothing."""
-        return [run for run in self.made(slot, clock) if not run.failed(clock)]
+        return [run for run in self.list_known(slot, clock) if not run.has_failed(clock)]
 
     def last(self, slot: int, clock: int) -> PastRun | None:
         """The last one that counts."""
         for run in reversed(self.all()):
-            if run.slot <= slot and run.known_at <= clock and not run.failed(clock):
+            if run.slot <= slot and run.known_at <= clock and not run.has_failed(clock):
                 return run
         return None
 
@@ -140,7 +140,7 @@ class PastRuns(Stateful):
         """Every action of the judge in them, as later requests show it."""
         return [
             action
-            for run in self.carried_out(slot, clock)
+            for run in self.list_completed(slot, clock)
             if run.verdict is not None
             for action in actions_seen(run.verdict, run.verdict_id, run.judged_at, run.waiting)
         ]
@@ -154,14 +154,14 @@ class PastRuns(Stateful):
         name, report = payload["report_id"], payload["report"]
         tried = tuple(GridTrial.model_validate(grid_trial) for grid_trial in report["grid_trials"])
         action = RecommendedAction(report["recommended_action"])
-        self._learned(
+        self._note_run(
             name, PastRun(slot, row.known_at, read_until, name, report["n_episodes"], action, tried)
         )
 
     def _verdict(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         name, verdict = payload["report_id"], ReplanVerdict.model_validate(payload["verdict"])
         run = self._journalled[name]
-        self._learned(
+        self._note_run(
             name, replace(run, verdict=verdict, verdict_id=payload["verdict_id"], judged_at=row.known_at)
         )
 
@@ -169,28 +169,28 @@ class PastRuns(Stateful):
         action = JudgeAction.model_validate(payload["action"])
         for name, run in list(self._journalled.items()):
             if run.verdict_id == payload["verdict_id"]:
-                self._learned(name, replace(run, refused=(*run.refused, action)))
+                self._note_run(name, replace(run, refused=(*run.refused, action)))
 
-    def _planned(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+    def _note_plan(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         """Actions of a verdict that became a plan wait; behind a checkpoint the plan is told again."""
         for name, run in list(self._journalled.items()):
             if payload["plan"] is not None and run.verdict_id == payload["verdict_id"] and not run.planned:
                 steps = ChangePlan.model_validate(_plain(payload["plan"])).steps
                 actions = tuple(step.action for step in steps if isinstance(step.action, JudgeAction))
                 self._plans[payload["plan_id"]] = name
-                self._learned(name, replace(run, planned=actions))
+                self._note_run(name, replace(run, planned=actions))
 
-    def _enacted(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+    def _note_enactment(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         name = self._plans.get(payload["plan_id"])
         if name is not None and payload["status"] in ("completed", "awaiting_approval"):
-            self._learned(name, replace(self._journalled[name], enacted_at=row.known_at))
+            self._note_run(name, replace(self._journalled[name], enacted_at=row.known_at))
 
     def _error(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         failed = payload.get("report_id")
         if failed in self._journalled:
-            self._learned(failed, replace(self._journalled[failed], failed_at=row.known_at))
+            self._note_run(failed, replace(self._journalled[failed], failed_at=row.known_at))
 
-    def _learned(self, report_id: str, run: PastRun) -> None:
+    def _note_run(self, report_id: str, run: PastRun) -> None:
         self._journalled[report_id] = run
         self._all = None
 

@@ -44,7 +44,7 @@ class PromotionLevels(Stateful):
             discoveries = self._before.promotions + sum(at <= since for at in self._promotions)
             self._levels[key] = online_level(self._judge.promotion_alpha, number, discoveries)
 
-    def promoted(self, at: int) -> None:
+    def note_promotion(self, at: int) -> None:
         """Something that has a level was proven, ns."""
         self._promotions.append(at)
 

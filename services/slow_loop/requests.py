@@ -58,7 +58,7 @@ def cadence_facts(
         },
         structural_interval_days=high_level.structural_interval_days,
         surprise=surprise(fresh, settings),
-        surprise_seen=surprise(_known_by(fresh, cadence.last_examined), settings),
+        surprise_seen=surprise(_select_known(fresh, cadence.last_examined), settings),
         safety_override=cadence.override,
         enabled=high_level.enabled,
     )
@@ -75,7 +75,7 @@ def surprises(fresh: Sequence[Episode], settings: Settings) -> list[tuple[int, f
     return [(episode.known_at, abs(episode.r - reference) / limit) for episode in fresh]
 
 
-def _known_by(fresh: Sequence[Episode], moment: int | None) -> Sequence[Episode]:
+def _select_known(fresh: Sequence[Episode], moment: int | None) -> Sequence[Episode]:
     return () if moment is None else [episode for episode in fresh if episode.known_at <= moment]
 
 

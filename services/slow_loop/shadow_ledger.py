@@ -214,11 +214,11 @@ class ShadowLedger(Stateful):
         """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
         self._follow()
         self._done = max(self._done, until)
-        new = self._resolved(until)
+        new = self._resolve(until)
         self.episodes += new
         return tuple(new)
 
-    def _resolved(self, until: int) -> list[Episode]:
+    def _resolve(self, until: int) -> list[Episode]:
         new: list[Episode] = []
         for engine in self._engines:
             while engine.t < until:
@@ -241,7 +241,7 @@ class ShadowLedger(Stateful):
             return
         restored, self._rows, self._engines = not self._rows, rows, self._owner.engines(self)
         if restored:
-            self.episodes = self._resolved(self._done)
+            self.episodes = self._resolve(self._done)
         for engine in self._engines:
             while engine.t < self._done:
                 engine.advance(self._done)

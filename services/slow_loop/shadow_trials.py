@@ -19,7 +19,7 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import OpenEntry
-from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, written_as
+from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, write_as
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
@@ -27,7 +27,7 @@ from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
 from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels, TrialKey
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
-from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
+from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, round_figure, trial_evidence
 
 Promoter = Callable[[str, Evidence, int], tuple[PlaybookVersion, ...]]
 EvidenceOfMeasures = Mapping[Key, Evidence]
@@ -89,7 +89,7 @@ class ShadowTrials(Stateful):
         """Every field of the state, and each ledger under the key of its trial."""
         ledgers = {}
         for name, kind in self.LEDGERS.items():
-            ledgers[name] = written_as(
+            ledgers[name] = write_as(
                 kind, {key: ledger.state() for key, ledger in getattr(self, name).items()}
             )
         return super().state() | ledgers
@@ -141,14 +141,14 @@ class ShadowTrials(Stateful):
             evidence = self._evidence(trial, key, row, now)
             level = self._levels_of(trial.kind).of(_place(key))
             if level is not None:
-                evidence["e_needed"] = rounded(1.0 / level)
+                evidence["e_needed"] = round_figure(1.0 / level)
             self._told[key] = evidence
             if trial.kind != "banned_cell":
                 self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate" and level is not None:
                 changed += self._weigh(trial, key, evidence, now)
             if trial.kind == "banned_cell":
-                self._measured(_place(key), evidence)
+                self._note_measure(_place(key), evidence)
         self._weigh_cuts(now, traded, open_entries)
         return tuple(changed)
 
@@ -163,8 +163,8 @@ class ShadowTrials(Stateful):
             shown = trial_evidence(
                 since_cut(cut, traded), self._gate, now, cut.before, min(held, default=None)
             )
-            self._measured(cut.ledger, shown)
-            told = _told_of(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
+            self._note_measure(cut.ledger, shown)
+            told = _describe(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
             self._cuts.append(told | self.measured.get(cut.ledger, shown))
 
     def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
@@ -176,29 +176,29 @@ class ShadowTrials(Stateful):
         beside.advance(row + 1)
         return own | paired_evidence(ledger, beside, self._gate, now)
 
-    def _measured(self, ledger: Key, evidence: Evidence) -> None:
+    def _note_measure(self, ledger: Key, evidence: Evidence) -> None:
         """Note what the trades since a measure have shown, and whether that contradicts it."""
         level = self._levels.of(ledger)
         if level is None:
             return
-        self.measured[ledger] = evidence | {"e_needed": rounded(1.0 / level)}
+        self.measured[ledger] = evidence | {"e_needed": round_figure(1.0 / level)}
         if gains(evidence) and self._reaches(evidence, "e_value", level):
             self.proven[ledger] = self.measured[ledger]
 
-    def lifted(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
+    def note_lift(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
         """Note measures that ended on their own evidence: that is a promotion to the levels after it."""
         for version in changed:
             if version.state is VersionState.ACTIVE and version.reason in DISCOVERIES:
-                self._levels.promoted(at)
+                self._levels.note_promotion(at)
 
     def key_of(self, version_hash: str) -> TrialKey | None:
         """Key of the ledger of a candidate in shadow; None when it is not there any more."""
         found = (trial for trial in self._lifecycle.shadows() if trial.version_hash == version_hash)
         return next((self._key(trial) for trial in found if trial.kind == "candidate"), None)
 
-    def promoted(self, key: TrialKey, at: int) -> None:
+    def note_promotion(self, key: TrialKey, at: int) -> None:
         """Note that a candidate came into force: its evidence is spent, and those after it need more."""
-        self._levels.promoted(at)
+        self._levels.note_promotion(at)
         self._levels.spend(_place(key))
         self._spent.add(key)
 
@@ -222,7 +222,7 @@ class ShadowTrials(Stateful):
         if self._proven(trial, evidence):
             promoted = self.promote(trial.version_hash, evidence, now)
             if promoted:
-                self.promoted(key, now)
+                self.note_promotion(key, now)
             return promoted
         if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
             self._refuted[key] = trial, evidence
@@ -239,7 +239,7 @@ class ShadowTrials(Stateful):
             if self._key(trial) == key and _bans(trial.definition) == _bans(in_force):
                 shown.append((trial, "refuted", evidence))
         trials = (
-            _told_of(trial.definition, kind, trial.regime_key) | self._change_of(trial) | evidence
+            _describe(trial.definition, kind, trial.regime_key) | self._change_of(trial) | evidence
             for trial, kind, evidence in shown
             if evidence is not None
         )
@@ -335,7 +335,7 @@ def _bans(definition: PlaybookDefinition) -> list[str]:
     ]
 
 
-def _told_of(definition: PlaybookDefinition, kind: str, regime: str | None) -> Evidence:
+def _describe(definition: PlaybookDefinition, kind: str, regime: str | None) -> Evidence:
     """Whose trades a summary is about."""
     return {"playbook_id": definition.id, "version": definition.version, "kind": kind, "regime": regime}
 

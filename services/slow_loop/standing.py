@@ -38,7 +38,7 @@ class Standing(Stateful):
             "episode": self._episode,
             "policy_frozen": self._frozen,
             "operator_command": self._command,
-            "entries_blocked": self._blocked,
+            "entries_blocked": self._note_block,
         }
 
     def symbols_of(self, playbook_id: str) -> tuple[str, ...]:
@@ -63,5 +63,5 @@ class Standing(Stateful):
         if payload["kind"] == "kill_switch":
             self.kill_switch = payload["payload"]["on"]
 
-    def _blocked(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+    def _note_block(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         self.safe_mode = any(why.startswith(SAFE_MODE) for why in payload["blocked"].values())

@@ -110,7 +110,7 @@ def paired_evidence(
     total = None if seen.mean_raw is None else seen.mean_raw * seen.counted
     return shown | {
         "blocks": seen.blocks,
-        "difference_r": None if total is None else rounded(total / max(seen.blocks, 1)),
+        "difference_r": None if total is None else round_figure(total / max(seen.blocks, 1)),
         "e_value": seen.proof_of("gaining"),
     }
 
@@ -124,6 +124,6 @@ def gains(evidence: Mapping[str, float | int | str | None]) -> bool:
     )
 
 
-def rounded(value: float) -> float:
+def round_figure(value: float) -> float:
     """Nine significant digits: what a report prints and a hash keeps."""
     return float(f"{value:.9g}")

@@ -100,7 +100,7 @@ class UntradedSignals(Stateful):
             reason = "unfilled" if refusal in UNMET else "blocked"
         self._pending.append(PendingSignal(symbol, signalled, proposal, reason, known_at))
 
-    def blocked(self, symbol: str, label: int, proposal: PolicyProposal, known_at: int) -> None:
+    def note_blocked(self, symbol: str, label: int, proposal: PolicyProposal, known_at: int) -> None:
         """A proposal that a reflection blocked, taken as if it had been entered at the next open.
 
         Args:
@@ -111,7 +111,7 @@ class UntradedSignals(Stateful):
         """
         self._pending.append(PendingSignal(symbol, label, proposal, "blocked", known_at))
 
-    def known(self, columns: LevelColumns, since: int, clock: int) -> tuple[UntradedSignal, ...]:
+    def select_known(self, columns: LevelColumns, since: int, clock: int) -> tuple[UntradedSignal, ...]:
         """Signals whose outcome became known after `since` and by `clock`, both ns, by time and symbol.
 
         `columns` are those of the run's bars, as far as they are known at the clock at least.

@@ -87,7 +87,7 @@ def calibrate(forecasts: Sequence[float], outcomes: Sequence[bool]) -> Calibrati
     Raises:
         DataError: a forecast is no probability, or there are not as many outcomes.
     """
-    stated, came = _sorted(forecasts, outcomes)
+    stated, came = _sort_pairs(forecasts, outcomes)
     if not len(stated):
         return None
     starts = _starts(stated)
@@ -112,7 +112,7 @@ def calibrate(forecasts: Sequence[float], outcomes: Sequence[bool]) -> Calibrati
     )
 
 
-def _sorted(forecasts: Sequence[float], outcomes: Sequence[bool]) -> tuple[Floats, Floats]:
+def _sort_pairs(forecasts: Sequence[float], outcomes: Sequence[bool]) -> tuple[Floats, Floats]:
     """Both by forecast, then outcome: nothing that follows depends on the order in which labels came."""
     stated, came = np.asarray(forecasts, np.float64), np.asarray(outcomes, np.float64)
     if stated.shape != came.shape:

@@ -263,7 +263,7 @@ def all_resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening) -
 
 
 @KERNELS.kernel
-def _refuted(
+def _find_refutation(
     seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
     grouped: ClaimBlocks,
     known: Widening,
@@ -322,14 +322,14 @@ def edge(
         limit: of the evidence.
         since: first block that is looked at.
     """
-    found = _refuted(seen, grouped, known, claim, outside, limit, since)
+    found = _find_refutation(seen, grouped, known, claim, outside, limit, since)
     if found == UNKNOWN:
         return np.nan
     if found == NO:
         return outside
     for _ in range(STEPS):
         middle = 0.5 * (outside + inside)
-        found = _refuted(seen, grouped, known, claim, middle, limit, since)
+        found = _find_refutation(seen, grouped, known, claim, middle, limit, since)
         if found == UNKNOWN:
             return np.nan
         if found == YES:

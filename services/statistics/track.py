@@ -281,9 +281,9 @@ class Track:
 
     @cached_property
     def _walks(self) -> list[Floats]:
-        return [self._walked(seen, claim) for claim, seen in enumerate(self._seen)]
+        return [self._walk(seen, claim) for claim, seen in enumerate(self._seen)]
 
-    def _walked(self, seen: ClaimBlocks, claim: int) -> Floats:
+    def _walk(self, seen: ClaimBlocks, claim: int) -> Floats:
         out = np.empty((ROWS, len(seen.sizes)))
         walk(seen, self.bounds.terms(claim), self.reference, out)
         return out
@@ -291,7 +291,7 @@ class Track:
     def _evidence(self, claim: int, row: int, last: int, widened: bool) -> float:
         """E-value of a claim after block `last`, as it is printed."""
         own = float(self._walks[claim][row, last])
-        return _printed(min(own, float(self._together(claim, row)[last])) if widened else own)
+        return _round_printed(min(own, float(self._together(claim, row)[last])) if widened else own)
 
     def _together(self, claim: int, row: int) -> Floats:
         """E-value of the groups of four periods that are over at each block, (b,)."""
@@ -300,7 +300,7 @@ class Track:
 
     @cached_property
     def _group_walks(self) -> list[Floats]:
-        return [self._walked(seen, claim) for claim, seen in enumerate(self._grouped)]
+        return [self._walk(seen, claim) for claim, seen in enumerate(self._grouped)]
 
     @cached_property
     def _paths(self) -> tuple[Floats, Floats]:
@@ -392,6 +392,6 @@ class Track:
         return found
 
 
-def _printed(e_value: float) -> float:
+def _round_printed(e_value: float) -> float:
     """Nine significant digits: what reports print and hashes keep."""
     return float(f"{float(e_value):.9g}")

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from services.store.failures import StoreMissing
     from services.store.records import NewRun, RunRecord, RunStatus
     from services.store.store import Store, open_store
-    from services.store.urls import masked
+    from services.store.urls import mask_password
 
-__all__ = ["NewRun", "RunRecord", "RunStatus", "Store", "StoreMissing", "masked", "open_store"]
+__all__ = ["NewRun", "RunRecord", "RunStatus", "Store", "StoreMissing", "mask_password", "open_store"]
 
 HOMES = {
     "NewRun": "records",
@@ -20,7 +20,7 @@ HOMES = {
     "RunStatus": "records",
     "Store": "store",
     "StoreMissing": "failures",
-    "masked": "urls",
+    "mask_password": "urls",
     "open_store": "store",
 }
 

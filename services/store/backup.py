@@ -65,7 +65,7 @@ async def back_up(address: str, path: Path) -> Copy:
         # One file without companions, which may be moved and copied as it is.
         with closing(sqlite3.connect(partial)) as written:
             written.execute("PRAGMA journal_mode=DELETE")
-        return await _examined(_file_url(partial), before)
+        return await _examine(_file_url(partial), before)
 
 
 async def restore(path: Path, address: str) -> Copy:
@@ -81,35 +81,35 @@ async def restore(path: Path, address: str) -> Copy:
     before = await _heads(source)
     if url.path is not None:
         with _new_file(url.path) as partial:
-            return await _renewed(source, partial, before)
+            return await _renew(source, partial, before)
     with tempfile.TemporaryDirectory() as folder:
         partial = Path(folder) / "restored.db"
-        copy = await _renewed(source, partial, before)
+        copy = await _renew(source, partial, before)
         await _to_server(_file_url(partial), url, copy)
         return copy
 
 
-async def _renewed(source: StoreUrl, partial: Path, before: health.Heads) -> Copy:
+async def _renew(source: StoreUrl, partial: Path, before: health.Heads) -> Copy:
     _copy_file(source, partial)
     async with alone(_file_url(partial), writes=True) as connection:
         await connection.run_sync(migrate.upgrade, source)
-    return await _examined(_file_url(partial), before)
+    return await _examine(_file_url(partial), before)
 
 
 async def _heads(url: StoreUrl) -> health.Heads:
     async with alone(url, snapshot=True) as connection:
-        await _filled(connection, url)
+        await _fill(connection, url)
         return await health.heads(connection)
 
 
-async def _filled(connection: AsyncConnection, url: StoreUrl) -> RevisionState:
+async def _fill(connection: AsyncConnection, url: StoreUrl) -> RevisionState:
     found = await connection.run_sync(revision_state, url)
     if found.state == "empty":
         raise StoreMissing(f"store {url.text} is empty: there is nothing to copy")
     return found
 
 
-async def _examined(url: StoreUrl, before: health.Heads) -> Copy:
+async def _examine(url: StoreUrl, before: health.Heads) -> Copy:
     async with alone(url, snapshot=True) as connection:
         damage = await health.file_problems(connection, url)
         if not damage:
@@ -138,7 +138,7 @@ def _copy_file(source: StoreUrl, target: Path) -> None:
 
 async def _from_server(source: StoreUrl, target: StoreUrl) -> health.Heads:
     async with alone(source, snapshot=True) as reading:
-        found = await _filled(reading, source)
+        found = await _fill(reading, source)
         revision = await reading.run_sync(migrate.revision_of, source, found)
         async with alone(target, create=True, writes=True) as writing:
             await writing.run_sync(migrate.migrate, revision)

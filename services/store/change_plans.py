@@ -87,7 +87,7 @@ class ChangePlanRepository(Repository):
                 await self._ask(connection, kept, "submit", who, plan)
             return kept
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def find(self, prefix: str, run_id: str | None = None, *, now: int = 0) -> StoredPlan:
         """The plan whose id starts so, in one run; without a run in the newest that has it.
@@ -118,7 +118,7 @@ class ChangePlanRepository(Repository):
             stored = as_plan((await connection.execute(select(change_plans).where(own))).one())
             return replace(stored, record=_as_of(stored.record, found[0].status, now))
 
-        return await self._seen(work)
+        return await self._run_read(work)
 
     async def all(self, run_id: str | None = None, *, now: int = 0) -> list[PlanRecord]:
         """How the plans of a run stand, or of all runs: the newest run and its newest plan first.
@@ -168,7 +168,7 @@ class ChangePlanRepository(Repository):
             self._demand_open(record, who, *WAITING)
             edited = PlanDecision(EDIT, revised.revision, revised.content_hash, who.by, who.at)
             values = revision_columns((*stored.revisions, revised)) | {"state": "awaiting_approval"}
-            moved = await self._moved(connection, record, edited, values)
+            moved = await self._move(connection, record, edited, values)
             if record.state == "approved":
                 reason = f"it was edited by {who.by}: revision {revised.revision} waits for a decision"
                 await withdraw_plan(connection, self._url.dialect, run_id, record.plan_id, reason)
@@ -176,7 +176,7 @@ class ChangePlanRepository(Repository):
                 await self._ask(connection, moved, "submit", who, revised)
             return moved
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def approve(self, run_id: str, plan_id: str, digits: str, who: Operator) -> PlanRecord:
         """Approve the revision whose hash starts with these digits.
@@ -203,12 +203,12 @@ class ChangePlanRepository(Repository):
             self._demand_open(record, who, "awaiting_approval")
             decision = PlanDecision("approve", record.revision, record.hash, who.by, who.at)
             state = "approved" if trades else "executing"
-            approved = await self._moved(connection, record, decision, {"state": state, "reasons": "[]"})
+            approved = await self._move(connection, record, decision, {"state": state, "reasons": "[]"})
             if trades:
                 await self._ask(connection, approved, "approve", who, stored.plan)
             return approved
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def cancel(self, run_id: str, plan_id: str, who: Operator) -> PlanRecord:
         """End a plan that waits, or whose approval its process has not taken yet.
@@ -222,7 +222,7 @@ class ChangePlanRepository(Repository):
             record = (await self._there(connection, run_id, plan_id)).record
             self._demand_open(record, who, *WAITING)
             decision = PlanDecision("cancel", record.revision, record.hash, who.by, who.at)
-            cancelled = await self._moved(connection, record, decision, {"state": "cancelled"})
+            cancelled = await self._move(connection, record, decision, {"state": "cancelled"})
             if record.state == "approved":
                 reason = f"it was cancelled by {who.by}"
                 await withdraw_plan(connection, self._url.dialect, run_id, plan_id, reason)
@@ -230,7 +230,7 @@ class ChangePlanRepository(Repository):
                 await self._ask(connection, cancelled, "cancel", who)
             return cancelled
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def ask_rollback(self, run_id: str, plan_id: str, who: Operator) -> PlanRecord:
         """Ask the process of a run that trades to return what a plan changed.
@@ -250,7 +250,7 @@ class ChangePlanRepository(Repository):
             await self._ask(connection, record, "rollback", who)
             return record
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def claim(self, run_id: str, plan_id: str, plan_hash: str) -> bool:
         """Whether the process may act on the approval of this revision now; again after a crash, too.
@@ -260,7 +260,7 @@ class ChangePlanRepository(Repository):
         own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
         open_still = change_plans.c.state.in_(("approved", "executing"))
         statement = update(change_plans).where(own, change_plans.c.hash == plan_hash, open_still)
-        claimed = await self._written(
+        claimed = await self._run_write(
             lambda connection: connection.execute(statement.values(state="executing"))
         )
         return claimed.rowcount == 1
@@ -299,7 +299,7 @@ class ChangePlanRepository(Repository):
             decision = None
             if who is not None:
                 decision = PlanDecision("rollback", record.revision, record.hash, who.by, who.at)
-            return await self._moved(connection, record, decision, values)
+            return await self._move(connection, record, decision, values)
 
     async def expire(self, run_id: str, plan_id: str, at: int) -> None:
         """Note that nobody decided on a plan of a run that is over in time."""
@@ -307,7 +307,7 @@ class ChangePlanRepository(Repository):
             record = (await self._there(connection, run_id, plan_id)).record
             if record.state == "awaiting_approval" and at >= record.expires_at:
                 decision = PlanDecision("expire", record.revision, record.hash, "expiry", record.expires_at)
-                await self._moved(connection, record, decision, {"state": "expired"})
+                await self._move(connection, record, decision, {"state": "expired"})
 
     async def _hold(self, connection: AsyncConnection, run_id: str) -> bool:
         """Lock the run's row; whether it trades, or will go on to: then its process is to be told."""
@@ -329,7 +329,7 @@ class ChangePlanRepository(Repository):
         if who.now >= record.expires_at:
             raise ConfigError(f"plan {record.plan_id} has expired: make another, `thinktwice plans make`")
 
-    async def _moved(
+    async def _move(
         self,
         connection: AsyncConnection,
         record: PlanRecord,

@@ -68,8 +68,8 @@ class SavepointRepository(Repository):
             "bars": point.bars,
             "events": point.events,
             "code": point.code,
-            "added": sealed(point.added[0]),
-            "state": sealed(point.state),
+            "added": seal(point.added[0]),
+            "state": seal(point.state),
         }
 
         async def work(connection: AsyncConnection) -> None:
@@ -77,7 +77,7 @@ class SavepointRepository(Repository):
             await connection.execute(update(savepoints).where(own).values(state=None))
             await connection.execute(savepoints.insert(), values)
 
-        await self._written(work, lease)
+        await self._run_write(work, lease)
 
     async def newest(self, run_id: str) -> Savepoint | None:
         """The newest savepoint of a run; None when there is none.
@@ -87,7 +87,7 @@ class SavepointRepository(Repository):
             StoreError: the store failed.
         """
         query = select(savepoints).where(savepoints.c.run_id == run_id).order_by(savepoints.c.number)
-        found = (await self._seen(lambda connection: connection.execute(query))).all()
+        found = (await self._run_read(lambda connection: connection.execute(query))).all()
         if not found:
             return None
         last = found[-1]
@@ -95,7 +95,7 @@ class SavepointRepository(Repository):
         return Savepoint(last.number, last.bars, last.events, last.code, added, unseal(last.state))
 
 
-def sealed(text: bytes) -> bytes:
+def seal(text: bytes) -> bytes:
     """A text behind its hash."""
     return hashlib.sha256(text).digest() + text
 

@@ -49,11 +49,11 @@ def build_engine(
     if url.path is None:
         raise InvariantViolation(f"store {url.text} has neither a server nor a file")
     watch = FileWatch(url.path)
-    factory = partial(_opened, watch, url.path if create else None)
-    from services.store.sqlite_driver import connected  # loads what few commands need
+    factory = partial(_open, watch, url.path if create else None)
+    from services.store.sqlite_driver import connect  # loads what few commands need
 
     file_args = {
-        "timeout": timeout_s, "isolation_level": None, "factory": factory, "async_creator_fn": connected,
+        "timeout": timeout_s, "isolation_level": None, "factory": factory, "async_creator_fn": connect,
     }  # fmt: skip
     engine = create_async_engine(address, connect_args=file_args)
     prepared = _reading_only if read_only else _journal_mode if create else _foreign_keys
@@ -111,7 +111,7 @@ class Unlocking(sqlite3.Connection):
         self._is_closed = True
 
 
-def _opened(watch: FileWatch, new: Path | None, *args: Any, **named: Any) -> Unlocking:
+def _open(watch: FileWatch, new: Path | None, *args: Any, **named: Any) -> Unlocking:
     """A connection to the file that the others have open; never to another one that lies there by now."""
     watch.check()
     if new is not None:

@@ -10,7 +10,7 @@ from services.store import health, migrate
 from services.store.failures import StoreDamaged, StoreMissing
 from services.store.opening import alone
 from services.store.revision import RevisionState, revision_state
-from services.store.seals import store_problems, unsealed
+from services.store.seals import list_unsealed, store_problems
 from services.store.urls import StoreUrl, parse_url
 
 
@@ -56,12 +56,12 @@ async def examine(address: str, *, full: bool) -> Examination:
     url = parse_url(address)
     try:
         async with alone(url, snapshot=True) as connection:
-            return await _found(connection, url, full=full)
+            return await _examine_tables(connection, url, full=full)
     except StoreDamaged as error:
         return Examination(url.text, "damaged", None, (), {}, (str(error),))
 
 
-async def _found(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> Examination:
+async def _examine_tables(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> Examination:
     found = await connection.run_sync(revision_state, url)
     if found.state == "empty":
         raise StoreMissing(f"store {url.text} is empty: `thinktwice db upgrade` makes its tables")
@@ -72,7 +72,7 @@ async def _found(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> E
     problems += await store_problems(connection, found.tables) if full else []
     rows = await health.row_counts(connection, found.tables)
     pending = () if revision is None else tuple(migrate.title(later) for later in migrate.pending(revision))
-    uncovered = await unsealed(connection, found.tables) if full else []
+    uncovered = await list_unsealed(connection, found.tables) if full else []
     return Examination(url.text, found.state, revision, pending, rows, tuple(problems), tuple(uncovered))
 
 

@@ -170,8 +170,8 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
         if isinstance(cause, FileLost):
             told = f"store {url.text}: {cause}: {NOT_STORED}"
             return StoreLost(told, lost=cause)
-    state, said = _told(chain)
-    found = _worded(said, CLEARER) or meaning_of(state) or _worded(said, CAUSES)
+    state, said = _read_code(chain)
+    found = _find_meaning(said, CLEARER) or meaning_of(state) or _find_meaning(said, CAUSES)
     if is_refused(error) or said.lower().startswith(UNABLE):
         limited = too_few_files(error)
         if limited is not None:
@@ -206,7 +206,7 @@ def _failures(url: StoreUrl) -> tuple[type[Exception], ...]:
     return (*common, InterfaceError, InternalClientError, PostgresError)
 
 
-def _told(chain: Sequence[BaseException]) -> tuple[str, str]:
+def _read_code(chain: Sequence[BaseException]) -> tuple[str, str]:
     """The code of a failure, empty when it has none, and what was said with it."""
     for link in chain:
         if isinstance(state := getattr(link, "sqlstate", None), str):
@@ -221,5 +221,5 @@ def _words(error: BaseException) -> str:
     return said.strip() or type(error).__name__
 
 
-def _worded(said: str, causes: Causes) -> Meaning | None:
+def _find_meaning(said: str, causes: Causes) -> Meaning | None:
     return next((meaning for start, meaning in causes if re.match(start, said.lower())), None)

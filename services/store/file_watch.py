@@ -87,7 +87,7 @@ class OpenFile:
         Args:
             index: identity of the file `-shm`.
         """
-        if index is None or not self._found(index):
+        if index is None or not self._find_descriptor(index):
             return None
         try:
             head = os.pread(self._descriptor, HEAD.size, 0)
@@ -95,7 +95,7 @@ class OpenFile:
             return None
         return Brought(*HEAD.unpack(head)) if len(head) == HEAD.size else None
 
-    def _found(self, identity: tuple[int, int]) -> bool:
+    def _find_descriptor(self, identity: tuple[int, int]) -> bool:
         if _is(self._descriptor, identity):
             return True
         self._descriptor = -1
@@ -212,11 +212,11 @@ class FileWatch:
         stamp = _stamp(beside)
         known, changed = self._brought, self._seen is not None and self._seen != stamp
         if changed and known is not None and known.settled and self._index.brought(index) == known:
-            self._lost = self._written_by_another(beside)
+            self._lost = self._describe_foreign_write(beside)
             raise self._lost
         self._brought, self._seen = before, stamp
 
-    def _written_by_another(self, beside: Path) -> FileLost:
+    def _describe_foreign_write(self, beside: Path) -> FileLost:
         """What another program has made of the file, once that has come to rest."""
         _wait_for_rest(beside)
         found = _runs_in(beside)
@@ -230,13 +230,13 @@ class FileWatch:
         stamp = _stamp(beside)
         if stamp == self._stamp:
             return
-        known, idle = _asked(user), not user.in_transaction
+        known, idle = _read_runs(user), not user.in_transaction
         whole = idle and _all_in_file(user)
         stamp = _stamp(beside)
         found = _runs_in(beside)
         if found is None or _stamp(beside) != stamp:
             return
-        now = _asked(user)
+        now = _read_runs(user)
         lost = whole and known == now and found != now
         if lost or not (_is_resumable(self._runs, found) and _is_resumable(found, now)):
             self._lost = self._loss(OVERWRITTEN)
@@ -289,7 +289,7 @@ def _is_resumable(before: Runs, after: Runs) -> bool:
     )
 
 
-def _asked(connection: sqlite3.Connection) -> Runs:
+def _read_runs(connection: sqlite3.Connection) -> Runs:
     """The runs of a store; none in one without tables."""
     try:
         return {run_id: (made, rows) for run_id, made, rows in connection.execute(RUNS)}
@@ -312,7 +312,7 @@ def _runs_in(path: Path) -> Runs | None:
     """The runs in the file itself, without its log; None while they cannot be read."""
     try:
         with closing(sqlite3.connect(alone_address(path), uri=True)) as file:
-            return _asked(file)
+            return _read_runs(file)
     except sqlite3.Error as error:
         return {} if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB else None
 

@@ -50,7 +50,7 @@ class JournalRepository(Repository):
         if not rows:
             return
         with losses_of(run_id, rows[-1].seq):
-            await self._written(lambda connection: append_rows(connection, run_id, rows))
+            await self._run_write(lambda connection: append_rows(connection, run_id, rows))
 
     async def rows(
         self,
@@ -73,15 +73,17 @@ class JournalRepository(Repository):
         """
         every = kinds is None and until is None
         last, previous = after, None if after >= 0 else GENESIS_HASH
-        problem = await self._seen(lambda connection: numbering_problem(connection, run_id))
+        problem = await self._run_read(lambda connection: numbering_problem(connection, run_id))
         if problem is not None:
-            raise self._damaged(run_id, problem)
+            raise self._describe_damage(run_id, problem)
         while True:
-            page = await self._seen(partial(stored_page, run_id=run_id, kinds=kinds, until=until, after=last))
+            page = await self._run_read(
+                partial(stored_page, run_id=run_id, kinds=kinds, until=until, after=last)
+            )
             for row in page:
                 problem = misfit(row, last + 1, previous) if every else damage(row)
                 if problem is not None:
-                    raise self._damaged(run_id, problem)
+                    raise self._describe_damage(run_id, problem)
                 last, previous = row.seq, row.hash
                 yield row
             if len(page) < PAGE_ROWS:
@@ -91,7 +93,7 @@ class JournalRepository(Repository):
         """Every row as it lies there, held against nothing: for whoever checks it."""
         last = -1
         while True:
-            page = await self._seen(partial(stored_page, run_id=run_id, after=last))
+            page = await self._run_read(partial(stored_page, run_id=run_id, after=last))
             for row in page:
                 yield row
             if len(page) < PAGE_ROWS:
@@ -105,13 +107,13 @@ class JournalRepository(Repository):
             .where(journal.c.run_id == run_id, journal.c.seq.between(first, last))
             .order_by(journal.c.seq)
         )
-        return list((await self._seen(lambda connection: connection.execute(query))).scalars())
+        return list((await self._run_read(lambda connection: connection.execute(query))).scalars())
 
     async def newest(self, run_ids: Collection[str]) -> int | None:
         """When the last row of some runs was known, the latest of them, ns; None where there is no row."""
         is_last = (journal.c.run_id == runs.c.run_id) & (journal.c.seq == runs.c.events - 1)
         query = select(func.max(journal.c.known_at)).join(runs, is_last).where(runs.c.run_id.in_(run_ids))
-        latest: int | None = (await self._seen(lambda connection: connection.execute(query))).scalar()
+        latest: int | None = (await self._run_read(lambda connection: connection.execute(query))).scalar()
         return latest
 
     async def contents(self, run_id: str, first: int, last: int) -> list[str]:
@@ -120,18 +122,18 @@ class JournalRepository(Repository):
         Raises:
             StoreDamaged: a row is not what was written, or is missing.
         """
-        rows = await self._seen(partial(stored_page, run_id=run_id, after=first - 1, last=last))
+        rows = await self._run_read(partial(stored_page, run_id=run_id, after=first - 1, last=last))
         previous = None if first else GENESIS_HASH
         for seq, row in enumerate(rows, first):
             problem = misfit(row, seq, previous)
             if problem is not None:
-                raise self._damaged(run_id, problem)
+                raise self._describe_damage(run_id, problem)
             previous = row.hash
         if len(rows) <= last - first:
-            raise self._damaged(run_id, f"row {first + len(rows)} is missing")
+            raise self._describe_damage(run_id, f"row {first + len(rows)} is missing")
         return [row.hash for row in rows]
 
-    def _damaged(self, run_id: str, problem: str) -> StoreDamaged:
+    def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
         return StoreDamaged(
             f"store {self._url.text}: the journal of run {run_id} is damaged: {problem}; {MEND}"
         )
@@ -174,17 +176,17 @@ async def stored_page(
     if last is not None:
         chosen.append(journal.c.seq <= last)
 
-    async def found(columns: Sequence[ColumnElement[Any]]) -> Sequence[Any]:
+    async def fetch_rows(columns: Sequence[ColumnElement[Any]]) -> Sequence[Any]:
         query = select(*columns).where(*chosen).order_by(journal.c.seq)
         limit = PAGE_ROWS if last is None else None
         return (await connection.execute(query.limit(limit))).all()
 
     try:
-        return [JournalRow(*record) for record in await found(ROW_COLUMNS)]
+        return [JournalRow(*record) for record in await fetch_rows(ROW_COLUMNS)]
     except DBAPIError as error:
         if NO_TEXT not in str(error.orig):
             raise
-        rows = [[_as_text(value) for value in record] for record in await found(RAW_COLUMNS)]
+        rows = [[_as_text(value) for value in record] for record in await fetch_rows(RAW_COLUMNS)]
         return [JournalRow(*values) for values in rows]
 
 
@@ -269,17 +271,17 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
             await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **told)))
         elif stored is not None:
             own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == payload["plan_id"])
-            values = _moved(stored, row, payload)
+            values = _change_of_plan(stored, row, payload)
             await connection.execute(update(change_plans).where(own).values({"journalled": 1, **values}))
 
 
-def _moved(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:
+def _change_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:
     """What a row changes of a plan that is there."""
     if row.kind == "two_phase_phase1_complete" and payload["plan_hash"] not in stored.hashes:
         rest = ChangePlan.model_validate(payload["plan"])  # behind a checkpoint
         return revision_columns((*stored.revisions, rest)) | {"state": "awaiting_approval"}
     if row.kind == "plan_decided":
-        return _decided(stored, row, payload)
+        return _decision_of_plan(stored, row, payload)
     if row.kind == "plan_step":
         steps = {str(number): state for number, state in stored.record.steps.items()}
         steps[str(payload["number"])] = payload["state"]
@@ -293,7 +295,7 @@ def _moved(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict
     return {}
 
 
-def _decided(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:
+def _decision_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:
     """A decision; the one that a command has taken before keeps its own time."""
     record = stored.record
     values: dict[str, Any] = {"state": payload["state"], "reasons": json.dumps(payload["reasons"])}

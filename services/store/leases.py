@@ -34,14 +34,14 @@ class LeaseRepository(Repository):
             },
             where=own | (leases.c.until_ms <= now),
         ).returning(leases.c.epoch, leases.c.until_ms)
-        row = (await self._written(lambda connection: connection.execute(statement))).one_or_none()
+        row = (await self._run_write(lambda connection: connection.execute(statement))).one_or_none()
         return None if row is None else Lease(name, owner, row.epoch, row.until_ms)
 
     async def release(self, lease: Lease) -> None:
         """Let any process take the lease at once; nothing happens when it has another owner already."""
         own = (leases.c.name == lease.name) & _tenure(lease)
         freed = update(leases).where(own).values(until_ms=0)
-        await self._written(lambda connection: connection.execute(freed))
+        await self._run_write(lambda connection: connection.execute(freed))
 
     async def probe(self) -> None:
         """Write nothing, as a writer: whether the store would take a row now.

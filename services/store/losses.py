@@ -70,15 +70,15 @@ def _loss(lost: FileLost, run_id: str, last: int | None) -> str:
             "nothing lies at the address"
         )
     if lost.overwritten:
-        return f"{_left_there(lost, run_id, last)}; {MIXED}"
+        return f"{_describe_other(lost, run_id, last)}; {MIXED}"
     if found == lost.file:
         return f"the file is back at the address; {_later(run_id)}"
-    return _left_there(lost, run_id, last)
+    return _describe_other(lost, run_id, last)
 
 
-def _left_there(lost: FileLost, run_id: str, last: int | None) -> str:
+def _describe_other(lost: FileLost, run_id: str, last: int | None) -> str:
     """Of a file at the address that is another one, or holds another store."""
-    left = _left(lost.path, run_id)
+    left = _read_left(lost.path, run_id)
     if left is None:
         return f"run {run_id} is lost with it, rows 0{_to(last)}: the file at the address does not hold it"
     made, rows, known_at = left
@@ -112,7 +112,7 @@ def _unknown(run_id: str, last: int | None) -> str:
     )
 
 
-def _left(path: Path, run_id: str) -> tuple[int, int, int | None] | None:
+def _read_left(path: Path, run_id: str) -> tuple[int, int, int | None] | None:
     """When a run in the file itself was made, its rows, and when the last was known; None without one."""
     try:
         with closing(sqlite3.connect(alone_address(path), uri=True)) as file:

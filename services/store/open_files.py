@@ -14,10 +14,10 @@ NEEDED = 64
 
 def too_few_files(error: BaseException) -> str | None:
     """What to say of an unexpected failure for want of open files; None for any other failure."""
-    return told_of_limit() if is_refused(error) or limit() < NEEDED else None
+    return describe_limit() if is_refused(error) or limit() < NEEDED else None
 
 
-def told_of_limit() -> str:
+def describe_limit() -> str:
     """What the limit is, and how it is raised."""
     return (
         f"too many open files: this process may have {limit()} open, and a command needs {NEEDED}; raise the "

@@ -80,15 +80,15 @@ class OperatorRequests(Repository):
             await demand_running(connection, run_id)
             return await put_request(connection, self._url.dialect, run_id, kind, payload)
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def waiting(self, run_id: str) -> list[OperatorRequest]:
         """Requests without an answer, in the order of their numbers."""
-        return await self._found(_of(run_id) & (operator_requests.c.state == "waiting"))
+        return await self._find(_of(run_id) & (operator_requests.c.state == "waiting"))
 
     async def all(self, run_id: str) -> list[OperatorRequest]:
         """Every request to a run, in the order of their numbers."""
-        return await self._found(_of(run_id))
+        return await self._find(_of(run_id))
 
     async def answer(self, run_id: str, number: int, outcome: Outcome, result: dict[str, Any]) -> bool:
         """Whether this is the request's answer; false when it was answered before, or never asked."""
@@ -101,12 +101,12 @@ class OperatorRequests(Repository):
             "answered_ms": now_ms(self._url.dialect),
         }
         answer = update(operator_requests).where(waits).values(values)
-        changed = await self._written(lambda connection: connection.execute(answer))
+        changed = await self._run_write(lambda connection: connection.execute(answer))
         return changed.rowcount == 1
 
-    async def _found(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
+    async def _find(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
         query = select(operator_requests).where(wanted).order_by(operator_requests.c.number)
-        found = await self._seen(lambda connection: connection.execute(query))
+        found = await self._run_read(lambda connection: connection.execute(query))
         return [_request(row) for row in found]
 
 

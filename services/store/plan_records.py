@@ -183,9 +183,9 @@ def as_plan(row: Row[Any]) -> StoredPlan:
     try:
         revisions = tuple(map(ChangePlan.model_validate, json.loads(row.revisions)))
     except (ValueError, TypeError, RecursionError, ValidationError) as error:
-        raise _damaged(row, f"its revisions cannot be read: {type(error).__name__}") from error
+        raise _describe_damage(row, f"its revisions cannot be read: {type(error).__name__}") from error
     if not revisions or revisions[-1].content_hash != record.hash:
-        raise _damaged(row, "its text is not that of its hash")
+        raise _describe_damage(row, "its text is not that of its hash")
     return StoredPlan(record, revisions)
 
 
@@ -202,9 +202,9 @@ def as_record(row: Row[Any]) -> PlanRecord:
         read["decisions"] = tuple(PlanDecision(**told) for told in read["decisions"])
         read["reasons"] = tuple(read["reasons"])
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(row, f"its row cannot be read: {type(error).__name__}") from error
+        raise _describe_damage(row, f"its row cannot be read: {type(error).__name__}") from error
     return PlanRecord(**values | read | {"journalled": bool(values["journalled"])})
 
 
-def _damaged(row: Row[Any], what: str) -> StoreDamaged:
+def _describe_damage(row: Row[Any], what: str) -> StoreDamaged:
     return StoreDamaged(f"plan {row.plan_id} of run {row.run_id} is damaged, {what}: {MEND}")

@@ -96,7 +96,7 @@ class ReportRepository(Repository):
             await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
             return (await connection.execute(_waiting(key))).one()
 
-        row = await self._written(work)
+        row = await self._run_write(work)
         if row is None:
             return None
         return TakenReport(
@@ -154,7 +154,7 @@ class ReportRepository(Repository):
         )
         async with self._read() as connection:
             found = (await connection.execute(query)).all()
-        return [_stored(row) for row in found]
+        return [_read_stored(row) for row in found]
 
 
 def _at(table: Table, key: SlotKey) -> ColumnElement[bool]:
@@ -175,7 +175,7 @@ def _waiting(key: SlotKey) -> Any:
     )
 
 
-def _stored(row: Row[Any]) -> StoredReport:
+def _read_stored(row: Row[Any]) -> StoredReport:
     return StoredReport(
         key=SlotKey(row.run_id, row.job, row.slot),
         report_id=row.report_id,

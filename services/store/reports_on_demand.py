@@ -83,13 +83,13 @@ class OnDemandRepository(Repository):
 
     async def of_run(self, run_id: str) -> list[OnDemandReport]:
         """Every report on demand of a run, by the moment it is about."""
-        return await self._found(reports_on_demand.c.run_id == run_id)
+        return await self._find(reports_on_demand.c.run_id == run_id)
 
-    async def named(self, prefix: str) -> list[OnDemandReport]:
+    async def find_by_prefix(self, prefix: str) -> list[OnDemandReport]:
         """Every report, of whatever run, whose id starts so; `prefix` holds hex digits only."""
-        return await self._found(reports_on_demand.c.report_id.startswith(prefix, autoescape=True))
+        return await self._find(reports_on_demand.c.report_id.startswith(prefix, autoescape=True))
 
-    async def _found(self, wanted: ColumnElement[bool]) -> list[OnDemandReport]:
+    async def _find(self, wanted: ColumnElement[bool]) -> list[OnDemandReport]:
         columns = reports_on_demand.c
         query = select(reports_on_demand).where(wanted)
         query = query.order_by(columns.run_id, columns.known_at, columns.report_id)

@@ -59,7 +59,7 @@ class Repository:
                     await demand_tenure(connection, lease)
                 yield connection
 
-    async def _written(
+    async def _run_write(
         self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]], lease: Lease | None = None
     ) -> Found:
         """What `work` returns of a transaction that writes and is committed behind it; see `at_once`.
@@ -68,21 +68,21 @@ class Repository:
             LeaseLost: another worker took the lease over.
         """
 
-        async def fenced(connection: AsyncConnection) -> Found:
+        async def write_fenced(connection: AsyncConnection) -> Found:
             if lease is not None:
                 await demand_tenure(connection, lease)
             return await work(connection)
 
         async with self._write() as connection:
-            return await at_once(connection, lambda: _committed(connection, fenced))
+            return await at_once(connection, lambda: _commit(connection, write_fenced))
 
-    async def _seen(self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]) -> Found:
+    async def _run_read(self, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]) -> Found:
         """What `work` returns of a transaction that reads; see `at_once`."""
         async with self._read() as connection:
-            return await at_once(connection, lambda: _committed(connection, work))
+            return await at_once(connection, lambda: _commit(connection, work))
 
 
-async def _committed(
+async def _commit(
     connection: AsyncConnection, work: Callable[[AsyncConnection], Coroutine[Any, Any, Found]]
 ) -> Found:
     found = await work(connection)

@@ -39,9 +39,9 @@ class RunRepository(Repository):
 
         async def work(connection: AsyncConnection) -> RunRecord:
             await self._one_numbering(connection)
-            return await self._inserted(connection, run)
+            return await self._insert(connection, run)
 
-        return await self._written(work)
+        return await self._run_write(work)
 
     async def keep(
         self,
@@ -69,7 +69,7 @@ class RunRepository(Repository):
             await self._one_numbering(connection)
             if (there := await self._same(connection, run, rows[-1].hash)) is not None:
                 return there, False
-            run_id = (await self._inserted(connection, run)).run_id
+            run_id = (await self._insert(connection, run)).run_id
             for start in range(0, len(rows), BATCH):
                 await append_rows(connection, run_id, rows[start : start + BATCH])
             for start in range(0, len(bars), BATCH):
@@ -86,7 +86,7 @@ class RunRepository(Repository):
         query = select(runs.c.run_id).where(own, runs.c.status == "finished", runs.c.data == _json(run.data))
         return await connection.scalar(query.order_by(runs.c.number).limit(1))
 
-    async def _inserted(self, connection: AsyncConnection, run: NewRun) -> RunRecord:
+    async def _insert(self, connection: AsyncConnection, run: NewRun) -> RunRecord:
         number = (await connection.scalar(select(func.max(runs.c.number))) or 0) + 1
         record = RunRecord(
             **vars(run),
@@ -143,7 +143,7 @@ class RunRepository(Repository):
     async def all(self) -> list[RunRecord]:
         """Every run, oldest first; one whose row is damaged says so."""
         query = self._rows().order_by(runs.c.number)
-        return [_record(row) for row in await self._seen(lambda connection: connection.execute(query))]
+        return [_record(row) for row in await self._run_read(lambda connection: connection.execute(query))]
 
     async def find(self, name: str) -> RunRecord:
         """The run with this id, this unique prefix of an id, or the newest for `latest`.
@@ -158,7 +158,7 @@ class RunRepository(Repository):
             run_id = self._chosen(name, list(known))
             return _record((await connection.execute(self._rows().where(runs.c.run_id == run_id))).one())
 
-        found = await self._seen(work)
+        found = await self._run_read(work)
         if found.damage is not None:
             raise StoreDamaged(found.damage)
         return found

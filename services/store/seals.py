@@ -59,7 +59,7 @@ SEAL = select(seals.c.hash).where(
 )
 
 
-def sealed(*values: Any) -> str:
+def hash_values(*values: Any) -> str:
     """SHA-256 (64 hex digits) over values as they are stored."""
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -67,7 +67,7 @@ def sealed(*values: Any) -> str:
 
 def sealed_bars(before: str | None, number: int, label: int, bars: str) -> str:
     """The seal of a row of bars behind another one."""
-    return sealed(before or GENESIS_HASH, number, label, bars)
+    return hash_values(before or GENESIS_HASH, number, label, bars)
 
 
 async def put_seals(
@@ -94,7 +94,7 @@ async def seal_run(connection: AsyncConnection, run_id: str) -> None:
     """Seal what the run row says from its beginning."""
     columns = [runs.c[name] for name in DESCRIPTION]
     row = (await connection.execute(select(*columns).where(runs.c.run_id == run_id))).one()
-    await put_seals(connection, run_id, RUN, {0: sealed(*row)})
+    await put_seals(connection, run_id, RUN, {0: hash_values(*row)})
 
 
 async def seal_end(connection: AsyncConnection, run_id: str, status: str, document: str | None) -> None:
@@ -102,7 +102,7 @@ async def seal_end(connection: AsyncConnection, run_id: str, status: str, docume
     if status == "running":
         await connection.execute(delete(seals).where(seals.c.run_id == run_id, seals.c.part == END))
     else:
-        await put_seals(connection, run_id, END, {0: sealed(status, document)})
+        await put_seals(connection, run_id, END, {0: hash_values(status, document)})
 
 
 def trial_of(run_id: str) -> Select[Any]:
@@ -113,7 +113,7 @@ def trial_of(run_id: str) -> Select[Any]:
 async def seal_trial(connection: AsyncConnection, run_id: str) -> None:
     """Seal what the ledger of trials says of a run."""
     row = (await connection.execute(trial_of(run_id))).one()
-    await put_seals(connection, run_id, TRIAL, {0: sealed(*row)})
+    await put_seals(connection, run_id, TRIAL, {0: hash_values(*row)})
 
 
 async def seals_of_bars(
@@ -139,7 +139,7 @@ async def seal_venue(connection: AsyncConnection, account: str, numbers: Mapping
     columns = (venue_orders.c.order_id, venue_orders.c.instruction, venue_orders.c.sends)
     own = and_(venue_orders.c.account == account, venue_orders.c.order_id.in_(numbers))
     rows = (await connection.execute(select(*columns).where(own))).all()
-    await put_seals(connection, run_id, VENUE, {numbers[row[0]]: sealed(*row) for row in rows})
+    await put_seals(connection, run_id, VENUE, {numbers[row[0]]: hash_values(*row) for row in rows})
 
 
 async def seal_acknowledged(connection: AsyncConnection, run_id: str, order_ids: Sequence[str]) -> None:
@@ -167,7 +167,7 @@ class SealRepository(Repository):
         self.there = there
         self._traded = traded  # whether the store has the tables of paper runs
 
-    async def covered(self, run_id: str) -> bool:
+    async def is_covered(self, run_id: str) -> bool:
         """Whether a run was sealed from its beginning."""
         if not self.there:
             return False
@@ -183,7 +183,7 @@ class SealRepository(Repository):
         own = select(runs.c.environment).where(runs.c.run_id == run_id)
         async with self._read() as connection:
             noted = await connection.scalar(own)
-        if was_sealed(noted or "{}") and not await self.covered(run_id):
+        if was_sealed(noted or "{}") and not await self.is_covered(run_id):
             raise StoreDamaged(f"store {self._url.text}: run {run_id!r}: {GONE}; {MEND}")
 
     async def problems(self, run_id: str) -> list[str]:
@@ -214,7 +214,7 @@ async def store_problems(connection: AsyncConnection, tables: Iterable[str]) -> 
     return problems
 
 
-async def unsealed(connection: AsyncConnection, tables: Iterable[str]) -> list[str]:
+async def list_unsealed(connection: AsyncConnection, tables: Iterable[str]) -> list[str]:
     """Runs of older versions, which were not sealed from their beginning, oldest first."""
     query = select(runs.c.run_id, runs.c.environment).order_by(runs.c.number)
     if seals.name in set(tables):
@@ -254,14 +254,14 @@ async def run_problems(
 def _row_problems(run: Row[Any], parts: Mapping[str, Mapping[int, str]]) -> list[str]:
     problems = []
     described = parts[RUN].get(0)
-    if described is not None and described != sealed(*(run._mapping[name] for name in DESCRIPTION)):
+    if described is not None and described != hash_values(*(run._mapping[name] for name in DESCRIPTION)):
         problems.append(DESCRIBED_ANEW)
     if described is None and was_sealed(run.environment):
         problems.append(GONE)
     end, over = parts[END].get(0), run.status != "running"
     if end is None and over and described is not None:
         problems.append(f"it is {run.status!r}, and its end was not written by the program")
-    elif end is not None and (not over or end != sealed(run.status, run.document)):
+    elif end is not None and (not over or end != hash_values(run.status, run.document)):
         problems.append("its document or status was changed after it was written")
     return problems
 
@@ -271,7 +271,7 @@ async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | 
     row = (await connection.execute(trial_of(run_id))).one_or_none()
     if row is None:
         return ["it is missing in the ledger of trials"]
-    if seal != sealed(*row):
+    if seal != hash_values(*row):
         return ["what the ledger of trials says of it was changed after it was written"]
     first = select(journal.c.payload).where(journal.c.run_id == run_id, journal.c.seq == 0)
     begun = await connection.scalar(first)
@@ -376,7 +376,7 @@ def _sent_problem(
         return "differs at the venue from what the journal says"
     if seal is None:
         return "was not sent to the venue by the run, or its seal is gone" if covered else None
-    if seal != sealed(sent.order_id, sent.instruction, sent.sends):
+    if seal != hash_values(sent.order_id, sent.instruction, sent.sends):
         return "was changed at the venue after it was sent"
     return None
 
@@ -412,11 +412,11 @@ async def report_problems(connection: AsyncConnection, run_id: str) -> list[str]
     for table in (slow_reports, report_verdicts, reports_on_demand):
         query = select(table).where(table.c.run_id == run_id).order_by(*table.primary_key)
         for row in await connection.execute(query):
-            problems += (f"{what} {name!r} {CHANGED}" for what, name in _changed(table, row))
+            problems += (f"{what} {name!r} {CHANGED}" for what, name in _find_changes(table, row))
     return problems
 
 
-def _changed(table: Table, row: Row[Any]) -> Iterator[tuple[str, str]]:
+def _find_changes(table: Table, row: Row[Any]) -> Iterator[tuple[str, str]]:
     """Kind and id of each text of a row that does not fit the columns beside it."""
     told = row._mapping
     asked = {name: told[name] for name in ("request_hash", "known_at") if name in told}

@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 PAGE_ROWS = 10_000  # what a statement finds beyond them stays in the database until it is asked for
 
 
-def connected(database: str, **named: Any) -> "StoreConnection":
+def connect(database: str, **named: Any) -> "StoreConnection":
     """What `aiosqlite.connect` returns, for SQLAlchemy's adapter."""
     return StoreConnection(lambda: sqlite3.connect(database, **named))
 
@@ -35,7 +35,7 @@ class StoreConnection(aiosqlite.Connection):
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, PAGE_ROWS)
         # One that waits for a lock keeps no process from ending.
-        self._thread = Thread(target=_served, args=(self._tx,), daemon=True, name="store")
+        self._thread = Thread(target=_serve, args=(self._tx,), daemon=True, name="store")
         self._is_over = False
         self._beginning: tuple[str, ...] = ()
 
@@ -43,7 +43,7 @@ class StoreConnection(aiosqlite.Connection):
         """Have a transaction begin with the next statement."""
         self._beginning = (text,)
 
-    def begun(self) -> tuple[str, ...]:
+    def take_begin(self) -> tuple[str, ...]:
         """What the next statement has to begin with, once."""
         beginning, self._beginning = self._beginning, ()
         return beginning
@@ -70,7 +70,7 @@ class StoreConnection(aiosqlite.Connection):
             InvariantViolation: it waits for something else than statements of this connection.
         """
         try:
-            return await self._execute(_finished, work)  # type: ignore[no-any-return]
+            return await self._execute(_finish, work)  # type: ignore[no-any-return]
         except asyncio.CancelledError:
             await self._through()  # what is asked next is asked of a thread that is through with it
             raise
@@ -123,7 +123,7 @@ class Statement(aiosqlite.Cursor):
 
     async def _run(self, *given: Any) -> "Statement":
         connection = self._conn
-        told = await connection._execute(_ran, connection._conn, connection.begun(), *given)
+        told = await connection._execute(_ran, connection._conn, connection.take_begin(), *given)
         self._cursor, self._rows, self._has_more = told
         return self
 
@@ -149,7 +149,7 @@ class Statement(aiosqlite.Cursor):
             await super().close()
 
 
-def _served(asked: SimpleQueue[Any]) -> None:
+def _serve(asked: SimpleQueue[Any]) -> None:
     """Do what a connection is asked for until it is closed.
 
     A command that was cancelled closes its event loop while a statement still runs: nobody waits for the
@@ -163,7 +163,7 @@ def _served(asked: SimpleQueue[Any]) -> None:
                 raise
 
 
-def _finished(work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
+def _finish(work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
     doing = work()
     try:
         doing.send(None)

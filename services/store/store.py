@@ -122,7 +122,7 @@ async def open_store(
     engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s, read_only=read_only)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            found, upgraded = await at_once(connection, lambda: connection.run_sync(_checked, url, create))
+            found, upgraded = await at_once(connection, lambda: connection.run_sync(_check, url, create))
     except BaseException:
         await engine.dispose()
         raise
@@ -130,11 +130,11 @@ async def open_store(
     return Store(engine, url, found.tables, outdated, upgraded)
 
 
-def _checked(connection: Connection, url: StoreUrl, create: bool) -> tuple[RevisionState, str | None]:
+def _check(connection: Connection, url: StoreUrl, create: bool) -> tuple[RevisionState, str | None]:
     """What is there; on `create` an empty store gets our tables, and a SQLite file is upgraded."""
     found = revision_state(connection, url)
     if found.state == "empty":
-        return _made(connection, url, create), None
+        return _make_tables(connection, url, create), None
     if found.state == "ahead":
         raise ahead_error(url, found.revision)
     upgraded = None
@@ -148,7 +148,7 @@ def _checked(connection: Connection, url: StoreUrl, create: bool) -> tuple[Revis
     return found, upgraded
 
 
-def _made(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
+def _make_tables(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
     if not create:
         raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
     make_tables(connection)

@@ -27,7 +27,7 @@ class ToolPins(Repository):
         super().__init__(engine, url)
         self.there = there
 
-    async def pinned(self, client: str) -> dict[str, ToolDefinition]:
+    async def pins_of(self, client: str) -> dict[str, ToolDefinition]:
         """The pinned definitions of a client's tools, by name.
 
         Raises:
@@ -43,9 +43,9 @@ class ToolPins(Repository):
             try:
                 definition = ToolDefinition.model_validate_json(row.definition)
             except ValidationError as error:
-                raise self._damaged(client, row.tool) from error
+                raise self._describe_damage(client, row.tool) from error
             if definition.content_hash != row.hash:
-                raise self._damaged(client, row.tool)
+                raise self._describe_damage(client, row.tool)
             found[row.tool] = definition
         return found
 
@@ -67,5 +67,5 @@ class ToolPins(Repository):
                 row |= {"definition": item.canonical_text(), "pinned_ms": now_ms(self._url.dialect)}
                 await connection.execute(tool_pins.insert().values(row))
 
-    def _damaged(self, client: str, tool: str) -> StoreDamaged:
+    def _describe_damage(self, client: str, tool: str) -> StoreDamaged:
         return StoreDamaged(f"store {self._url.text}: the pin of {client}.{tool} cannot be read; {MEND}")

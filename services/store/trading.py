@@ -118,13 +118,13 @@ class TradingRepository(Repository):
                     await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
 
         with losses_of(run_id, rows[-1].seq if rows else None):
-            await self._written(work, lease)
+            await self._run_write(work, lease)
             if closing is not None:
                 await demand_readable(self._url)
 
     async def _store_rows(self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
         await append_rows(connection, run_id, rows)
-        orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
+        orders = [_order_values(run_id, row) for row in rows if row.kind in ORDER_KINDS]
         if orders:
             await self._insert_once(connection, paper_orders, orders)
 
@@ -145,20 +145,20 @@ class TradingRepository(Repository):
             bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
             return page, bars, kept
 
-        covered, before = await self._seen(ends) if self._seals else (False, None)
+        covered, before = await self._run_read(ends) if self._seals else (False, None)
         while True:
-            page, bars, kept = await self._seen(read)
+            page, bars, kept = await self._run_read(read)
             for number, label, text, seal in page:
                 if number != expected:
-                    raise self._damaged(run_id, f"row {expected} of its bars is missing")
+                    raise self._describe_damage(run_id, f"row {expected} of its bars is missing")
                 problem = bars_problem(seal, before, (number, label, text), covered)
                 if problem is not None:
-                    raise self._damaged(run_id, problem)
+                    raise self._describe_damage(run_id, problem)
                 yield _bar_row(label, text)
                 expected, before = expected + 1, seal
             if len(page) < PAGE_ROWS:
                 if kept > bars:
-                    raise self._damaged(run_id, f"row {bars + 1} of its bars is missing")
+                    raise self._describe_damage(run_id, f"row {bars + 1} of its bars is missing")
                 return
 
     async def last_bars(self, run_id: str) -> tuple[int, int] | None:
@@ -166,7 +166,7 @@ class TradingRepository(Repository):
         own = paper_bars.c.run_id == run_id
         query = select(paper_bars.c.number, paper_bars.c.label).where(own)
         query = query.order_by(paper_bars.c.number.desc()).limit(1)
-        row = (await self._seen(lambda connection: connection.execute(query))).one_or_none()
+        row = (await self._run_read(lambda connection: connection.execute(query))).one_or_none()
         return None if row is None else (int(row.number), int(row.label))
 
     def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
@@ -181,10 +181,10 @@ class TradingRepository(Repository):
             query = select(*columns, seals.c.hash).select_from(paper_bars.outerjoin(seals, same))
         return query.where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
 
-    def _damaged(self, run_id: str, problem: str) -> StoreDamaged:
+    def _describe_damage(self, run_id: str, problem: str) -> StoreDamaged:
         return StoreDamaged(f"store {self._url.text}: run {run_id!r}: {problem}; {MEND}")
 
-    async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
+    async def list_unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
         """Orders that were intended and not acknowledged, in the order of the journal."""
         query = (
             select(paper_orders.c.order_id, paper_orders.c.seq, journal.c.payload)
@@ -196,7 +196,9 @@ class TradingRepository(Repository):
             .where(paper_orders.c.run_id == run_id, paper_orders.c.state == "intended")
             .order_by(paper_orders.c.seq)
         )
-        return [OutgoingOrder(*row) for row in await self._seen(lambda connection: connection.execute(query))]
+        return [
+            OutgoingOrder(*row) for row in await self._run_read(lambda connection: connection.execute(query))
+        ]
 
     async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
         """Note that the venue has these orders."""
@@ -209,7 +211,7 @@ class TradingRepository(Repository):
             if self._seals:
                 await seal_acknowledged(connection, run_id, order_ids)
 
-        await self._written(work)
+        await self._run_write(work)
 
     async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
         """The paper venue takes orders; one that it knows already is counted and is no second order."""
@@ -229,7 +231,7 @@ class TradingRepository(Repository):
             if self._seals:
                 await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
 
-        await self._written(work)
+        await self._run_write(work)
 
     async def at_venue(self, account: str) -> dict[str, int]:
         """How often each order of an account was sent, by order id."""
@@ -247,9 +249,9 @@ class TradingRepository(Repository):
         statement = insert_into(self._url.dialect, trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
         with losses_of(run_id):
-            await self._written(lambda connection: connection.execute(statement), lease)
+            await self._run_write(lambda connection: connection.execute(statement), lease)
 
-    async def seen(self, run_id: str) -> ProcessSeen | None:
+    async def last_seen(self, run_id: str) -> ProcessSeen | None:
         """What the process of a run last said; None when none ever did."""
         columns = trading_processes.c
         age = now_ms(self._url.dialect) - columns.seen_ms
@@ -274,6 +276,6 @@ def _bar_row(label: int, text: str) -> "BarRow":
     return BarRow(label, bars, stored["blocked"], stored.get("history", False))
 
 
-def _intended(run_id: str, row: JournalRow) -> dict[str, Any]:
+def _order_values(run_id: str, row: JournalRow) -> dict[str, Any]:
     order_id = json.loads(row.payload)["order_id"]
     return {"run_id": run_id, "order_id": order_id, "seq": row.seq, "state": "intended"}

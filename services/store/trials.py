@@ -75,7 +75,7 @@ def _reaches(on: TriedOn, label: int) -> bool:
     return on.last_label is None or on.last_label >= label
 
 
-def counted_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
+def count_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
     """What a run starts with that begins now: every distinct trial on overlapping bars counts once."""
     met = []
     for trial in known:
@@ -83,7 +83,7 @@ def counted_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
             return trial.ledger.model_copy(update={"fresh": False})
         if trial.meets(on):
             met.append(trial)
-    return summed(by_key(met).values())
+    return sum_trials(by_key(met).values())
 
 
 def by_key(runs: Iterable[Trial]) -> dict[Key, list[Trial]]:
@@ -94,7 +94,7 @@ def by_key(runs: Iterable[Trial]) -> dict[Key, list[Trial]]:
     return found
 
 
-def summed(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
+def sum_trials(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
     """The sums over distinct trials, each given with all of its runs."""
     totals: dict[str, Any] = {"configurations": 0, "hypotheses": 0, "candidates": 0, "promotions": 0}
     for runs in groups:
@@ -131,11 +131,11 @@ class TrialRepository(Repository):
         """
         with losses_of(run_id):
             async with self._write() as connection:
-                known, number = await self._begun(connection, on)
+                known, number = await self._begin(connection, on)
                 same = [trial for trial in known if (trial.run_id, trial.on.key) == (run_id, on.key)]
                 if same:
                     return same[-1].ledger
-                ledger = counted_before(known, on).model_copy(update={"fresh": fresh})
+                ledger = count_before(known, on).model_copy(update={"fresh": fresh})
                 trial = Trial(number, run_id, on, TrialCounts(hypotheses=hypotheses), ledger)
                 await connection.execute(trials.insert(), _columns(trial))
                 await seal_trial(connection, run_id)
@@ -151,27 +151,27 @@ class TrialRepository(Repository):
         """
         name = f"{RULE}{on.config_hash[:16]}"
         async with self._write() as connection:
-            known, number = await self._begun(connection, on)
+            known, number = await self._begin(connection, on)
             same = [trial.number for trial in known if (trial.run_id, trial.on) == (name, on)]
             if same:
                 return same[-1]
-            trial = Trial(number, name, on, TrialCounts(hypotheses=1), counted_before(known, on))
+            trial = Trial(number, name, on, TrialCounts(hypotheses=1), count_before(known, on))
             await connection.execute(trials.insert(), _columns(trial))
             met = {known_trial.run_id for known_trial in known if known_trial.meets(on)}
             await tell_of_rule(connection, self._url.dialect, met, number, name)
         return number
 
-    async def _begun(self, connection: AsyncConnection, on: TriedOn) -> tuple[list[Trial], int]:
+    async def _begin(self, connection: AsyncConnection, on: TriedOn) -> tuple[list[Trial], int]:
         """Trials on that timeframe, and the number of the next; no other process enters one meanwhile."""
         if self._url.dialect == "postgresql":
             await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-        known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+        known = await self._find(connection, self._rows().where(trials.c.timeframe == on.timeframe))
         return known, (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""
         with losses_of(run_id):
-            await self._written(lambda connection: advance_trial(connection, run_id, counts))
+            await self._run_write(lambda connection: advance_trial(connection, run_id, counts))
 
     async def all(self) -> list[Trial]:
         """Every run in the ledger, in the order in which they began; none in a store that has no ledger.
@@ -182,7 +182,7 @@ class TrialRepository(Repository):
         if not self.there:
             return []
         async with self._read() as connection:
-            return await self._found(connection, self._rows())
+            return await self._find(connection, self._rows())
 
     def _rows(self) -> Select[Any]:
         """Rows in order; the last label of a run that is under way is that of its last stored bars."""
@@ -191,7 +191,7 @@ class TrialRepository(Repository):
         others = [column for column in trials.c if column.name != "last_label"]
         return select(*others, last.label("last_label")).order_by(trials.c.number)
 
-    async def _found(self, connection: AsyncConnection, query: Select[Any]) -> list[Trial]:
+    async def _find(self, connection: AsyncConnection, query: Select[Any]) -> list[Trial]:
         try:
             return [_trial(row) for row in (await connection.execute(query)).all()]
         except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:

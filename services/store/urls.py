@@ -34,7 +34,7 @@ class StoreUrl:
         )
 
 
-def masked(text: str) -> str:
+def mask_password(text: str) -> str:
     """`text` with the password of a server address replaced by `***`, wherever it stands in it."""
     scheme, separator, rest = text.partition("://")
     if scheme == "sqlite":
@@ -59,7 +59,7 @@ def parse_url(text: str) -> StoreUrl:
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
-        raise ConfigError(f"--db {masked(text)!r} has no scheme: {FORMS}")
+        raise ConfigError(f"--db {mask_password(text)!r} has no scheme: {FORMS}")
     if scheme not in SCHEMES:
         raise ConfigError(f"--db scheme {scheme!r} is not known: {FORMS}.{nearest(scheme, SCHEMES)}")
     return _sqlite(text, rest) if scheme == "sqlite" else _postgresql(text, rest)
@@ -79,7 +79,7 @@ def _sqlite(text: str, rest: str) -> StoreUrl:
 
 
 def _postgresql(text: str, rest: str) -> StoreUrl:
-    shown = masked(text)
+    shown = mask_password(text)
     try:
         url = make_url(f"postgresql+asyncpg://{rest}")
     except (ArgumentError, ValueError) as error:

@@ -91,7 +91,7 @@ def sentences(text: str, *, parts: bool = False) -> Iterator[Span]:
             yield Span(found.start(), found.end(), found[0])
 
 
-def asserted(sentence: str) -> tuple[int, int]:
+def find_asserted(sentence: str) -> tuple[int, int]:
     """From where to where a sentence says what is so, in its own characters; a question says nothing.
 
     A case that opens it ("if ..., ") ends at its comma, and takes in what follows only where that is said to
@@ -111,7 +111,7 @@ def asserted(sentence: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def claimed(text: str) -> tuple[Sentence, ...]:
+def read_claims(text: str) -> tuple[Sentence, ...]:
     """The claims of a text, sentence by sentence."""
     plain = text.casefold()
     for pattern, put in REWRITES:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from agents.judge_agent_client import JudgeAgentClient
-from agents.judge_model import weighed
+from agents.judge_model import weigh
 from schemas.errors import ModelError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.settings import JudgeSettings
@@ -46,7 +46,7 @@ class Scripted:
 
 def judged(answer, verdict=RULES, deadline_ms=1_000.0):
     model = Scripted(answer)
-    return asyncio.run(weighed(verdict, REPORT, model, deadline_ms)), model.requests
+    return asyncio.run(weigh(verdict, REPORT, model, deadline_ms)), model.requests
 
 
 def reply(keep, reason="nothing speaks against it"):

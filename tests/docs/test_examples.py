@@ -16,12 +16,12 @@ from schemas.errors import ConfigError
 from tests.commands.started import on_path
 from tools.docs_examples import (
     Ran,
+    as_installed,
     commands,
     consoles,
     in_shell,
-    installed,
     run_block,
-    shown,
+    show_block,
     without_waiting,
     write_files,
 )
@@ -57,7 +57,7 @@ def compare(fence: Fence, printed: str) -> None:
 
 def in_process(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
     """Run a plain `thinktwice` command here, with the engine compiled; anything else in a shell."""
-    words = shlex.split(installed(command))
+    words = shlex.split(as_installed(command))
     if words[0] != "thinktwice" or {"|", ">"} & set(words):
         return in_shell(command, folder, extra)
     done = CliRunner().invoke(app, words[1:], env=dict(extra))
@@ -75,7 +75,7 @@ def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypa
     for fence in consoles(page):
         if not EXCLUDED & set(fence.options):
             extra = on_path() | (FEWER_BARS if page == README else {})
-            compare(fence, shown(fence, run_block(fence, tmp_path, extra, in_process)))
+            compare(fence, show_block(fence, run_block(fence, tmp_path, extra, in_process)))
 
 
 def test_examples_that_are_not_run_say_why():

@@ -196,7 +196,7 @@ def told(bars: BarSeries, story: Story, execution: ExecutionSettings, refusal: s
     for kind, row in story:
         label, known_at = int(bars.times[row]), int(bars.close_times[row])
         signals.observe(str(kind), "AAPL", label, known_at, proposal, refusal)
-    return signals.known(RuleColumns(bars), 0, int(bars.close_times[-1]))
+    return signals.select_known(RuleColumns(bars), 0, int(bars.close_times[-1]))
 
 
 def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that_accepted_it():

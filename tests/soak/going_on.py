@@ -12,7 +12,7 @@ from tests.soak.findings import Finding
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import ResumePoint, SavepointWriter, restored
+from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
 from worker.live.stepper import BarAxes, LiveStepper
 
 BARS, EVERY, LIMIT_S = 60_000, 1_000, 2.0
@@ -33,15 +33,15 @@ def resumed() -> Finding:
             await stepper.take(row)
             await stepper.journal.checkpoint()
             if number % EVERY == 0:
-                point, whole = writer.written(stepper.session, ResumePoint(number, {}))
-                writer.stored()
+                point, whole = writer.write(stepper.session, ResumePoint(number, {}))
+                writer.note_stored()
                 points[:] = [point] if whole else [*points, point]
 
     asyncio.run(trade())
     events, last = stepper.journal.events, points[-1]
     added = tuple(one.added[0] for one in points)
     began = time.perf_counter()
-    found = restored(replace(last, added=added), market, Settings(), JournalWriter(MemorySink()))
+    found = restore(replace(last, added=added), market, Settings(), JournalWriter(MemorySink()))
     took_s = time.perf_counter() - began
     equal = found.session.journal.head_hash == stepper.journal.head_hash
     million_s = took_s * 1e6 / events

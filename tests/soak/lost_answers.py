@@ -48,7 +48,7 @@ async def tried(store: Store, tries: int) -> tuple[int, int, list[str]]:
     record = await store.runs.find(run_id)
     rows = [row async for row in store.journal.rows(run_id)]
     bars = [row async for row in store.trading.rows(run_id)]
-    orders = await store.trading.unacknowledged(run_id)
+    orders = await store.trading.list_unacknowledged(run_id)
     counted = (record.events, len(rows), len(bars), len(orders), record.head_hash == head)
     return lost, committed, [] if counted == (tries, tries, tries, tries, True) else [f"{counted} of {tries}"]
 

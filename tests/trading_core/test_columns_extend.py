@@ -124,7 +124,7 @@ def test_columns_unknown_feature_leaves_the_others_whole():
         columns.load(["close_1h", "ema_20"])
     columns.extend(bars)
     for name in ("sma_20", "ema_20"):
-        assert columns.scattered(name).tobytes() == FeatureColumns(bars).scattered(name).tobytes()
+        assert columns.scatter(name).tobytes() == FeatureColumns(bars).scatter(name).tobytes()
 
 
 def test_rules_that_are_loaded_are_made_in_one_pass_of_each_symbol():

@@ -205,7 +205,7 @@ def test_columns_after_a_refused_timeframe_still_answer():
         columns.load(["sma_20", "sma_20_1h"])
     expected = compute(bars, ["sma_20", "close_1w"])
     for name, values in expected.items():
-        assert columns.scattered(name).tobytes() == values.tobytes()
+        assert columns.scatter(name).tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize("text", ["close > sma_20_1h", "close - atr_14_4h"])
@@ -238,7 +238,7 @@ def test_grouped_features_over_any_split_of_the_bars_give_the_same_bits(cuts):
     for stop in sorted({*cuts, ROWS}):
         columns.extend(INTRADAY.select(end_ns=int(INTRADAY.times[stop - 1])))
     for name in GROUPED:
-        assert columns.scattered(name).tobytes() == WHOLE[name].tobytes(), name
+        assert columns.scatter(name).tobytes() == WHOLE[name].tobytes(), name
 
 
 def test_grouped_features_one_bar_at_a_time_give_the_same_bits():
@@ -249,4 +249,4 @@ def test_grouped_features_one_bar_at_a_time_give_the_same_bits():
         columns.extend(INTRADAY.select(end_ns=int(INTRADAY.times[t])))
     whole = compute(INTRADAY, names)
     for name in names:
-        assert columns.scattered(name).tobytes() == whole[name].tobytes()
+        assert columns.scatter(name).tobytes() == whole[name].tobytes()

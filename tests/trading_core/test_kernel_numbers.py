@@ -8,7 +8,7 @@ import pytest
 
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tests.trading_core.market import random_series
-from trading_core.kernel.execution import fee_of, on_tick, slipped, whole_lots
+from trading_core.kernel.execution import fee_of, on_tick, slip, whole_lots
 from trading_core.kernel.fresh import fresh_state, parameter_record
 from trading_core.kernel.limits import breach_of, follow_recovery, fullest_bucket
 from trading_core.kernel.records import BREACHES, CLAMPS
@@ -42,7 +42,7 @@ def test_kernel_price_on_the_grid_is_the_float_that_a_bar_has(tick, per_unit):
     """5,455 ticks of 0.01 are 54.55; their product is 54.550000000000004."""
     prices = [steps / per_unit for steps in range(5_400, 5_500)]
     assert [on_tick(price, tick) for price in prices] == prices
-    assert [slipped(price, side, 0.0, tick) for price in prices for side in (1, -1)] == [
+    assert [slip(price, side, 0.0, tick) for price in prices for side in (1, -1)] == [
         price for price in prices for _ in (1, -1)
     ]
 
@@ -50,14 +50,14 @@ def test_kernel_price_on_the_grid_is_the_float_that_a_bar_has(tick, per_unit):
 @pytest.mark.parametrize("unknown", [np.nan, np.inf])
 def test_kernel_tick_of_an_unknown_price_stays_unknown(unknown):
     assert not np.isfinite(on_tick(unknown, 0.01))
-    assert not np.isfinite(slipped(unknown, 1, 0.001, 0.01))
+    assert not np.isfinite(slip(unknown, 1, 0.001, 0.01))
 
 
 @pytest.mark.parametrize(("side", "expected"), [(1, 100.25), (-1, 99.75)])
 def test_kernel_slippage_rounds_against_the_order(side, expected):
-    assert slipped(100.0, side, 0.001, 0.25) == pytest.approx(expected)
-    assert slipped(100.0, side, 0.0, 0.25) == 100.0, "a price on the grid stays"
-    assert slipped(100.0, side, 0.001, 0.0) == pytest.approx(100.0 + side * 0.1)
+    assert slip(100.0, side, 0.001, 0.25) == pytest.approx(expected)
+    assert slip(100.0, side, 0.0, 0.25) == 100.0, "a price on the grid stays"
+    assert slip(100.0, side, 0.001, 0.0) == pytest.approx(100.0 + side * 0.1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from trading_core.trade_figures import (
     average_hold_bars,
     break_even_cost_bps,
     expectancy_r,
-    grouped,
+    group_trades,
     payoff,
     profit_factor,
     turnover,
@@ -64,7 +64,7 @@ def test_cost_at_which_trades_earn_nothing_leaves_them_nothing():
 
 
 def test_groups_hold_every_trade_once_with_the_most_first():
-    by_symbol = grouped(TRADES, GROUPS["by_symbol"])
+    by_symbol = group_trades(TRADES, GROUPS["by_symbol"])
     assert by_symbol == [
         {
             "name": "AAPL",
@@ -87,11 +87,15 @@ def test_groups_hold_every_trade_once_with_the_most_first():
             "average_hold_bars": 6.0,
         },
     ]
-    assert [group["name"] for group in grouped(TRADES, GROUPS["by_exit"])] == ["target", "stop", "time_stop"]
+    assert [group["name"] for group in group_trades(TRADES, GROUPS["by_exit"])] == [
+        "target",
+        "stop",
+        "time_stop",
+    ]
 
 
 def test_figures_without_trades_are_undefined():
     alone = (win_rate, expectancy_r, profit_factor, payoff, average_hold_bars)
     assert [figure([]) for figure in alone] == [None] * len(alone)
-    assert [grouped([], name_of) for name_of in GROUPS.values()] == [[]] * 4
+    assert [group_trades([], name_of) for name_of in GROUPS.values()] == [[]] * 4
     assert (profit_factor(TRADES[:1]), payoff(TRADES[:1]), profit_factor(TRADES[1:2])) == (None, None, 0.0)

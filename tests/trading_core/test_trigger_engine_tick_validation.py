@@ -168,11 +168,11 @@ def test_trigger_engine_tick_validation_drawdown_halts_and_halves_risk_after_rel
     engine = engine_on(series(rows), envelope=envelope)
     install(engine, setup=[1], activation=[2], stop=95.0, target=200.0)
     run_all(engine, 5)
-    assert not engine.halted(), "a stopped-out 0.5 % loss is no breach"
+    assert not engine.is_halted(), "a stopped-out 0.5 % loss is no breach"
     engine = engine_on(series(rows), envelope=envelope.model_copy(update={"max_drawdown": 0.004}))
     install(engine, setup=[1], activation=[2], stop=95.0, target=200.0)
     run_all(engine, 5)
-    assert engine.halted()
+    assert engine.is_halted()
     install(engine, setup=[9], activation=[10], stop=85.0, target=200.0, name="later")
     steps = run_all(engine)
     accepted = [event for step in steps for event in step.events if event.kind == "order_accepted"]
@@ -191,9 +191,9 @@ def test_trigger_engine_tick_validation_kill_switch_flattens_until_the_operator_
         "kill_switch"
     ]
     assert any(OverrideReason.KILL_SWITCH in b.overrides for step in steps for b in step.boundaries)
-    assert engine.halted()
+    assert engine.is_halted()
     engine.set_kill_switch(False)
-    assert not engine.halted()
+    assert not engine.is_halted()
 
 
 def test_trigger_engine_tick_validation_heartbeat_counts_own_bars_since_the_last_evaluation() -> None:

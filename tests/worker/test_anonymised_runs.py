@@ -206,4 +206,4 @@ def test_anonymised_run_has_its_headline_and_says_why() -> None:
 
 def test_setting_that_is_off_keeps_the_hash_of_older_configurations() -> None:
     assert asking().config_hash == asking(anonymise=False).config_hash != asking(anonymise=True).config_hash
-    assert "anonymise" not in asking().hashed()["llm"]
+    assert "anonymise" not in asking().hashed_values()["llm"]

@@ -108,7 +108,7 @@ def proposed(model: Boundless, timer: Callable[[], int] = now_ns) -> Any:
 
 
 def judged(model: Boundless) -> Any:
-    return timed(lambda: judge_model.weighed(RULES, REPORT, model, BUDGET_MS))
+    return timed(lambda: judge_model.weigh(RULES, REPORT, model, BUDGET_MS))
 
 
 def test_consolidation_that_keeps_no_deadline_is_cut_off_at_the_budget_and_its_grace() -> None:

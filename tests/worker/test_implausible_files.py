@@ -17,7 +17,7 @@ from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
-from worker.feeds.history.check import shown
+from worker.feeds.history.check import show_label
 from worker.feeds.selected_bars import load_bars, settings_of_bars
 from worker.runs.replay import stored_settings
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         values = [
             float(getattr(bars, name)[t, 0]) * (1.0 if name == "volume" else factor) for name in COLUMNS
         ]
-        lines.append(",".join([shown(int(bars.times[t])), "IBM", *map(repr, values)]))
+        lines.append(",".join([show_label(int(bars.times[t])), "IBM", *map(repr, values)]))
     (tmp_path / "bars.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "always.toml").write_text('[data]\nplausibility = "always"\n')
     return tmp_path

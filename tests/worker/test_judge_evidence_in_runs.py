@@ -155,7 +155,7 @@ def test_run_stored_before_is_replayed_without_a_planner():
 
 
 def test_what_decides_in_a_run_is_hashed_and_left_out_at_its_default():
-    assert "planner" not in Settings().hashed()
+    assert "planner" not in Settings().hashed_values()
     for change in ({"judge": "off"}, {"confidence_threshold": 0.9}, {"max_iterations": 3},
                    {"enable_reflection": False}, {"native_tools": True}):  # fmt: skip
         assert Settings(planner=PlannerSettings(**change)).config_hash != Settings().config_hash

@@ -17,7 +17,7 @@ from services.journal.writer import JournalWriter
 from services.model_calls.language_model import ModelReply
 from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.policy_loop.clamps import clamped, highest_conviction, rules_conviction
+from services.policy_loop.clamps import clamp_proposal, highest_conviction, rules_conviction
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.services.journal.rows import stream
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
@@ -136,7 +136,7 @@ def test_reflection_sends_back_whatever_a_clamp_would_change(field):
     book, snapshot = request.playbook, request.snapshot
     bound = highest_conviction(snapshot, book, 0.25) if field == "conviction" else getattr(book, field)
     beyond_it = changed(request, {f"proposal.{field}": bound + (0.001 if field == "conviction" else 1)})
-    assert clamped(beyond_it.proposal, snapshot, book, 0.25)[1]
+    assert clamp_proposal(beyond_it.proposal, snapshot, book, 0.25)[1]
     met = asyncio.run(
         PolicyLevelReflectionService(ReflectionSettings()).reflect(beyond_it, source="heartbeat")
     )
@@ -146,7 +146,7 @@ def test_reflection_sends_back_whatever_a_clamp_would_change(field):
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 def test_clamped_plan_of_the_playbook_is_the_plan_itself(playbook, direction):
     request = right_request(playbook, direction)
-    assert clamped(request.proposal, request.snapshot, playbook, 0.25) == (request.proposal, ())
+    assert clamp_proposal(request.proposal, request.snapshot, playbook, 0.25) == (request.proposal, ())
 
 
 @pytest.mark.parametrize("field", sorted(FIELDS))
@@ -155,9 +155,9 @@ def test_clamped_field_exactly_at_its_bound_stays_and_a_step_beyond_comes_down_t
     book, snapshot = request.playbook, request.snapshot
     bound = highest_conviction(snapshot, book, 0.25) if field == "conviction" else getattr(book, field)
     at = changed(request.proposal, {field: bound})
-    assert clamped(at, snapshot, book, 0.25) == (at, ())
+    assert clamp_proposal(at, snapshot, book, 0.25) == (at, ())
     step = 0.001 if field == "conviction" else 1
-    allowed, (clamp,) = clamped(changed(at, {field: bound + step}), snapshot, book, 0.25)
+    allowed, (clamp,) = clamp_proposal(changed(at, {field: bound + step}), snapshot, book, 0.25)
     assert allowed == at
     assert (clamp.field, clamp.asked, clamp.allowed) == (field, bound + step, bound)
 
@@ -165,7 +165,7 @@ def test_clamped_field_exactly_at_its_bound_stays_and_a_step_beyond_comes_down_t
 def test_clamped_plan_below_its_bounds_is_never_raised():
     request = right_request()
     low = changed(request.proposal, {"horizon_bars": 1, "activation_window_bars": 1, "conviction": 0.0})
-    assert clamped(low, request.snapshot, request.playbook, 0.25) == (low, ())
+    assert clamp_proposal(low, request.snapshot, request.playbook, 0.25) == (low, ())
 
 
 def test_highest_conviction_is_what_the_rules_believe_where_that_is_more_than_the_tolerance():

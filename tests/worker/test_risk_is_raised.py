@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revised
+from services.playbooks.measures import revise_fields
 from tests.worker.momentum_worlds import momentum_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED
@@ -19,7 +19,7 @@ CAREFUL = 0.002
 def ran(strength: float) -> Run:
     (planted,) = load_playbooks(PLANTED)
     (other,) = (one for one in load_playbooks(None) if one.id == "mean_reversion")
-    books = (revised(planted, risk_fraction=CAREFUL), other)
+    books = (revise_fields(planted, risk_fraction=CAREFUL), other)
     return run_on(momentum_world(strength=strength, bars=740, symbols=12), Settings(), books)
 
 

@@ -449,7 +449,7 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     assert QUALITY_REWRITE not in text_models_of(serial)
     chunked = FULL.deliberation.chunked.model_copy(update={"enabled": True})
     texts = FULL.deliberation.model_copy(update={"chunked": chunked})
-    hashed = FULL.model_copy(update={"deliberation": texts}).hashed()["deliberation"]
+    hashed = FULL.model_copy(update={"deliberation": texts}).hashed_values()["deliberation"]
     assert "one_reply" not in hashed
     assert "at_once" not in hashed["chunked"]
     assert serial.deliberation.name_rows

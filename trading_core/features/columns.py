@@ -63,7 +63,7 @@ class SymbolColumns:
 
     def _compute(self, missing: dict[int, bool]) -> None:
         graph, rows = self._graph, self._sources.rows
-        for number in graph.computed(missing, self._finished):
+        for number in graph.list_computed(missing, self._finished):
             if graph.nodes[number].op in SCANNING:
                 missing.setdefault(number, False)
         raw = self._sources.places(graph.leaves(missing, self._finished))
@@ -91,7 +91,7 @@ def compute(bars: BarSeries, names: Iterable[str]) -> dict[str, FloatArray]:
         RuleError: an unknown feature name.
     """
     columns = FeatureColumns(bars)
-    return {name: columns.scattered(name) for name in columns.load(names)}
+    return {name: columns.scatter(name) for name in columns.load(names)}
 
 
 class FeatureColumns:
@@ -195,7 +195,7 @@ class FeatureColumns:
             self._views[place, s] = full if rows.size == full.size else full[rows]
         return self._views[place, s]
 
-    def scattered(self, name: str) -> FloatArray:
+    def scatter(self, name: str) -> FloatArray:
         """The feature as float64 (T, S), NaN where a bar is absent."""
         return np.column_stack([self.column(name, s) for s in range(len(self._symbols))])
 

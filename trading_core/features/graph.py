@@ -84,7 +84,7 @@ class Graph:
             finished: operations whose columns are there to be read instead of computed.
             raw: place of every leaf's column by name.
         """
-        inputs, operations = self._needed([number for number, _ in outputs], finished)
+        inputs, operations = self._list_needed([number for number, _ in outputs], finished)
         rows = {number: row for row, number in enumerate([*inputs, *operations])}
         places = [finished[n] if n in finished else raw[self.nodes[n].column] for n in inputs]
         return Program(
@@ -98,12 +98,12 @@ class Graph:
 
     def leaves(self, numbers: Iterable[int], finished: Mapping[int, Place]) -> tuple[str, ...]:
         """Names of the columns that a program for these operations reads."""
-        inputs, _ = self._needed(list(numbers), finished)
+        inputs, _ = self._list_needed(list(numbers), finished)
         return tuple(self.nodes[number].column for number in inputs if number not in finished)
 
-    def computed(self, numbers: Iterable[int], finished: Mapping[int, Place]) -> list[int]:
+    def list_computed(self, numbers: Iterable[int], finished: Mapping[int, Place]) -> list[int]:
         """Operations that a program for these outputs runs."""
-        return self._needed(list(numbers), finished)[1]
+        return self._list_needed(list(numbers), finished)[1]
 
     def _visit(self, node: Node, seen: dict[int, int]) -> int:
         if id(node) not in seen:
@@ -118,7 +118,7 @@ class Graph:
             seen[id(node)] = self._numbers[key]
         return seen[id(node)]
 
-    def _needed(self, wanted: list[int], finished: Mapping[int, Place]) -> tuple[list[int], list[int]]:
+    def _list_needed(self, wanted: list[int], finished: Mapping[int, Place]) -> tuple[list[int], list[int]]:
         """Columns read and operations computed for what is wanted, each ascending: parts come first."""
         seen: set[int] = set()
         inputs: list[int] = []

@@ -100,7 +100,7 @@ HEADER = 4
 
 
 @njit(error_model="numpy")
-def pushed(state: FloatArray, count: int, position: int, n: int, value: float) -> tuple[int, int]:
+def push(state: FloatArray, count: int, position: int, n: int, value: float) -> tuple[int, int]:
     """Put a value in place of the oldest of n; the known values, at most n, and where the next one goes."""
     state[HEADER + position] = value
     return min(count + 1, n), position + 1 if position + 1 < n else 0

@@ -247,7 +247,7 @@ def rank(x: Node, window: int = RANK_WINDOW, minimum: int = RANK_MINIMUM, factor
     return Node(Op.RANK, (x,), length=window, second=minimum, scale=factor)
 
 
-def stored(name: str) -> Node:
+def take_stored(name: str) -> Node:
     """A finished column that the caller has."""
     return Node(Op.STORED, column=name)
 

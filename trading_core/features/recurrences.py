@@ -17,7 +17,7 @@ from numba import njit
 
 from trading_core.features import group_recurrences as groups
 from trading_core.features import window_recurrences as windows
-from trading_core.features.moving_mean import HEADER, mean_step, moving_mean, pushed
+from trading_core.features.moving_mean import HEADER, mean_step, moving_mean, push
 from trading_core.features.nodes import Op
 from trading_core.features.pointwise import is_pointwise, pointwise, pointwise_block
 
@@ -92,7 +92,7 @@ def _lag(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
             out[i] = np.nan
             continue
         out[i] = state[HEADER + position] if count == n else np.nan
-        count, position = pushed(state, count, position, n, value)
+        count, position = push(state, count, position, n, value)
     state[0], state[1] = count, position
 
 
@@ -104,7 +104,7 @@ def _stdev(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
         if value != value:
             out[i] = np.nan
             continue
-        count, position = pushed(state, count, position, n, value)
+        count, position = push(state, count, position, n, value)
         if count < n:
             out[i] = np.nan
             continue
@@ -119,7 +119,7 @@ def _stdev(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
 
 
 @njit(error_model="numpy")
-def _smoothed(op: int, x: FloatArray, out: FloatArray, state: FloatArray, n: int, skip: int) -> None:
+def _smooth(op: int, x: FloatArray, out: FloatArray, state: FloatArray, n: int, skip: int) -> None:
     # state: known values seen, -, value; before the seed is complete the value is the running seed sum
     seen, value = state[0], state[2]
     seeds = n - 1 if op == _WILDER_SUM else n
@@ -177,7 +177,7 @@ def _extreme(x: FloatArray, out: FloatArray, state: FloatArray, n: int, before: 
             out[i] = sign * best if count == n else np.nan
         leaving = state[HEADER + position]
         full = count == n
-        count, position = pushed(state, count, position, n, value)
+        count, position = push(state, count, position, n, value)
         if value >= best or count == 1:
             best = value
         elif full and leaving >= best:
@@ -197,7 +197,7 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
         if value != value:
             out[i] = np.nan
             continue
-        count, position = pushed(state, count, position, n, value)
+        count, position = push(state, count, position, n, value)
         if count < minimum:
             out[i] = np.nan
             continue
@@ -251,7 +251,7 @@ def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArr
         elif op == _STDEV:
             _stdev(values[a, :size], values[out, :size], state[own:], n)
         elif op in (_EMA, _WILDER, _WILDER_SUM):
-            _smoothed(op, values[a, :size], values[out, :size], state[own:], n, second)
+            _smooth(op, values[a, :size], values[out, :size], state[own:], n, second)
         elif op == _TRUE_RANGE:
             _true_range(values[a, :size], values[b, :size], values[c, :size], values[out, :size], state[own:])
         elif op == _EXTREME:

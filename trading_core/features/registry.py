@@ -180,11 +180,11 @@ def at_timeframe(node: Node, timeframe: str) -> Node:
         CLOSE: f.publish(CLOSE, bucket),
         VOLUME: f.publish(f.total_of(VOLUME, bucket), bucket),
     }
-    return f.hold(_replaced(node, higher), higher[CLOSE])
+    return f.hold(_replace(node, higher), higher[CLOSE])
 
 
-def _replaced(node: Node, higher: dict[Node, Node]) -> Node:
+def _replace(node: Node, higher: dict[Node, Node]) -> Node:
     if node not in higher:
-        parts = tuple(_replaced(part, higher) for part in node.inputs)
+        parts = tuple(_replace(part, higher) for part in node.inputs)
         higher[node] = f.with_inputs(node, parts)
     return higher[node]

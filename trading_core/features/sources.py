@@ -97,7 +97,7 @@ class CalendarColumns:
         if name not in self._names:
             if not self._names:
                 self._foresee(0)
-            column = self._computed(name, self._labels[: self._known])
+            column = self._compute(name, self._labels[: self._known])
             grown = np.empty((len(self._names) + 1, self._labels.size))
             grown[:-1, : self._known] = self.table[:, : self._known]
             grown[-1, : self._known] = column
@@ -112,7 +112,7 @@ class CalendarColumns:
             self._foresee(start)
             for name, index in self._names.items():
                 labels = self._labels[start : self._known]
-                self.table[index, start : self._known] = self._computed(name, labels)
+                self.table[index, start : self._known] = self._compute(name, labels)
 
     def _as_foreseen(self, start: int, rows: int) -> bool:
         if rows > self._known:
@@ -134,6 +134,6 @@ class CalendarColumns:
         ahead = self._bars.bar_ns * np.arange(1, _AHEAD + 1, dtype=np.int64)
         self._labels[self._rows : self._known] = int(self._bars.times[self._rows - 1]) + ahead
 
-    def _computed(self, name: str, labels: npt.NDArray[np.int64]) -> FloatArray:
+    def _compute(self, name: str, labels: npt.NDArray[np.int64]) -> FloatArray:
         closes = labels if self._bars.label == "close" else labels + self._bars.bar_ns
         return np.asarray(raw_column(name, labels, closes, self._bars.timeframe), dtype=np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from trading_core.features.moving_mean import HEADER, pushed
+from trading_core.features.moving_mean import HEADER, push
 
 FloatArray = npt.NDArray[np.float64]
 # Kaufman (1995): the smoothing constant lies between those of exponential means of 2 and of 30 bars.
@@ -25,7 +25,7 @@ def mean_deviation(x: FloatArray, out: FloatArray, state: FloatArray, n: int) ->
         if value != value:
             out[i] = np.nan
             continue
-        count, position = pushed(state, count, position, n, value)
+        count, position = push(state, count, position, n, value)
         if count < n:
             out[i] = np.nan
             continue
@@ -48,7 +48,7 @@ def weighted_mean(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> 
         if value != value:
             out[i] = np.nan
             continue
-        count, position = pushed(state, count, position, n, value)
+        count, position = push(state, count, position, n, value)
         if count < n:
             out[i] = np.nan
             continue

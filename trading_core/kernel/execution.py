@@ -28,7 +28,7 @@ def on_tick(price: float, tick: float) -> float:
 
 
 @compiled
-def slipped(price: float, side: int, slippage: float, tick: float) -> float:
+def slip(price: float, side: int, slippage: float, tick: float) -> float:
     """Price after slippage, and rounding to the tick, against an order; `side` +1 buys, -1 sells."""
     worse = price * (1.0 + side * slippage)
     if tick == 0.0:

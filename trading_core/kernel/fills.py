@@ -20,7 +20,7 @@ from trading_core.kernel.execution import (
     fee_of,
     intrabar_exit,
     on_tick,
-    slipped,
+    slip,
     whole_lots,
 )
 from trading_core.kernel.state_machine import COOLDOWN, POSITION_OPEN
@@ -46,7 +46,7 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
     """Sell out or buy back what is left at `raw` before slippage; write the trade; go to COOLDOWN."""
     direction = st.direction
     passive = reason == _X_TARGET and p.passive_target == 1
-    price = raw if passive else slipped(raw, -direction, p.slippage, p.tick)
+    price = raw if passive else slip(raw, -direction, p.slippage, p.tick)
     fee = fee_of(st.quantity * price, passive, p)
     port.cash += direction * st.quantity * price - fee
     port.fees += fee
@@ -103,7 +103,7 @@ def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) 
     if quantity <= 0.0:
         return
     passive = p.passive_target == 1
-    price = raw if passive else slipped(raw, -direction, p.slippage, p.tick)
+    price = raw if passive else slip(raw, -direction, p.slippage, p.tick)
     fee = fee_of(quantity * price, passive, p)
     port.cash += direction * quantity * price - fee
     port.fees += fee
@@ -124,7 +124,7 @@ def open_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: flo
     """
     direction = st.policy_direction
     passive = st.order_kind == 1
-    price = raw if passive else slipped(raw, direction, p.slippage, p.tick)
+    price = raw if passive else slip(raw, direction, p.slippage, p.tick)
     fee = fee_of(st.order_quantity * price, passive, p)
     port.cash -= direction * st.order_quantity * price + fee
     port.fees += fee

@@ -20,14 +20,14 @@ _NEVER: Final = NEVER
 
 
 @compiled
-def halted(port: Any, t: int) -> bool:
+def is_halted(port: Any, t: int) -> bool:
     """Whether entries are blocked at row t of the portfolio's present UTC day."""
     blocked: bool = port.kill == 1 or port.halt_day >= port.day or port.halt_until >= t
     return blocked
 
 
 @compiled
-def throttled(port: Any, moment: int, p: Any) -> bool:
+def is_throttled(port: Any, moment: int, p: Any) -> bool:
     """Whether the last hour, or the block of the bar, has had as many accepted orders as it may have."""
     if p.max_block_entries > 0 and port.block_entries >= p.max_block_entries:
         return True

@@ -12,8 +12,8 @@ from trading_core.kernel import records as rec
 from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import on_tick
-from trading_core.kernel.limits import count_entry, halted, throttled
-from trading_core.kernel.sizing import sized
+from trading_core.kernel.limits import count_entry, is_halted, is_throttled
+from trading_core.kernel.sizing import size_entry
 from trading_core.kernel.state_machine import IDLE
 
 _REFINED: Final = rec.KIND[TickEventKind.ENTRY_REFINED]
@@ -37,15 +37,15 @@ SMALLEST_STOP_SHARE: Final = 0.5  # a refinement leaves at least this share of t
 
 
 @compiled
-def blocked_by(st: Any, port: Any, p: Any, t: int, moment: int, flags: int) -> Any:
+def find_block(st: Any, port: Any, p: Any, t: int, moment: int, flags: int) -> Any:
     """Why no entry may be ordered on this bar, as a position in `REFUSALS`, or -1."""
-    if halted(port, t):
+    if is_halted(port, t):
         return _R_HALTED
     if st.own < st.pause_own:
         return _R_PAUSED
     if flags & _FLAG_NO_TRADE:
         return _R_WINDOW
-    if throttled(port, moment, p):
+    if is_throttled(port, moment, p):
         return _R_THROTTLED
     return -1
 
@@ -118,14 +118,14 @@ def accept_order(
     volatility = np.nan
     if p.sizing == _BY_VOLATILITY and st.k_volatility >= 0:
         volatility = numbers[st.k_volatility, t]
-    refusal = blocked_by(st, port, p, t, moment, flags)
+    refusal = find_block(st, port, p, t, moment, flags)
     if refusal < 0:
         refusal = refusal_of(d, kind, close, base, stop, target)
     if refusal < 0 and p.sizing == _BY_VOLATILITY and not volatility > 0.0:
         refusal = _R_UNKNOWN
     if refusal < 0:
         half = 1 if port.recovery_from >= 0 else 0
-        asked, quantity, clamps = sized(state, s, d, base, risk, volatility, half, port, p)
+        asked, quantity, clamps = size_entry(state, s, d, base, risk, volatility, half, port, p)
         if quantity <= 0.0:
             refusal = _R_ROOM
     if refusal >= 0:

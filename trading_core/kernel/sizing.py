@@ -91,7 +91,7 @@ def exposure_room(state: Any, s: int, direction: int, equity: float, p: Any) -> 
 
 
 @compiled
-def sized(
+def size_entry(
     state: Any,
     s: int,
     direction: int,

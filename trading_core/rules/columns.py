@@ -13,7 +13,7 @@ from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.columns import Column, FeatureColumns
 from trading_core.features.graph import Place
-from trading_core.features.nodes import Node, stored
+from trading_core.features.nodes import Node, take_stored
 from trading_core.features.registry import resolve
 from trading_core.rules.evaluate import node_of
 from trading_core.rules.grammar import Rule, parse
@@ -75,7 +75,7 @@ class RuleColumns:
             RuleError: a text is no rule.
         """
         rules = [parse(text) for text in texts]
-        wanted = [_wanted(rule) for rule in rules]
+        wanted = [_choose_node(rule) for rule in rules]
         for s in range(len(self.bars.symbols)):
             places = self.features.store(wanted, s)
             self._places.update({(rule.text, s): place for rule, place in zip(rules, places, strict=True)})
@@ -102,7 +102,7 @@ class RuleColumns:
             raise IndexError(f"rows {start}..{stop} of a series of {self.features.length}")
         rule = parse(text)
         self.features.load(sorted(rule.features), [s])
-        node = node_of(rule.tree, stored)
+        node = node_of(rule.tree, take_stored)
         return self.features.window(node, rule.kind == "boolean", rule.tree.shift, s, start, stop)
 
     def counts(self, text: str, s: int, upto: int) -> tuple[int, int]:
@@ -136,7 +136,7 @@ class RuleColumns:
     def _place(self, rule: Rule, s: int) -> Place:
         key = (rule.text, s)
         if key not in self._places:
-            (self._places[key],) = self.features.store([_wanted(rule)], s)
+            (self._places[key],) = self.features.store([_choose_node(rule)], s)
         return self._places[key]
 
     def _column(self, rule: Rule, s: int) -> Column:
@@ -179,7 +179,7 @@ def _feature(name: str) -> Node:
     return resolve(name).node
 
 
-def _wanted(rule: Rule) -> tuple[Node, bool]:
+def _choose_node(rule: Rule) -> tuple[Node, bool]:
     return node_of(rule.tree, _feature), rule.kind == "boolean"
 
 

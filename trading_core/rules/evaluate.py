@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from schemas.errors import RuleError
 from trading_core.features import nodes as f
-from trading_core.features.nodes import Node, stored
+from trading_core.features.nodes import Node, take_stored
 from trading_core.features.program import NodeProgram
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import Expression
@@ -105,4 +105,4 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
 @lru_cache(maxsize=1024)
 def _program(text: str) -> NodeProgram:
     """The compiled rule; a program holds no state, so one serves every reader of a rule."""
-    return NodeProgram([node_of(parse(text).tree, stored)])
+    return NodeProgram([node_of(parse(text).tree, take_stored)])

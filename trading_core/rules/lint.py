@@ -72,7 +72,7 @@ def _lint_one(role: str, text: str, columns: RuleColumns, s: int, upto: int) -> 
         return LintFinding("unknown_feature", role, str(error)) if "feature" in error.context else None
     if rule.kind == "number":
         return None
-    return _impossible(role, rule) or _unfired(role, rule, fire_rate(text, columns, s, upto))
+    return _impossible(role, rule) or _lint_unfired(role, rule, fire_rate(text, columns, s, upto))
 
 
 def _impossible(role: str, rule: Rule) -> LintFinding | None:
@@ -84,7 +84,7 @@ def _impossible(role: str, rule: Rule) -> LintFinding | None:
     return None
 
 
-def _unfired(role: str, rule: Rule, past: FireRate) -> LintFinding | None:
+def _lint_unfired(role: str, rule: Rule, past: FireRate) -> LintFinding | None:
     if past.known < MINIMUM_KNOWN:
         return None
     if past.fires == past.known:

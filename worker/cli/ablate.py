@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.settings import Settings
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli import wiring
 from worker.cli.console import complain, made_table, print_document, stdout_console
 from worker.cli.options import JsonOption, open_for_writing, option
@@ -143,7 +143,7 @@ def render(document: dict[str, Any]) -> None:
     """Print arms, answers and the shadow ledger."""
     console = stdout_console()
     data = document["data"]
-    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
+    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {count_noun(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
     console.print()
     console.print(_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]], 2))

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError, nearest
-from services.store.open_files import NEEDED, limit, told_of_limit, too_few_files
+from services.store.open_files import NEEDED, describe_limit, limit, too_few_files
 from worker.cli.console import complain, print_line
 from worker.operations.tracebacks import guard_tracebacks
 from worker.runs.interrupts import RunInterrupted, run_async
@@ -112,7 +112,7 @@ class OneLineErrors(TyperGroup):
         given = list(sys.argv[1:] if args is None else args) or ["--help"]
         extra["standalone_mode"] = False
         if limit() < NEEDED and HELPING.isdisjoint(given):
-            complain(told_of_limit())
+            complain(describe_limit())
             sys.exit(BAD_INPUT)
         sys.exit(self._exit_code(given, *rest, **extra))
 

@@ -20,7 +20,7 @@ from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import RUN, ConfigArgument, FreshLedgerOption, FullOption, run_settings, takes
 from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.feeds.selected_bars import describe
-from worker.runs.interrupts import Interrupts, RunInterrupted, heard_at_once, run_async
+from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
 from worker.runs.store_run import RecordedRun, new_run, record_run
 from worker.settings import ResolvedSettings
 
@@ -127,7 +127,7 @@ async def _write(
 
     try:
         if folder is not None:
-            with step(f"writing {folder.path}"), heard_at_once():
+            with step(f"writing {folder.path}"), interrupt_at_once():
                 folder.write(result, await stored_reports(store, run_id))
         if html is not None:
             complain(await page_of(store, run_id, "finished", cast("RunResult", result.outcome), html))

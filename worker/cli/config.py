@@ -25,10 +25,10 @@ def show(
 ) -> None:
     """Print the resolved settings, where each value came from, and the hash of all but `runtime`."""
     resolved = load_settings(config)
-    from services.store import masked
+    from services.store import mask_password
 
     settings = {
-        key: {"value": masked(value) if key == "runtime.db" else value, "origin": origin}
+        key: {"value": mask_password(value) if key == "runtime.db" else value, "origin": origin}
         for key, value, origin in resolved.rows()
     }
     if json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from schemas.errors import ConfigError, FeedError
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_document, say
 from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import progress_bar
@@ -104,19 +104,19 @@ def _render_fetch(found: dict[str, Any]) -> None:
     kept = f", {found['resumed_bars']:,} of them from before" if found["resumed_bars"] else ""
     say(
         "file",
-        f"{found['file']}: {counted(found['bars'], 'bar')} of {found['timeframe']} "
+        f"{found['file']}: {count_noun(found['bars'], 'bar')} of {found['timeframe']} "
         f"from {found['exchange']}{kept}",
     )
     for symbol, told in found["symbols"].items():
         say(
             symbol,
-            f"{told['from']} to {told['to']}   {counted(told['bars'], 'bar')}   "
+            f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
             f"{told['missing_bars']:,} missing",
         )
         if told["missing_bars"]:
             say(
                 "FEWER",
-                f"{told['bars']:,} of the {counted(told['asked_bars'], 'bar')} that were asked for came",
+                f"{told['bars']:,} of the {count_noun(told['asked_bars'], 'bar')} that were asked for came",
             )
         for gap in told["gaps"][:5]:
             say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
@@ -146,13 +146,13 @@ def _counted(listed: list[Any]) -> str:
 def _render_check(found: dict[str, Any]) -> None:
     say(
         "file",
-        f"{found['file']}: {counted(found['bars'], 'bar')} of {found['timeframe']}, "
+        f"{found['file']}: {count_noun(found['bars'], 'bar')} of {found['timeframe']}, "
         f"labelled by their {found['label']}",
     )
     for symbol, told in found["symbols"].items():
         say(
             symbol,
-            f"{told['from']} to {told['to']}   {counted(told['bars'], 'bar')}   "
+            f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
             f"{told['lowest']:g} to {told['highest']:g}",
         )
         if told["absent_while_others_trade"]:
@@ -160,7 +160,7 @@ def _render_check(found: dict[str, Any]) -> None:
         if told["pauses"]:
             say("", f"{told['pauses']:,} pause(s) longer than a bar; the longest:")
         for pause in told["longest_pauses"]:
-            say("", f"  after {pause['after']} until {pause['until']} ({counted(pause['bars'], 'bar')})")
+            say("", f"  after {pause['after']} until {pause['until']} ({count_noun(pause['bars'], 'bar')})")
         for name, words in (("without_volume", "volume"), ("without_movement", "movement")):
             if told[name]:
                 say("", f"{told[name]:,} bar(s) without {words}")

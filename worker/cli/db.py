@@ -79,11 +79,11 @@ async def restore(
     json: JsonOption = False,
 ) -> None:
     """Copy a backup into a new file or an empty database: exit 1 when a chain is broken."""
-    from services.store import masked
+    from services.store import mask_password
     from services.store.backup import restore
 
     address = store_address(db)
-    _tell(await restore(file, address), masked(address), json)
+    _tell(await restore(file, address), mask_password(address), json)
 
 
 def _tell(copy: "Copy", target: str, json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli import wiring
 from worker.cli.console import made_table, print_json, print_table, stdout_console
 from worker.cli.options import JsonOption, argument, option
@@ -126,16 +126,16 @@ def _print_head(graded: "GradedTable", document: dict[str, Any], console: "Plain
     family = document["family"]
     looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
     said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
-    size = counted(family["size"], "hypothesis", "hypotheses")
+    size = count_noun(family["size"], "hypothesis", "hypotheses")
     tested = f"family {family['id'][:12]} of {size}, q {family['q']:g}"
     console.print(f"{said}; {tested}, mode {family['mode']}", soft_wrap=True)
     left_out = document.get("left_out", {}).get("no_learn")
     if left_out:
         verb = "is" if left_out == 1 else "are"
-        console.print(f"{counted(left_out, 'trade')} of no-learn zones {verb} left out")
+        console.print(f"{count_noun(left_out, 'trade')} of no-learn zones {verb} left out")
     held = document.get("positions")
     if held is not None and held["merged"]:
-        told, whole = counted(held["rows"], "row"), counted(held["positions"], "position")
+        told, whole = count_noun(held["rows"], "row"), count_noun(held["positions"], "position")
         console.print(f"{told} are {whole}, held together by {held['by']}", soft_wrap=True)
     limited = document.get("entries_per_block")
     if limited is not None and limited["beyond"]:
@@ -144,8 +144,8 @@ def _print_head(graded: "GradedTable", document: dict[str, Any], console: "Plain
 
 def _beyond(limited: dict[str, Any]) -> str:
     """That the account's limit of entries does not bound what a block of this table brings."""
-    blocks, holds = counted(limited["beyond"], "block"), "holds" if limited["beyond"] == 1 else "hold"
-    most = counted(limited["most"], "entry", "entries")
+    blocks, holds = count_noun(limited["beyond"], "block"), "holds" if limited["beyond"] == 1 else "hold"
+    most = count_noun(limited["most"], "entry", "entries")
     return (
         f"envelope.max_entries_per_block is {limited['limit']:,}, but {blocks} of this table {holds} more "
         f"({most} in the {limited['block']} of {limited['begins'][:10]}): the limit does not bound the "

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schemas.errors import ConfigError
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
 from worker.cli.out_folder import entry_beside, replace_file
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
-from worker.runs.interrupts import heard_at_once
+from worker.runs.interrupts import interrupt_at_once
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -57,10 +57,10 @@ async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", h
     """Write the page of a run whose journal lies in the store; say where it lies."""
     from worker.pages.run_page import run_html
 
-    with step(f"drawing {html}"), heard_at_once():
+    with step(f"drawing {html}"), interrupt_at_once():
         text = run_html(await stored_picture(store, run_id, status, done))
         write_page(html, text)
-    return f"page of run {run_id}: {html} ({counted(len(text.encode()) // 1000, 'kB', 'kB')})"
+    return f"page of run {run_id}: {html} ({count_noun(len(text.encode()) // 1000, 'kB', 'kB')})"
 
 
 async def stored_picture(store: "Store", run_id: str, status: str, done: "RunResult") -> "RunPicture":

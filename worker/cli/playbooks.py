@@ -9,7 +9,7 @@ import typer
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError, nearest
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli import wiring
 from worker.cli.console import (
     complain,
@@ -74,7 +74,7 @@ async def export(
 
 def _render_export(found: dict[str, Any]) -> None:
     source, folder = found["source"], found["folder"]
-    playbooks = counted(sum("/" not in name for name in found["files"]) - 1, "playbook")
+    playbooks = count_noun(sum("/" not in name for name in found["files"]) - 1, "playbook")
     whose = "the embedded strategy" if source == EMBEDDED else source
     print_line(f"wrote {playbooks} of {whose} into {folder}")
     print_line(f'Next: runtime.playbooks = "{folder}" in the settings, and they are traded.')

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.pages.figures import shown_time
@@ -25,7 +25,7 @@ async def status(
 ) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
     async with open_for_run(db, run) as (store, record):
-        seen = await store.trading.seen(record.run_id) if store.has_trading_tables else None
+        seen = await store.trading.last_seen(record.run_id) if store.has_trading_tables else None
         plans = await store.plans.waiting(record.run_id, now=time.time_ns()) if store.has_plan_tables else 0
         waiting = await store.operator.waiting(record.run_id) if store.has_operator_tables else []
     document = {
@@ -54,10 +54,10 @@ def _wait(count: int) -> str:
 
 def _render(document: dict[str, Any]) -> None:
     console = stdout_console()
-    events = counted(document["events"], "event")
+    events = count_noun(document["events"], "event")
     console.print(f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}")
     if document["plans_waiting"]:
-        count = counted(document["plans_waiting"], "change plan")
+        count = count_noun(document["plans_waiting"], "change plan")
         console.print(
             f"plans      {count} {_wait(document['plans_waiting'])} for a decision: `thinktwice plans list`"
         )
@@ -78,7 +78,7 @@ def _render(document: dict[str, Any]) -> None:
         console.print(f"blocked    {shut}: no entries, exits run on", soft_wrap=True)
     store = "ok" if signs["store_ok"] else f"AWAY since {shown_time(signs['store_away_since'])}"
     waiting = signs["buffered_rows"]
-    console.print(f"store      {store}, {counted(waiting, 'row')} {_wait(waiting)}")
+    console.print(f"store      {store}, {count_noun(waiting, 'row')} {_wait(waiting)}")
     counts = ", ".join(f"{name} {count}" for name, count in signs["evaluations"].items())
     console.print(f"policies   {counts or 'none yet'}; {signs['in_flight']} in flight", soft_wrap=True)
     positions = ", ".join(f"{symbol} {amount:g}" for symbol, amount in signs["open_positions"].items())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from schemas.trials import TrialLedger
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, made_table, print_json, stdout_console, table_of
 from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
 from worker.runs.why_no_trade import headline, sent_back_headline
@@ -68,7 +68,7 @@ def _head(document: Document, console: "Console") -> None:
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
-    bars = counted(data["bars"], "bar")
+    bars = count_noun(data["bars"], "bar")
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     console.print(head, soft_wrap=True)
     if (sent_back := sent_back_headline(document)) is not None:
@@ -111,8 +111,8 @@ def thoughts(document: Document) -> Rows:
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
-    reports = counted(len(slow["reports"]), "report")
-    yield "slow reflection", f"{reports} on {counted(document['episodes'], 'episode')}"
+    reports = count_noun(len(slow["reports"]), "report")
+    yield "slow reflection", f"{reports} on {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
@@ -120,18 +120,18 @@ def thoughts(document: Document) -> Rows:
     if asks_models(document):
         model, net = document["model"], percent(document["performance"]["net_return"])
         cost = number(document["performance"]["model_cost"])
-        yield "model", f"{counted(model['calls'], 'call')}   cost {cost}   return after it {net}"
+        yield "model", f"{count_noun(model['calls'], 'call')}   cost {cost}   return after it {net}"
     if policy["degraded_share"]:
         yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
     if document["memory"]["degraded"]:
-        yield "memory degraded", f"{counted(document['memory']['degraded'], 'read')} without cases"
+        yield "memory degraded", f"{count_noun(document['memory']['degraded'], 'read')} without cases"
 
 
 def _proven(findings: dict[str, int]) -> str:
     """What the reports have shown, and what they had too few trades for."""
     shown, hinted = findings.get("significant", 0), findings.get("suggestive", 0)
     few, counted_only = findings.get("insufficient_sample", 0), findings.get("count_only", 0)
-    parts = [counted(shown, "significant finding") if shown else "nothing yet"]
+    parts = [count_noun(shown, "significant finding") if shown else "nothing yet"]
     parts += [f"{hinted:,} suggestive"] if hinted else []
     parts += [f"{few:,} with too few trades"] if few else []
     parts += [f"{counted_only:,} counted only"] if counted_only else []
@@ -361,7 +361,7 @@ def _signed(value: float | None, digits: int = 2) -> str:
 
 
 def _part(figures: Document, bars: int) -> Rows:
-    yield "return", f"{percent(figures['total_return'])}   over {counted(bars, 'bar')}"
+    yield "return", f"{percent(figures['total_return'])}   over {count_noun(bars, 'bar')}"
     fall = percent(figures["max_drawdown"])
     yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
     yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"

@@ -91,7 +91,7 @@ async def _offered(
         pins = await _pins(stack, settings.runtime.db, writes=accepts)
         for name, target in targets.items():
             async with McpTools(name, target, pins) as host:
-                offered = await (host.accept() if accepts else host.offered())
+                offered = await (host.accept() if accepts else host.list_offered())
             found += [_row(name, tool.definition, tool.pinned) for tool in offered]
     return found
 

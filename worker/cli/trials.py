@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, made_table, print_json, print_table
 from worker.cli.options import DbOption, JsonOption, listed_runs
 from worker.cli.runs import few
@@ -33,7 +33,7 @@ async def trials(db: DbOption = None, json: JsonOption = False) -> None:
         _render(ranges)
     if uncounted:
         them = "it is" if uncounted == 1 else "they are"
-        complain(f"{counted(uncounted, 'run')} of older versions {EARLIER}: {them} not counted")
+        complain(f"{count_noun(uncounted, 'run')} of older versions {EARLIER}: {them} not counted")
 
 
 def _before_the_ledger(environment: dict[str, Any]) -> bool:
@@ -51,12 +51,12 @@ def _by_bars(found: "Sequence[Trial]") -> "list[list[Trial]]":
 
 def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
     """One range of bars; `next` is for a configuration that was not tried on them."""
-    from services.store.trials import TriedOn, by_key, counted_before, summed
+    from services.store.trials import TriedOn, by_key, count_before, sum_trials
 
     on = runs[0].on
     last = max(label for run in runs if (label := run.on.last_label) is not None)
     new = TriedOn("", "", on.data, on.timeframe, on.symbols, on.first_label, last)
-    tried, coming = summed(by_key(runs).values()), counted_before(every, new)
+    tried, coming = sum_trials(by_key(runs).values()), count_before(every, new)
     return {
         "timeframe": on.timeframe,
         "symbols": list(on.symbols),
@@ -85,5 +85,5 @@ def _cells(stretch: dict[str, Any]) -> list[str]:
         f"{stretch['timeframe']} {few(stretch['symbols'])} {stretch['start'][:10]} to {stretch['end'][:10]}",
         f"{len(stretch['runs']):,}",
         *(f"{stretch[name]:,}" for name in COUNTS),
-        f"{counted(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
+        f"{count_noun(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
     ]

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import made_table, print_document, stdout_console
 from worker.cli.options import DataOption, DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.rebuilt import stored_script, watched
@@ -64,7 +64,7 @@ async def verified(
         references = check_references(index, finished=record.status == "finished")
     kept = await store.seals.problems(record.run_id)
     replay = await _replayed(store, record, data, kept, watch)
-    covered = await store.seals.covered(record.run_id)
+    covered = await store.seals.is_covered(record.run_id)
     return {
         "run_id": record.run_id,
         "status": record.status,
@@ -116,23 +116,23 @@ def _render(result: dict[str, Any]) -> None:
     console = stdout_console()
     chain, replay = result["chain"], result["replay"]
     console.print(f"run {result['run_id']} ({result['status']})")
-    held = f"holds: {counted(chain['rows'], 'row')}, head {chain['head_hash'][:16]}"
+    held = f"holds: {count_noun(chain['rows'], 'row')}, head {chain['head_hash'][:16]}"
     console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
     if result["next"] is not None:
         console.print(f"next    {result['next']}", soft_wrap=True)
     references = result["references"]
-    resolved = f"resolve: {counted(references['checked'], 'id')}"
+    resolved = f"resolve: {count_noun(references['checked'], 'id')}"
     lost = (
         references["problem"]
-        or f"DANGLING: {len(references['dangling']):,} of {counted(references['checked'], 'id')}"
+        or f"DANGLING: {len(references['dangling']):,} of {count_noun(references['checked'], 'id')}"
     )
     console.print(f"ids     {resolved if references['ok'] else lost}")
     for line in references["dangling"][:SHOWN]:
         console.print(f"        {line}", soft_wrap=True)
-    same = f"same: {replay['compared']:,} of {counted(replay['stored'], 'row')} equal"
+    same = f"same: {replay['compared']:,} of {count_noun(replay['stored'], 'row')} equal"
     changed = "; ".join(replay["document"] or ())
     problem = replay["problem"] or f"the document was changed: {changed}"
-    differs = f"DIFFERS: {problem} ({replay['compared']:,} of {counted(replay['stored'], 'row')} equal)"
+    differs = f"DIFFERS: {problem} ({replay['compared']:,} of {count_noun(replay['stored'], 'row')} equal)"
     if replay["playable"]:
         console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
     else:

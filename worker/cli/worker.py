@@ -15,7 +15,7 @@ import typer
 
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption, argument, open_for_run, open_for_writing, option
 from worker.cli.paper import show, traded
@@ -209,12 +209,12 @@ async def _operate(
     probe: Callable[[], Awaitable[None]],
 ) -> int:
     from worker.operations.alerts import of_worker
-    from worker.operations.monitoring import operated
+    from worker.operations.monitoring import operate
     from worker.operations.store_outage import watch_store
     from worker.slow_worker.status import NoticedLooks
 
     now = status.status()
-    async with operated(prepared, status, now.run_id, now.mode) as operations:
+    async with operate(prepared, status, now.run_id, now.mode) as operations:
 
         def told(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
@@ -316,7 +316,7 @@ def _skipped(told: dict[str, Any]) -> str:
 
 
 def _claimed(told: dict[str, Any]) -> str:
-    count = f"{counted(told['episodes'], 'episode')}, {told['new_episodes']} new"
+    count = f"{count_noun(told['episodes'], 'episode')}, {told['new_episodes']} new"
     return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
 
 
@@ -330,7 +330,7 @@ def _failed(told: dict[str, Any]) -> str:
 
 def _written(told: dict[str, Any]) -> str:
     short = ", sample insufficient" if told["insufficient_sample"] else ""
-    episodes = counted(told["episodes"], "episode")
+    episodes = count_noun(told["episodes"], "episode")
     return (
         f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {episodes} "
         f"recommends {told['recommended_action']}{short}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.cli.console import made_table, print_document, print_table, stdout_console
 from worker.cli.options import JsonOption, option
 from worker.cli.progress import progress_bar
@@ -216,7 +216,7 @@ def headline(document: dict[str, Any]) -> str:
         parts.append(
             "not: " + "; ".join(f"{figure['figure']} in {figure['world']}" for figure in document["broken"])
         )
-    return f"{'; '.join(parts)} ({counted(document['runs'], 'run')} a world, seed {document['seed']})"
+    return f"{'; '.join(parts)} ({count_noun(document['runs'], 'run')} a world, seed {document['seed']})"
 
 
 def _table(group: str, found: list[dict[str, Any]]) -> "Table":

@@ -60,10 +60,10 @@ async def model(patient: DoctorContext) -> Finding:
         return Finding("model", "ok", f"{names}, played from the cassette")
     if not patient.network:
         return Finding("model", "ok", f"{names}; there is a key, nobody was asked; --network does")
-    return await _asked(patient)
+    return await _ask_models(patient)
 
 
-async def _asked(patient: DoctorContext) -> Finding:
+async def _ask_models(patient: DoctorContext) -> Finding:
     """Every model in use asked for one token, and the deadlines that the one measurement would hold."""
     said, late, failed = [], [], []
     models = configured_models(patient.settings, TickGuard(), patient.environment)

@@ -8,7 +8,7 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from services.store import open_store
 from services.store.database_time import now_ms
 from services.store.engine import build_engine
@@ -63,7 +63,7 @@ async def plans_waiting(patient: DoctorContext) -> Finding:
     if count:
         step = "see `thinktwice plans list --state awaiting_approval`"
         return Finding(
-            "plans_waiting", "warning", f"{counted(count, 'change plan')} for a person to decide", step
+            "plans_waiting", "warning", f"{count_noun(count, 'change plan')} for a person to decide", step
         )
     return Finding("plans_waiting", "ok", "no change plan waits for a decision")
 

@@ -25,11 +25,11 @@ def range_ns(start: Moment | None, end: Moment | None) -> tuple[int | None, int 
     Raises:
         DataError: an unreadable time, or a start after the end.
     """
-    first = None if start is None else _bounded(_instant(start, "--from")[0])
+    first = None if start is None else _check_bounds(_instant(start, "--from")[0])
     last = None
     if end is not None:
         instant, is_date = _instant(end, "--to")
-        last = _bounded(instant + _DAY_NS - 1 if is_date else instant)
+        last = _check_bounds(instant + _DAY_NS - 1 if is_date else instant)
     if first is not None and last is not None and first > last:
         raise DataError(f"--from {start!s} lies after --to {end!s}: swap them")
     return first, last
@@ -48,5 +48,5 @@ def _instant(moment: Moment, option: str) -> tuple[int, bool]:
     return microseconds * 1_000, re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None
 
 
-def _bounded(nanoseconds: int) -> int:
+def _check_bounds(nanoseconds: int) -> int:
     return max(-_LIMIT_NS, min(nanoseconds, _LIMIT_NS))

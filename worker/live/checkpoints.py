@@ -25,7 +25,7 @@ from schemas.episode import Episode
 from schemas.errors import InvariantViolation, StoreError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from schemas.state import demand_fields, read_as, written_as
+from schemas.state import demand_fields, read_as, write_as
 from schemas.trials import TrialLedger
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
@@ -121,7 +121,7 @@ class SavepointWriter:
         self.rows = 0
         self.events = 0
 
-    def written(self, session: Session, reached: ResumePoint) -> tuple[Savepoint, bool]:
+    def write(self, session: Session, reached: ResumePoint) -> tuple[Savepoint, bool]:
         """A savepoint of a session between two rows, and whether it builds on no other.
 
         Call `stored` once it is stored; otherwise the next one holds its news, too.
@@ -133,13 +133,13 @@ class SavepointWriter:
         if whole:
             self._columns = session.columns_wired
         made, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
-        kept = _kept(session)
+        kept = _list_kept(session)
         added = {
             "start": self.rows,
             "rows": _rows_from(session, self.rows),
-            "columns": written_as(list[Made], list(made[self._columns :])),
-            "episodes": written_as(list[Episode], episodes[self._episodes :]),
-            "kept": written_as(list[JournalRow], kept[self._kept :]),
+            "columns": write_as(list[Made], list(made[self._columns :])),
+            "episodes": write_as(list[Episode], episodes[self._episodes :]),
+            "kept": write_as(list[JournalRow], kept[self._kept :]),
         }
         try:
             told = session.state()
@@ -148,15 +148,15 @@ class SavepointWriter:
         state = {
             "session": told,
             "engine": _engine_state(session.engine),
-            "ledger": written_as(TrialLedger, session.ledger),
+            "ledger": write_as(TrialLedger, session.ledger),
             "rows": reached.rows,
             "blocked": reached.blocked,
         }
         self._written = reached.rows, session.journal.events, len(made), len(episodes), len(kept)
         rows, events, *_ = self._written
-        return Savepoint(self._number, rows, events, self._maker, (_packed(added),), _packed(state)), whole
+        return Savepoint(self._number, rows, events, self._maker, (_pack(added),), _pack(state)), whole
 
-    def stored(self) -> None:
+    def note_stored(self) -> None:
         """The last savepoint that was written is stored."""
         self.rows, self.events, self._columns, self._episodes, self._kept = self._written
         self._number += 1
@@ -166,9 +166,9 @@ class SavepointWriter:
         """A writer that goes on where a savepoint was read."""
         made = cls(point.code)
         columns, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
-        made._written = point.bars, point.events, len(columns), len(episodes), len(_kept(session))
+        made._written = point.bars, point.events, len(columns), len(episodes), len(_list_kept(session))
         made._number = point.number
-        made.stored()
+        made.note_stored()
         return made
 
 
@@ -183,7 +183,7 @@ def live_step(session: Session) -> LiveStep:
     return session.live
 
 
-def _kept(session: Session) -> list[JournalRow]:
+def _list_kept(session: Session) -> list[JournalRow]:
     return [] if session.kept is None else session.kept.rows
 
 
@@ -196,7 +196,7 @@ class Restored:
     writer: SavepointWriter
 
 
-def restored(
+def restore(
     point: Savepoint,
     market: BarAxes,
     settings: Settings,
@@ -223,7 +223,7 @@ def restored(
         NoSavepoint: the savepoint does not fit the session.
     """
     try:
-        added, state = [_unpacked(text) for text in point.added], _unpacked(point.state)
+        added, state = [_unpack(text) for text in point.added], _unpack(point.state)
         demand_fields("a savepoint", state, DOCUMENT)
         bars, rows = _bars(added, market, point)
         session = assemble(
@@ -236,10 +236,10 @@ def restored(
         raise NoSavepoint(f"savepoint {point.number} cannot be read: {error!r}") from error
     if (session.engine.t, session.journal.events, state["rows"]) != (point.bars, point.events, point.bars):
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
-    return _restored_at(point, session, state)
+    return _restore_at(point, session, state)
 
 
-def _restored_at(point: Savepoint, session: Session, state: Mapping[str, Any]) -> Restored:
+def _restore_at(point: Savepoint, session: Session, state: Mapping[str, Any]) -> Restored:
     session.listen()
     resume_point = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
     return Restored(session, resume_point, SavepointWriter.behind(point, session))
@@ -275,7 +275,7 @@ def _engine_state(engine: TriggerEngine) -> dict[str, Any]:
     saved = engine.snapshot()
     for name in ("state", "portfolio"):
         saved[name] = base64.b64encode(saved[name].tobytes()).decode()
-    return {name: written_as(kind, saved[name]) for name, kind in ENGINE.items()}
+    return {name: write_as(kind, saved[name]) for name, kind in ENGINE.items()}
 
 
 def _restore_engine(engine: TriggerEngine, state: Mapping[str, Any]) -> None:
@@ -294,10 +294,10 @@ def _restore_engine(engine: TriggerEngine, state: Mapping[str, Any]) -> None:
 def _rows_from(session: Session, start: int) -> dict[str, Any]:
     bars = session.bars
     tables = {name: getattr(bars, name)[start:] for name in (*COLUMNS, "present", "times")}
-    return {name: _written(table) for name, table in (tables | session.engine.rows_from(start)).items()}
+    return {name: _write_table(table) for name, table in (tables | session.engine.rows_from(start)).items()}
 
 
-def _written(table: np.ndarray[Any, Any]) -> list[Any]:
+def _write_table(table: np.ndarray[Any, Any]) -> list[Any]:
     return [table.dtype.str, list(table.shape), base64.b64encode(table.tobytes()).decode()]
 
 
@@ -306,11 +306,11 @@ def _read(written: list[Any]) -> np.ndarray[Any, Any]:
     return np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind)).reshape(shape)
 
 
-def _packed(document: Mapping[str, Any]) -> bytes:
+def _pack(document: Mapping[str, Any]) -> bytes:
     return zlib.compress(json.dumps(document, separators=(",", ":")).encode(), LEVEL)
 
 
-def _unpacked(text: bytes) -> Any:
+def _unpack(text: bytes) -> Any:
     return json.loads(zlib.decompress(text))
 
 
@@ -356,19 +356,19 @@ class CheckpointSchedule:
         try:
             point = await self._store.savepoints.newest(self._run_id)
         except DamagedSavepoint as error:
-            self.refused(str(error))
+            self.note_refusal(str(error))
             return None
         if point is None:
             return None
         if point.events > record.events:
-            self.refused(f"it stands behind {point.events} journal rows, and {record.events} are stored")
+            self.note_refusal(f"it stands behind {point.events} journal rows, and {record.events} are stored")
             return None
         if point.code != self._maker:
-            self.refused("it is of another version of the program or of the playbooks")
+            self.note_refusal("it is of another version of the program or of the playbooks")
             return None
         return point
 
-    def refused(self, why: str) -> None:
+    def note_refusal(self, why: str) -> None:
         """Note that the run has to be played from its first bar."""
         self._note("savepoint_not_used", {"run_id": self._run_id, "reason": why})
 
@@ -400,19 +400,19 @@ class CheckpointSchedule:
         """
         began = time.monotonic()
         try:
-            point, whole = self._writer.written(
+            point, whole = self._writer.write(
                 stepper.session, ResumePoint(stepper.rows, dict(stepper.blocked))
             )
             self._cost_s = time.monotonic() - began
             await self._store.savepoints.save(lease, self._run_id, point, whole=whole)
         except NoSavepoint as error:
             self._wanted = False
-            self.refused(str(error))
+            self.note_refusal(str(error))
             return
         except StoreError as error:
             if isinstance(error, LeaseLost):
                 raise
             self._note("savepoint_not_stored", {"run_id": self._run_id, "reason": str(error)})
         else:
-            self._writer.stored()
+            self._writer.note_stored()
         self._last_s = time.monotonic()

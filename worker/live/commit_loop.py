@@ -102,13 +102,13 @@ class CommitLoop:
                 self.away(error)
                 until = self._until()
                 if until is not None and time.monotonic() >= until:
-                    raise self._given_up() from error
+                    raise self._give_up() from error
                 await self._sleep(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
             else:
                 return
 
-    def _given_up(self) -> StoreError:
+    def _give_up(self) -> StoreError:
         return StoreError(
             f"the store is away and {self._keeper.waiting} rows of bars are not stored: the same command "
             "takes them from the feed again",

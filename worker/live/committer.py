@@ -88,7 +88,7 @@ class BarCommitter:
 
     def bar(self, number: int, row: BarRow) -> None:
         """A row that was validated; it is stored with what follows from it."""
-        self._points.reached("validated")
+        self._points.reach("validated")
         if not self._bars:
             self._waits_since = time.monotonic()
         self._bars.append((number, row))
@@ -107,8 +107,8 @@ class BarCommitter:
         counts = None if self._trial is None else self._trial.news()
         await self._store.trading.commit(self.lease, self.run_id, bars, rows, closing, counts)
         if self._trial is not None and counts is not None:
-            self._trial.stored(counts)
-        self._points.reached("committed" if closing is None else CLOSED)
+            self._trial.note_stored(counts)
+        self._points.reach("committed" if closing is None else CLOSED)
         if self._closing is closing:  # one that came during the commit is written with what comes next
             self._closing = None
         del self._bars[: len(bars)]
@@ -121,12 +121,12 @@ class BarCommitter:
             if row.kind in ORDER_KINDS
         ]
         if orders:
-            self._points.reached("intended")
+            self._points.reach("intended")
         await self._pass_on(orders)
 
     async def reconcile(self) -> int:
         """Send what a process before this one intended and did not see acknowledged; how many there were."""
-        orders = await self._store.trading.unacknowledged(self.run_id)
+        orders = await self._store.trading.list_unacknowledged(self.run_id)
         await self._pass_on(orders)
         return len(orders)
 
@@ -134,7 +134,7 @@ class BarCommitter:
         if not orders:
             return
         await self._store.trading.send(self.venue_account, orders)
-        self._points.reached("sent")
+        self._points.reach("sent")
         await self._store.trading.acknowledge(self.run_id, [order.order_id for order in orders])
-        self._points.reached("acknowledged")
+        self._points.reach("acknowledged")
         self.orders += len(orders)

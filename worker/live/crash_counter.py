@@ -52,7 +52,7 @@ class StartNotes:
 
     def crashes(self) -> tuple[int, ...]:
         """Starts of processes that are gone without an orderly end, ns, ascending."""
-        return tuple(at for at, _ in self._left())
+        return tuple(at for at, _ in self._list_left())
 
     def begin(self, now: int) -> None:
         """Note the present start; one of the future is of a clock that was set back, and counts from now on.
@@ -60,15 +60,15 @@ class StartNotes:
         Raises:
             StoreError: the file cannot be written.
         """
-        left = self._left()
+        left = self._list_left()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for _, path in left[:-MOST_KEPT]:
                 path.unlink(missing_ok=True)
             for at, path in left[-MOST_KEPT:]:
                 if at > now:
-                    path.rename(self._named(now))
-            path = self._named(now)
+                    path.rename(self._name_file(now))
+            path = self._name_file(now)
             held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             self._own = path, held
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,10 +93,10 @@ class StartNotes:
         with suppress(OSError):  # others are left
             self._folder.rmdir()
 
-    def _named(self, at: int) -> Path:
+    def _name_file(self, at: int) -> Path:
         return self._folder / f"{at}.{secrets.token_hex(8)}"
 
-    def _left(self) -> list[tuple[int, Path]]:
+    def _list_left(self) -> list[tuple[int, Path]]:
         """Starts whose process is gone, in their order."""
         found = []
         try:
@@ -149,7 +149,7 @@ class StartLimit:
         crashes = self._notes.crashes()
         if self._notes.damaged:
             self._note("start_notes_failed", {"run_id": run_id, "reason": "earlier starts cannot be read"})
-        self._kept(lambda notes: notes.begin(now))
+        self._try_notes(lambda notes: notes.begin(now))
         return crash_loop(crashes, now, self._settings)
 
     @contextmanager
@@ -166,9 +166,9 @@ class StartLimit:
 
     def end(self) -> None:
         """This process ends orderly."""
-        self._kept(StartNotes.end)
+        self._try_notes(StartNotes.end)
 
-    def _kept(self, step: Callable[[StartNotes], None]) -> None:
+    def _try_notes(self, step: Callable[[StartNotes], None]) -> None:
         if self._notes is None:
             return
         try:

@@ -62,7 +62,7 @@ class Doubts:
             guard.remember(bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE])
         return cls(guard, blocks=not feed.lock_step)
 
-    async def sifted(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:
+    async def sift(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """Items of the feed without the bars in doubt; each doubt is told before its row."""
         try:
             async for item in items:
@@ -97,24 +97,24 @@ class EntryGuard:
 
     def hold(self, reason: SafeModeReason, detail: str = "") -> None:
         """A reason is in force."""
-        self.mode = self._told(self.mode.raised(reason, time.time_ns(), detail))
+        self.mode = self._tell(self.mode.raise_reason(reason, time.time_ns(), detail))
 
     def clear(self, reason: SafeModeReason) -> None:
         """A reason is gone."""
-        self.mode = self._told(self.mode.cleared(reason, time.time_ns()))
+        self.mode = self._tell(self.mode.clear_reason(reason, time.time_ns()))
 
     def release(self) -> None:
         """The operator takes the run as it is: hard reasons are gone by that word, and end with it."""
         now, mode = time.time_ns(), self.mode
         for reason in HARD:
-            mode, _ = mode.cleared(reason, now)
-        self.mode = self._told(mode.released(now))
+            mode, _ = mode.clear_reason(reason, now)
+        self.mode = self._tell(mode.release(now))
 
     def weigh_store(self, *, behind: bool) -> None:
         """Whether entries have to wait for the store, on the next row or between two."""
         self._weigh(SafeModeReason.STORE_AWAY, behind)
 
-    def guarded(self, row: BarRow, *, store_behind: bool) -> BarRow:
+    def guard_row(self, row: BarRow, *, store_behind: bool) -> BarRow:
         """The row as it is traded: in safe mode no symbol may enter on it."""
         self.weigh_store(behind=store_behind)
         self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
@@ -139,7 +139,7 @@ class EntryGuard:
         elif self.mode.active:
             self.clear(reason)
 
-    def _told(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
+    def _tell(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
         mode, changes = moved
         for change in changes:
             reason = None if change.reason is None else str(change.reason)

@@ -41,7 +41,7 @@ async def think(session: Session, evaluation: Evaluation, late: Collection[int] 
     """
     boundary, bars = evaluation.boundary, session.bars
     asked_at = int(bars.close_times[boundary.t])
-    with session.clock.pinned(asked_at), session.events.parking() as rows, retrievals(late) as reads:
+    with session.clock.pin(asked_at), session.events.parking() as rows, retrievals(late) as reads:
         session.models.account.open_event(bars.symbols[boundary.s])
         await session.policy_loop.think(evaluation)
     return Answer(evaluation, rows, tuple(reads.late))
@@ -86,7 +86,7 @@ class EvaluationQueue:
         if self._task is None:
             self._task = asyncio.create_task(self._work(), name="answers")
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Wait until nothing is in flight; for the end of a feed that ends.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from services.journal.chain import JournalRow
 from worker.operations.alerts import Alert, of_journal, of_worker
 from worker.operations.logs import level_of, logger
-from worker.operations.monitoring import Prepared, operated
+from worker.operations.monitoring import Prepared, operate
 from worker.operations.notifications import Notifier
 from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
 from worker.operations.status import VitalSource
@@ -26,7 +26,7 @@ class Monitor(Protocol):
         """Something happened beside the bars."""
         ...
 
-    def stored(self, row: JournalRow) -> None:
+    def note_stored(self, row: JournalRow) -> None:
         """A journal row is stored."""
         ...
 
@@ -53,7 +53,7 @@ class OperatedMonitor:
         self._log.log(logging.DEBUG if kind in QUIET else level_of(kind), kind, **detail)
         self._tell(of_worker(kind, detail, time.time_ns()))
 
-    def stored(self, row: JournalRow) -> None:
+    def note_stored(self, row: JournalRow) -> None:
         """Tell a person what is news in a stored row."""
         if row.kind in NEWS_KINDS:
             self._tell(of_journal(row.kind, json.loads(row.payload), row.known_at, row.symbol))
@@ -65,7 +65,7 @@ class OperatedMonitor:
     @asynccontextmanager
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
         """Endpoint and notifier, open while the block runs."""
-        async with operated(self._prepared, source, run_id, "paper") as operations:
+        async with operate(self._prepared, source, run_id, "paper") as operations:
             self._notifier = operations.notifier
             self._changes = WaitingChanges(
                 run_id, lambda: source.status().playbooks, lambda: source.status().plans_waiting

@@ -107,7 +107,7 @@ class OperatorCommands:
         if known is not None:
             return known
         if one.kind == "plan" and one.payload["decision"] == "approve":
-            claimed = await self._claimed(one)
+            claimed = await self._claim(one)
             if claimed is None or (claimed and self._run.session.policy_loop.in_flight):
                 return None  # an approval that is claimed is claimed again at the next look
             if not claimed:
@@ -123,7 +123,7 @@ class OperatorCommands:
         await self._commit()
         return told
 
-    async def _claimed(self, one: OperatorRequest) -> bool | None:
+    async def _claim(self, one: OperatorRequest) -> bool | None:
         """Whether an approval is in force still; None where the store cannot say, and the next look asks."""
         try:
             return await self._plans.claim(self._run_id, one.payload["plan_id"], one.payload["hash"])
@@ -166,9 +166,9 @@ async def execute(session: Session, command: dict[str, Any], *, lock_step: bool)
         session.engine.set_kill_switch(payload["on"])
         return {"outcome": "done", "kill_switch": payload["on"]}
     if kind == "rollback":
-        return _rolled_back(session, payload["playbook_id"])
+        return _roll_back(session, payload["playbook_id"])
     if kind == "replan":
-        return await _replanned(session, lock_step=lock_step)
+        return await _replan(session, lock_step=lock_step)
     if kind == "rule_tried":
         return {"outcome": "done", "trial": payload["trial"]}
     if kind == "plan":
@@ -176,15 +176,15 @@ async def execute(session: Session, command: dict[str, Any], *, lock_step: bool)
     return {"outcome": "done"}
 
 
-async def _replanned(session: Session, *, lock_step: bool) -> dict[str, Any]:
+async def _replan(session: Session, *, lock_step: bool) -> dict[str, Any]:
     """Reflect and ask the judge out of turn; where a model would keep the bars waiting, that is refused."""
     settings = session.settings
     asks_models = settings.reflection.mode == "full" or settings.judge.replan != "rules"
     if asks_models and not lock_step:
-        return _refused("models judge this run beside its bars: it is replanned on its worker's reports")
+        return _refuse("models judge this run beside its bars: it is replanned on its worker's reports")
     verdict = await session.slow_loop.replan_now(session.engine.t - 1)
     if verdict is None:
-        return _refused("the slow loop of this run is off (high_level.enabled)")
+        return _refuse("the slow loop of this run is off (high_level.enabled)")
     return {
         "outcome": "done",
         "report_id": verdict.report_id,
@@ -200,17 +200,17 @@ def _refused_plan(one: OperatorRequest) -> dict[str, Any]:
     return {"outcome": "refused", "plan_id": one.payload["plan_id"], "reasons": [reason]}
 
 
-def _refused(reason: str) -> dict[str, Any]:
+def _refuse(reason: str) -> dict[str, Any]:
     return {"outcome": "refused", "reason": reason}
 
 
-def _rolled_back(session: Session, playbook_id: str) -> dict[str, Any]:
+def _roll_back(session: Session, playbook_id: str) -> dict[str, Any]:
     if session.settings.plans.enabled:
         return _rollback_planned(session, playbook_id)
     try:
         changed = session.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
-        return _refused(str(error))
+        return _refuse(str(error))
     session.slow_loop.retire_changed(changed, session.clock.now)
     return {
         "outcome": "done",
@@ -226,9 +226,9 @@ def _rollback_planned(session: Session, playbook_id: str) -> dict[str, Any]:
     try:
         plan = desk.of_rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
-        return _refused(str(error))
+        return _refuse(str(error))
     if plan is None:
-        return _refused(f"the same rollback of {playbook_id} waits already: `thinktwice plans list`")
+        return _refuse(f"the same rollback of {playbook_id} waits already: `thinktwice plans list`")
     finished = desk.finished.get(plan.plan_id)
     state = "awaiting_approval" if finished is None else finished.state
     told = {"outcome": "done", "plan_id": plan.plan_id, "plan_hash": plan.content_hash, "state": state}

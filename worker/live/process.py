@@ -217,9 +217,9 @@ class PaperProcess:
             if lease is None:
                 return PaperOutcome(record, None, None, self._stop.why)
             try:
-                async with tenure.kept(lease):
+                async with tenure.keep_alive(lease):
                     if await self._is_resumable(record.run_id, lease):
-                        return await self._traded(record.run_id, lease, began, compiled_s)
+                        return await self._trade(record.run_id, lease, began, compiled_s)
             finally:
                 with suppress(StoreError):
                     await tenure.release()
@@ -231,7 +231,7 @@ class PaperProcess:
             await self._inputs.store.runs.reopen(run_id, lease)
         return record.status in RESUMABLE
 
-    async def _traded(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
+    async def _trade(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
         record = await self._inputs.store.runs.find(run_id)
         settings = settings_of_then(self._inputs.settings, record.config)
         given = replace(self._inputs, settings=settings)
@@ -253,7 +253,7 @@ class PaperProcess:
                 return await self._end(run, polling, began)
             except StoppedEarly:
                 _check(run, task)
-                return await self._interrupted(run)
+                return await self._end_interrupted(run)
             finally:
                 await polling.end(task)
                 await run.put_down()
@@ -297,13 +297,13 @@ class PaperProcess:
     async def _end(self, run: TradedRun, polling: Polling, began: float) -> PaperOutcome:
         store, stepper = self._inputs.store, run.stepper
         if run.answers is not None and self._stop.why is None:
-            await run.answers.settled()
+            await run.answers.settle()
         await run.committing.commit()
         if stepper.begun:
             await run.requests.execute(ending=True)
         await polling.say()
         if not stepper.begun:
-            return await self._interrupted(run)
+            return await self._end_interrupted(run)
         closing, run_id = Closing("interrupted"), run.keeper.run_id
         stepper.timing.total_s = time.perf_counter() - began
         result = RunResult(stepper.session, stepper.timing)
@@ -313,7 +313,7 @@ class PaperProcess:
         await run.close(closing)
         return PaperOutcome(await store.runs.find(run_id), result, closing.document, self._stop.why)
 
-    async def _interrupted(self, run: TradedRun) -> PaperOutcome:
+    async def _end_interrupted(self, run: TradedRun) -> PaperOutcome:
         """The end of a run that another process may go on with, without a result."""
         await run.close(Closing("interrupted"))
         record = await self._inputs.store.runs.find(run.keeper.run_id)

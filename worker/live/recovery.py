@@ -137,7 +137,7 @@ class Player:
         while inputs and (inputs[0].seq, inputs[0].known_at) == (stepper.journal.events, now):
             recorded = inputs.popleft()
             if recorded.kind == "feed_anomaly":
-                stepper.heard(recorded.payload)
+                stepper.write_anomaly(recorded.payload)
             elif recorded.kind == "answer_arrived":
                 apply_answer(stepper.session, self._script.answers.pop(recorded.payload["event_id"]))
             elif recorded.kind == "report_arrived":

@@ -35,7 +35,7 @@ class PaperScript:
     record: "RunRecord"
     definitions: Sequence[PlaybookDefinition] | None = None
 
-    async def recorded_until(self) -> int | None:
+    async def find_end(self) -> int | None:
         """Its bars are stored with its rows: they end together."""
         return None
 

@@ -45,9 +45,9 @@ async def judge(
     It reads the first `seen` rows of the run; None: those that are there now.
     """
     seen = session.journal.events if seen is None else seen
-    with session.clock.pinned(min(report.known_at, session.clock.now)), session.events.parking() as rows:
+    with session.clock.pin(min(report.known_at, session.clock.now)), session.events.parking() as rows:
         session.models.account.open_event()
-        verdict = await session.slow_loop.judged(report, seen)
+        verdict = await session.slow_loop.ask_judge(report, seen)
     return Judged(request, report, verdict, rows, seen, taken)
 
 

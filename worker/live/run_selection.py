@@ -54,7 +54,7 @@ def lease_name(run_id: str) -> str:
 def feed_fingerprint(feed: MarketFeed, settings: Settings) -> dict[str, Any]:
     """What the run row says of a feed; a run goes on only with one that fits."""
     path = settings.runtime.data
-    found = _found(feed)
+    found = _read_feed(feed)
     return {
         "source": "feed",
         "feed": feed.name,
@@ -120,13 +120,13 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
 def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed) -> list[str]:
     """Names of what a run noted of its feed and is otherwise now."""
     names = [name for name in {**here, **stored} if stored.get(name) != here.get(name)]
-    found = _found(feed)
+    found = _read_feed(feed)
     if found is not None and "symbols" in names and set(found) & set(stored["symbols"]):
         names.remove("symbols")
     return names
 
 
-def _found(feed: MarketFeed) -> tuple[str, ...] | None:
+def _read_feed(feed: MarketFeed) -> tuple[str, ...] | None:
     return feed.symbols_found if isinstance(feed, ReadsSymbolsOff) else None
 
 
@@ -148,11 +148,11 @@ async def _deciding(store: "Store", settings: Settings) -> AsyncIterator[None]:
 async def release_dead_lease(store: "Store", name: str) -> None:
     """Release a lease whose owner was a process of this machine that is gone: none has to wait for it."""
     holder = await store.leases.holder(name)
-    if holder is not None and _gone(holder):
+    if holder is not None and _is_gone(holder):
         await store.leases.release(holder)
 
 
-def _gone(holder: "Lease") -> bool:
+def _is_gone(holder: "Lease") -> bool:
     host, _, rest = holder.owner.rpartition(":")[0].rpartition(":")
     if host != platform.node() or not rest.isdigit():
         return False

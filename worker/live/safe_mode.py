@@ -62,7 +62,7 @@ class SafeMode:
         """The reasons in words; None outside safe mode."""
         return "; ".join(_words(hold) for hold in self.held) or None
 
-    def raised(
+    def raise_reason(
         self, reason: SafeModeReason, at: int, detail: str = ""
     ) -> tuple["SafeMode", tuple[Change, ...]]:
         """With a reason in force. One that is in force already keeps its beginning and is no change."""
@@ -74,7 +74,7 @@ class SafeMode:
         changes = (Change("raised", at, reason, detail),)
         return changed, changes if self.active else (Change("entered", at, reason, detail), *changes)
 
-    def cleared(self, reason: SafeModeReason, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
+    def clear_reason(self, reason: SafeModeReason, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         """With a reason found gone: a soft one ends, a hard one then waits for the operator."""
         before = self._of(reason)
         if before is None or before.gone:
@@ -82,13 +82,13 @@ class SafeMode:
         if reason in HARD:
             waits = Held(reason, before.since, before.detail, gone=True)
             return self._with(reason, waits), (Change("gone", at, reason),)
-        return self._ended({reason}, at)
+        return self._end({reason}, at)
 
-    def released(self, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
+    def release(self, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         """With the hard reasons ended that are gone: the operator's word. What still holds stays."""
-        return self._ended({hold.reason for hold in self.held if hold.gone}, at)
+        return self._end({hold.reason for hold in self.held if hold.gone}, at)
 
-    def _ended(self, reasons: Iterable[SafeModeReason], at: int) -> tuple["SafeMode", tuple[Change, ...]]:
+    def _end(self, reasons: Iterable[SafeModeReason], at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         ended = sorted(reasons)
         if not ended:
             return self, ()

@@ -49,9 +49,9 @@ class TradingStatus:
         self.last_bar_at: int | None = None
         self.latencies_ms: deque[float] = deque(maxlen=MEASURED_ROWS)
 
-    def heard(self, anomaly: FeedAnomaly) -> None:
+    def note_anomaly(self, anomaly: FeedAnomaly) -> None:
         """The feed told of something; only its connections matter here."""
-        self._links.heard(anomaly, self._stepper.rows)
+        self._links.note_anomaly(anomaly, self._stepper.rows)
 
     def status(self) -> ProcessStatus:
         """The present status."""
@@ -123,7 +123,7 @@ class FeedLinks:
         self._lost_after: int | None = None
         self._is_asked = False
 
-    def heard(self, anomaly: FeedAnomaly, rows: int) -> None:
+    def note_anomaly(self, anomaly: FeedAnomaly, rows: int) -> None:
         """The connection of the whole feed went, or came back; of a single symbol its staleness tells."""
         if anomaly.symbol is None and anomaly.kind in LINK_KINDS:
             lost = anomaly.kind is FeedAnomalyKind.DISCONNECTED

@@ -114,7 +114,7 @@ class LiveStepper:
     async def take(self, row: BarRow) -> None:
         """Validate one row, and on a feed that waits everything that follows from it."""
         if self._session is None:
-            self._session = await self._opened(row)
+            self._session = await self._open(row)
             self._session.begin()
         else:
             live = self._session.live
@@ -151,9 +151,9 @@ class LiveStepper:
         if self._session is None:
             self._early.append(anomaly)
             return
-        self.heard(anomaly.payload(), dict(anomaly.measured) or None)
+        self.write_anomaly(anomaly.payload(), dict(anomaly.measured) or None)
 
-    def heard(self, payload: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
+    def write_anomaly(self, payload: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
         """Journal an anomaly, now or when it is played again; a row without bars still blocks its symbols."""
         session = self.session
         session.note_anomaly(payload, measured)
@@ -171,7 +171,7 @@ class LiveStepper:
         payload = {"bar_label": label, "blocked": blocked}
         self.journal.append("entries_blocked", ts_event=known, known_at=known, payload=payload)
 
-    async def _opened(self, row: BarRow) -> Session:
+    async def _open(self, row: BarRow) -> Session:
         market, books = self.market, given_playbooks(self.settings, self._definitions)
         first = series_of(market.symbols, market.timeframe, market.label, [row])
         ledger = await self._trial.begin(first, books, grows=True)

@@ -17,7 +17,7 @@ from services.store import RunRecord
 from services.store.checkpoints import Savepoint
 from services.store.records import Closing
 from services.store.repository import Lease
-from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, restored
+from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, restore
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
 from worker.live.entry_guard import Doubts, EntryGuard
@@ -109,7 +109,7 @@ class TradedRun:
             try:
                 return await self._set_up(point)
             except NoSavepoint as error:
-                self.savepoints.refused(str(error))
+                self.savepoints.note_refusal(str(error))
         await self._set_up(None)
 
     async def _set_up(self, point: Savepoint | None) -> None:
@@ -124,7 +124,7 @@ class TradedRun:
         trial = StoredTrial(store, run_id, settings, fresh=given.fresh_ledger, away=self._wait_for_store)
         trial.declares(self._definitions, feed.timeframe)
         self.keeper = BarCommitter(
-            store, run_id, settings.account.name, given.points, given.surroundings.stored, trial
+            store, run_id, settings.account.name, given.points, given.surroundings.note_stored, trial
         )
         self.keeper.lease = self._lease
         sink = RecoveringSink(store, run_id, record.events, self.keeper, start)
@@ -146,7 +146,7 @@ class TradedRun:
             trial=BegunTrial(trial, await ledger_of_run(store, record)) if record.events else trial,
         )
         if point is not None:
-            found = restored(
+            found = restore(
                 point, axes, settings, journal, self._definitions, given.models, past,
                 market_waits=feed.lock_step,
             )  # fmt: skip
@@ -202,12 +202,12 @@ class TradedRun:
 
     def items(self) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """What the feed hands over from the last stored row on, sifted for bars in doubt."""
-        return self._doubts.sifted(self._inputs.feed.items(self._last))
+        return self._doubts.sift(self._inputs.feed.items(self._last))
 
     async def take(self, item: BarRow | FeedAnomaly) -> None:
         """Trade a row, or note what was wrong with the feed, and store it."""
         if isinstance(item, FeedAnomaly):
-            self.status.heard(item)
+            self.status.note_anomaly(item)
             self.stepper.note(item)
             await self._keep()
             return
@@ -219,7 +219,7 @@ class TradedRun:
 
     async def _row(self, row: BarRow) -> None:
         stepper = self.stepper
-        row = self.guard.guarded(row, store_behind=self.store_behind)
+        row = self.guard.guard_row(row, store_behind=self.store_behind)
         started = time.perf_counter()
         await stepper.take(row)
         self.status.latencies_ms.append((time.perf_counter() - started) * 1e3)

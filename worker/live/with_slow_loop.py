@@ -61,9 +61,9 @@ class WithSlowLoop:
         """Something happened beside the bars; the trading loop asks the store twice a second."""
         self._once.decide(kind, detail)
 
-    def stored(self, row: JournalRow) -> None:
+    def note_stored(self, row: JournalRow) -> None:
         """A journal row is stored."""
-        self._inner.stored(row)
+        self._inner.note_stored(row)
 
     @asynccontextmanager
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
@@ -86,7 +86,7 @@ class WithSlowLoop:
             try:
                 yield
             finally:
-                stop.heard(signal.SIGTERM)
+                stop.note_signal(signal.SIGTERM)
                 await serving
 
     def _job(self, run_id: str) -> LookingJob:

@@ -130,11 +130,11 @@ async def pass_messages(reading: Any, passed_on: Any, writing: Any) -> None:
 
 def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
     """The server as an application: Host and Origin are checked, and the token where there is one."""
-    names = [_bracketed(name) for name in sorted({*LOOPBACK_NAMES, address.host, *address.hosts})]
-    own = [f"http://{name}{port}" for name in map(_bracketed, sorted(LOOPBACK_NAMES)) for port in ("", ":*")]
+    names = [_bracket(name) for name in sorted({*LOOPBACK_NAMES, address.host, *address.hosts})]
+    own = [f"http://{name}{port}" for name in map(_bracket, sorted(LOOPBACK_NAMES)) for port in ("", ":*")]
     guarded: dict[str, Any] = {}
     if address.token is not None:
-        issuer = AnyHttpUrl(f"http://{_bracketed(address.host)}")
+        issuer = AnyHttpUrl(f"http://{_bracket(address.host)}")
         guarded = {
             "auth": AuthSettings(issuer_url=issuer, resource_server_url=None),
             "token_verifier": TokenGuard(address.token),
@@ -198,7 +198,7 @@ async def serve_http(
         limit_concurrency=most_connections(),
     )
     with _listening(address) as listening:
-        url = f"http://{_bracketed(address.host)}:{listening.getsockname()[1]}{PATH}"
+        url = f"http://{_bracket(address.host)}:{listening.getsockname()[1]}{PATH}"
         http = HttpServer(config, lambda: tell(f"serving {url} until Ctrl-C"))
         await http.serve(sockets=[listening])
     return http.stopped_by
@@ -215,6 +215,6 @@ def _listening(address: HttpAddress) -> socket.socket:
         raise ConfigError(f"cannot listen on {where}: {reason}; name another --port, or 0") from error
 
 
-def _bracketed(name: str) -> str:
+def _bracket(name: str) -> str:
     """As a name stands in a Host field."""
     return f"[{name}]" if ":" in name else name

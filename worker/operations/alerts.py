@@ -79,7 +79,7 @@ def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | Non
             "envelope_breach", f"limit {limit} broke: flat, and no entries", at, limit, detail=payload
         )
     if kind == "policy_reflection":
-        return _blocked(payload, at, symbol)
+        return _alert_of_block(payload, at, symbol)
     if kind == "feed_anomaly":
         return _of_feed(str(payload.get("anomaly")), payload, at, symbol)
     if kind == "error":
@@ -136,7 +136,7 @@ def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None)
     return None
 
 
-def _blocked(payload: Mapping[str, Any], at: int, symbol: str | None) -> Alert | None:
+def _alert_of_block(payload: Mapping[str, Any], at: int, symbol: str | None) -> Alert | None:
     result = payload.get("result") or {}
     if result.get("status") != "block" or payload.get("amendment") == "keep":
         return None  # a keep that is blocked is the way in which a policy ends

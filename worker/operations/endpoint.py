@@ -148,7 +148,7 @@ class Endpoint:
                 raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
 
     def _health(self) -> Response:
-        status = self._redacted()
+        status = self._redact()
         return PlainTextResponse(f"alive: {status.run_id} {status.state}\n")
 
     def _ready(self) -> Response:
@@ -157,18 +157,18 @@ class Endpoint:
         return PlainTextResponse(said or "ready\n", 503 if reasons else 200)
 
     def _document(self) -> Response:
-        document = {**self._redacted().document(self._now()), "not_ready": self._reasons()}
+        document = {**self._redact().document(self._now()), "not_ready": self._reasons()}
         text = json.dumps(self._redactor.value(document), allow_nan=False) + "\n"
         return Response(text, media_type="application/json")
 
     def _metrics(self) -> Response:
-        text = metrics.exposition(self._redacted(), self._now(), ready=not self._reasons())
+        text = metrics.exposition(self._redact(), self._now(), ready=not self._reasons())
         return Response(text, media_type=metrics.CONTENT_TYPE)
 
     def _reasons(self) -> tuple[str, ...]:
-        return not_ready(self._redacted(), self._now(), self._settings.ready_lag_bars)
+        return not_ready(self._redact(), self._now(), self._settings.ready_lag_bars)
 
-    def _redacted(self) -> ProcessStatus:
+    def _redact(self) -> ProcessStatus:
         """The status, with the texts that others had a hand in redacted; the rest are names and numbers."""
         status, clean = self._source.status(), self._redactor.text
         return replace(

@@ -182,7 +182,7 @@ def _not_shown(record: logging.LogRecord) -> bool:
 
 
 def _formatter(form: str, redactor: Redactor, handler: QuietHandler | QuietFileHandler) -> RedactingFormatter:
-    def redacted(_: Any, __: str, event: EventDict) -> EventDict:
+    def redact(_: Any, __: str, event: EventDict) -> EventDict:
         event.pop(SHOWN, None)
         cleaned: EventDict = redactor.value(event)
         return cleaned
@@ -203,7 +203,7 @@ def _formatter(form: str, redactor: Redactor, handler: QuietHandler | QuietFileH
             structlog.processors.StackInfoRenderer(),
             structlog.processors.format_exc_info,
             ProcessorFormatter.remove_processors_meta,
-            redacted,
+            redact,
             *rendering,
         ],
     )

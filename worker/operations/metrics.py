@@ -97,12 +97,12 @@ def _store(status: ProcessStatus, now: int) -> Iterator[Metric]:
 
 
 def _policy(status: ProcessStatus) -> Iterator[Metric]:
-    yield _counted("policy_evaluations", "Policy evaluations.", "outcome", status.evaluations)
-    yield _counted("policy_skips", "Policy events that started no evaluation.", "reason", status.skips)
+    yield _count_by("policy_evaluations", "Policy evaluations.", "outcome", status.evaluations)
+    yield _count_by("policy_skips", "Policy events that started no evaluation.", "reason", status.skips)
     yield _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", status.in_flight)
     yield CounterMetricFamily(f"{PREFIX}_errors", "Contained failures.", status.errors)
     yield CounterMetricFamily(f"{PREFIX}_model_spend_usd", "What models have cost.", status.model_spend)
-    yield _counted("notifications", "Notifications.", "result", status.notifications)
+    yield _count_by("notifications", "Notifications.", "result", status.notifications)
 
 
 def _account(status: ProcessStatus) -> Iterator[Metric]:
@@ -137,7 +137,7 @@ def _optional(name: str, what: str, value: float | None) -> Metric:
     return found
 
 
-def _counted(name: str, what: str, label: str, counts: Mapping[str, int]) -> Metric:
+def _count_by(name: str, what: str, label: str, counts: Mapping[str, int]) -> Metric:
     found = CounterMetricFamily(f"{PREFIX}_{name}", what, labels=[label])
     for key, count in sorted(counts.items()):
         found.add_metric([key], count)

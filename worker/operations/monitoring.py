@@ -63,7 +63,7 @@ def prepare(
 
 
 @asynccontextmanager
-async def operated(
+async def operate(
     prepared: Prepared, source: VitalSource, run_id: str, mode: str
 ) -> AsyncIterator[Operations]:
     """Endpoint and notifier, open while the block runs; what waits is delivered at its end, within seconds.

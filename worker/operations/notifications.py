@@ -155,7 +155,7 @@ class Notifier:
         outcome = Outcome("retry", "no attempt ended in time")
         try:
             async with asyncio.timeout(self._deadline_s):
-                outcome = await self._tried(receiver, self._body(news, repeated))
+                outcome = await self._try(receiver, self._body(news, repeated))
         except TimeoutError:
             pass
         except asyncio.CancelledError:
@@ -167,7 +167,7 @@ class Notifier:
         if outcome.result != "sent":
             self._log.warning("notification_dropped", kind=news.kind, reason=outcome.why)
 
-    async def _tried(self, receiver: Receiver, body: bytes) -> Outcome:
+    async def _try(self, receiver: Receiver, body: bytes) -> Outcome:
         key = hashlib.sha256(body).hexdigest()[:32]
         wait = self._first_wait_s
         for attempt in range(MOST_ATTEMPTS):

@@ -54,15 +54,15 @@ class WaitingChanges:
         if kind == "replan_verdict":
             self._report = {payload["verdict_id"]: payload["report_id"]}
             for refusal in payload["verdict"]["refused"]:
-                yield from self._refused(refusal, payload["report_id"], at)
+                yield from self._alert_of_refusals(refusal, payload["report_id"], at)
         elif kind == "action_refused":
-            yield from self._refused(payload, self._report.get(payload["verdict_id"]), at)
+            yield from self._alert_of_refusals(payload, self._report.get(payload["verdict_id"]), at)
         elif kind == "playbook_version" and payload["reason"] == EXPERIMENT_ENDED:
-            yield self._ended(payload, at)
+            yield self._alert_of_end(payload, at)
         elif kind == DRAFTED and payload["plan_id"] in self._plans():
-            yield self._planned(payload, at)
+            yield self._alert_of_plan(payload, at)
 
-    def _planned(self, drafted: Mapping[str, Any], at: int) -> Alert:
+    def _alert_of_plan(self, drafted: Mapping[str, Any], at: int) -> Alert:
         plan, name = drafted["plan"], drafted["plan_id"]
         until = f"{ns_to_datetime(plan['expires_at']):%Y-%m-%d %H:%M} UTC"
         command = f"thinktwice plans show {name} --run {self._run_id}"
@@ -73,7 +73,9 @@ class WaitingChanges:
         topic = f"plan {name} {drafted['revision']}"
         return Alert("approval_waits", f"{said}; `{command}`", at, about, topic, detail)
 
-    def _refused(self, refusal: Mapping[str, Any], report_id: str | None, at: int) -> Iterator[Alert]:
+    def _alert_of_refusals(
+        self, refusal: Mapping[str, Any], report_id: str | None, at: int
+    ) -> Iterator[Alert]:
         action, code, name = refusal["action"], refusal["code"], refusal["action"]["playbook_id"]
         if code not in BOUNDS or name is None:
             return
@@ -85,7 +87,7 @@ class WaitingChanges:
         said = f"the judge wanted {words} of {name} version {version}: declined, {reason}"
         yield self._news(said, f"change {name} {words} {code}", detail, at)
 
-    def _ended(self, version: Mapping[str, Any], at: int) -> Alert:
+    def _alert_of_end(self, version: Mapping[str, Any], at: int) -> Alert:
         name, number = version["playbook_id"], version["version"]
         wanted = {"kind": "open_experiment"}
         detail = {"playbook_id": name, "version": number, "wanted": wanted, "report_id": version["report_id"]}

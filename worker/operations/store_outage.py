@@ -51,7 +51,7 @@ async def watch_store(
     try:
         while True:
             # One that hangs is waited for further: a question that is cut off may keep a lock.
-            asking = asking or asyncio.ensure_future(_asked(probe))
+            asking = asking or asyncio.ensure_future(_ask(probe))
             await asyncio.wait({asking}, timeout=PATIENCE_S)
             if not asking.done():
                 note("store_away", {"reason": f"the store has not answered for {PATIENCE_S:g} s"})
@@ -70,5 +70,5 @@ async def watch_store(
             await asyncio.wait({asking})
 
 
-async def _asked(probe: Callable[[], Awaitable[None]]) -> None:
+async def _ask(probe: Callable[[], Awaitable[None]]) -> None:
     await probe()

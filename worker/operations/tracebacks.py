@@ -12,8 +12,8 @@ from worker.secrets.redaction import redactor_of
 
 def guard_tracebacks() -> None:
     """Take secrets out of what the interpreter itself prints about failures."""
-    sys.excepthook = _printed
-    threading.excepthook = _printed_of_thread
+    sys.excepthook = _print
+    threading.excepthook = _print_of_thread
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_PlainRedacted())
 
@@ -23,11 +23,11 @@ class _PlainRedacted(logging.Formatter):
         return visible(redactor_of().text(super().format(record)), lines=True)
 
 
-def _printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     text = "".join(traceback.format_exception(kind, error, trace))
     sys.stderr.write(visible(redactor_of().text(text), lines=True))
 
 
-def _printed_of_thread(given: threading.ExceptHookArgs) -> None:
+def _print_of_thread(given: threading.ExceptHookArgs) -> None:
     if given.exc_type is not SystemExit and given.exc_value is not None:
-        _printed(given.exc_type, given.exc_value, given.exc_traceback)
+        _print(given.exc_type, given.exc_value, given.exc_traceback)

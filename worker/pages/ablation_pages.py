@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, percent, r_multiple
 from worker.pages.rendering import render, render_markdown
 from worker.pages.shapes import Child, figure, line, marker, picture, spanning, text, ticks_below, written
@@ -40,7 +40,7 @@ def _given(document: dict[str, Any]) -> dict[str, Any]:
     """What both pages show."""
     return {
         "document": document,
-        "bars": counted(document["data"]["bars"], "bar"),
+        "bars": count_noun(document["data"]["bars"], "bar"),
         "how_told": how_told(document),
         "tiers": [
             (f"{tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}", tier_lines(tier))

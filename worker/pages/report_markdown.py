@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import counted, visible
+from services.model_calls.quoting import count_noun, visible
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.forest_plot import shown_clusters
 from worker.pages.rendering import render_markdown
@@ -29,7 +29,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
         clusters=shown_clusters(report["clusters"]),
         modes=[f"{mode}: {count}" for mode, count in sorted(report["failure_modes"].items())],
         read=[evidence_line(told) for told in entry.get("evidence", ())],
-        **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, counted, interval_text)},
+        **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, count_noun, interval_text)},
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from schemas.canonical import content_id
 from schemas.playbook import PlaybookVersion
 from schemas.trials import TrialLedger
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, counts, number, percent, r_multiple, shown_time
 from worker.pages.run_picture import RunPicture
 
@@ -72,7 +72,7 @@ class RunSummary:
     def told(self) -> str:
         """What was traded, in one line."""
         data = self._document["data"]
-        bars = counted(data["bars"], "bar")
+        bars = count_noun(data["bars"], "bar")
         return f"{data['timeframe']}, {data['start'][:10]} to {data['end'][:10]}, {bars}"
 
     @property
@@ -120,7 +120,7 @@ class RunSummary:
         found, names = self._document["contamination"], {key: (name, shown) for key, name, shown in FIGURES}
         return [
             (
-                f"{title} ({counted(found[f'bars_{side}'], 'bar')})",
+                f"{title} ({count_noun(found[f'bars_{side}'], 'bar')})",
                 [(names[key][0], names[key][1](found[side][key])) for key in PART],
             )
             for side, title in (

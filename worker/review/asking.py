@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from agents.answering.citing import cited, without_marks
-from agents.answering.evidence_critic import EvidenceCritic, believed
+from agents.answering.citing import cite, without_marks
+from agents.answering.evidence_critic import EvidenceCritic, keep_believed
 from agents.answering.rules import rule_answer
 from agents.answering.statements import Statement
 from agents.planning.gathering import gather
@@ -102,13 +102,13 @@ async def ask(
         left_out = found.clarification if found.plans[0].intent is not None else None  # as the rules say it
         facts = facts_of(view, asked.run, ended=asked.at is None)
         said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
-        statements, false = believed(said, facts)
+        statements, false = keep_believed(said, facts)
         lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
 
         def document(done: Deliberation) -> dict[str, Any]:
             claims = [*false, *_claims(done)]
-            text, citations = cited(without_marks(done.final), statements, claims)
+            text, citations = cite(without_marks(done.final), statements, claims)
             text = "\n".join(line for line in (left_out, text) if line)
             return document_of(
                 told, found, answer=text, usage=asking.usage, failure=done.error,

@@ -117,7 +117,7 @@ async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]
     if store.has_operator_tables:
         found += [
             FoundReport(run_id, report.report_id, "on_demand", report.known_at, report.report, report.verdict)
-            for report in await store.on_demand.named(prefix)
+            for report in await store.on_demand.find_by_prefix(prefix)
             if report.run_id == run_id
         ]
     return found

@@ -15,7 +15,7 @@ from schemas.canonical import datetime_to_ns
 from schemas.errors import ConfigError, StoreError, ToolRefused, nearest
 from schemas.settings import Settings
 from services.evidence.tool_arguments import LATEST
-from services.evidence.tools import shown
+from services.evidence.tools import quote_value
 from services.evidence_tools.run_view import RunRows, RunView, iso
 from services.ports import ToolProgress
 from worker.runs.garbage import much_was_read
@@ -80,7 +80,7 @@ class RunViews:
             known = [record.run_id for record in await self.records()]
             some = ", ".join(known[-SHOWN:]) or "none yet"
             raise ToolRefused(
-                f"no single run {shown(name)}: the newest are {some}.{nearest(name, known)}"
+                f"no single run {quote_value(name)}: the newest are {some}.{nearest(name, known)}"
             ) from error
 
     async def view(self, name: str, at: int | None, progress: ToolProgress = untold) -> RunView:

@@ -45,7 +45,7 @@ def contamination(
     spoke = asked if answered is None else tuple(model for model in asked if model in answered)
     models = cutoffs(spoke, settings.llm.knowledge_cutoff)
     known = [asked.date for asked in models if asked.date is not None]
-    row, label = _divided(models, course.bars)
+    row, label = _divide(models, course.bars)
     if settings.llm.anonymise and label != "clean":
         row, label = 0, "anonymised"  # they may have read about the window, and were not told that it is this
     before = int(course.bars.present[:row].sum())
@@ -77,7 +77,7 @@ def headline(found: dict[str, Any]) -> dict[str, Any] | None:
     return {"window": "whole" if found["label"] in WHOLE else "after_cutoff"} | figures
 
 
-def _divided(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
+def _divide(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
     """First row after the cutoff, and the label; a bar belongs to the side on which it closes."""
     if not models:
         return 0, "clean"

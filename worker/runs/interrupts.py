@@ -21,11 +21,11 @@ Result = TypeVar("Result")
 def leave_at_once(signum: int, frame: FrameType | None) -> NoReturn:
     """Say so in one line and leave; nothing is raised that an import could swallow or print."""
     line = f"thinktwice: stopped by {signal.Signals(signum).name}\n"
-    os.write(2, (_cleared() + line).encode())
+    os.write(2, (_clear_line() + line).encode())
     os._exit(128 + signum)
 
 
-def _cleared() -> str:
+def _clear_line() -> str:
     """What a bar and the echo of the key leave on a terminal, taken away; its cursor is shown again."""
     if not os.isatty(2):
         return ""
@@ -49,7 +49,7 @@ def nothing_to_lose() -> Iterator[None]:
 
 
 @contextmanager
-def heard_at_once() -> Iterator[None]:
+def interrupt_at_once() -> Iterator[None]:
     """Ctrl-C is raised in the middle of work that never yields to the event loop."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -74,14 +74,14 @@ def hear_stops(heard: Callable[[signal.Signals], None]) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, heard, signum)
 
-    def closed(signum: int, frame: FrameType | None) -> None:
+    def note_closed(signum: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell and the kernel may each send one
         _leave_terminal()
         if not loop.is_closed():
             loop.call_soon_threadsafe(heard, signal.SIGHUP)
 
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, closed)
+        signal.signal(signal.SIGHUP, note_closed)
 
 
 def _leave_terminal() -> None:

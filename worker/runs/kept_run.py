@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PLAYBOOKS, OWN = "playbooks", "own_parts"
 
 
-def kept_beside(playbooks: Sequence[PlaybookDefinition], own: Sequence[str]) -> dict[str, Any]:
+def keep_beside(playbooks: Sequence[PlaybookDefinition], own: Sequence[str]) -> dict[str, Any]:
     """What the row of a run says beside its bars: playbooks that no file has, names of own parts."""
     books = {PLAYBOOKS: [book.payload() for book in playbooks]} if playbooks else {}
     return books | ({OWN: list(own)} if own else {})

@@ -69,7 +69,7 @@ class PastSettings(Settings):
 
     _as_hashed: dict[str, Any] = PrivateAttr(default_factory=dict)
 
-    def hashed(self) -> dict[str, Any]:
+    def hashed_values(self) -> dict[str, Any]:
         """As the run hashed them."""
         return dict(self._as_hashed)
 
@@ -93,7 +93,7 @@ def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
     if not update:
         return settings
     past = PastSettings.model_construct(**{**settings.__dict__, **update})
-    past._as_hashed = settings.hashed()
+    past._as_hashed = settings.hashed_values()
     return past
 
 
@@ -166,7 +166,7 @@ class Script(Protocol):
         """As they were stored with the run."""
         ...
 
-    async def recorded_until(self) -> int | None:
+    async def find_end(self) -> int | None:
         """The end of what the run has recorded, ns; None where its script ends there, too."""
         ...
 
@@ -194,7 +194,7 @@ class BacktestScript:
     record: "RunRecord"
     definitions: Sequence[PlaybookDefinition] | None = None
 
-    async def recorded_until(self) -> int | None:
+    async def find_end(self) -> int | None:
         """The last stored row of a run that broke off: its file has more bars."""
         if self.record.status == "finished":
             return None
@@ -265,7 +265,7 @@ class Replay:
                 problem = f"the replay failed after {journal.events} rows: {error}"
             await journal.flush()
         except ReplayStopped as stop:
-            return _stopped(stop, sink, record)
+            return _report_stop(stop, sink, record)
         if sink.compared < record.events:
             ended = f"the replay ended after {sink.compared} of {record.events} rows"
             return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
@@ -287,7 +287,7 @@ class Replay:
         """
         from services.store.journal_repository import StoredContents
 
-        record, ends = self.record, await self.script.recorded_until()
+        record, ends = self.record, await self.script.find_end()
         until = min((moment for moment in (at, ends) if moment is not None), default=None)
         sink = ComparingSink(
             StoredContents(self.store.journal), record.run_id, record.events, beyond=ends is not None
@@ -345,7 +345,7 @@ async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -
     return Cassette(f"the journal of {record.run_id}", calls)
 
 
-def _stopped(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
+def _report_stop(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
     """What to say of a replay that a difference, or the end of what is stored, has stopped."""
     if stop.row is not None:
         problem = f"row {stop.row.seq} ({stop.row.kind}) differs from the stored one"
@@ -386,18 +386,18 @@ def _differing(stored: Any, replayed: Any, path: str, whole: bool) -> Iterator[s
         for name in sorted(stored.keys() | replayed.keys() if whole else stored.keys() & replayed.keys()):
             inner = f"{path}.{name}" if path else name
             if name not in stored:
-                yield f"{inner} is missing and comes out as {_shown(replayed[name])}"
+                yield f"{inner} is missing and comes out as {_quote(replayed[name])}"
             elif name not in replayed:
-                yield f"{inner} is {_shown(stored[name])} and does not come out"
+                yield f"{inner} is {_quote(stored[name])} and does not come out"
             elif name not in MEASURED and inner not in PLACES:
                 yield from _differing(stored[name], replayed[name], inner, whole)
     elif isinstance(stored, list) and isinstance(replayed, list) and len(stored) == len(replayed):
         for number, (kept, other) in enumerate(zip(stored, replayed, strict=True)):
             yield from _differing(kept, other, f"{path}.{number}", whole)
     elif json.dumps(stored) != json.dumps(replayed):  # as text: 1, 1.0, "1" and true are four figures
-        yield f"{path} is {_shown(stored)} and comes out as {_shown(replayed)}"
+        yield f"{path} is {_quote(stored)} and comes out as {_quote(replayed)}"
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 60 else f"{text[:57]}..."

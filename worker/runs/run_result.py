@@ -41,7 +41,7 @@ from trading_core.trade_figures import (
     average_hold_bars,
     break_even_cost_bps,
     expectancy_r,
-    grouped,
+    group_trades,
     payoff,
     profit_factor,
     turnover,
@@ -87,7 +87,7 @@ def performance(
         "worst_r": min((trade.r for trade in trades), default=None),
         "turnover": _finite(turnover(trades, curve, times)),
         "break_even_cost_bps": break_even_cost_bps(trades, cost_bps(execution) - execution.fee_bps),
-        **{name: grouped(trades, name_of) for name, name_of in GROUPS.items()},
+        **{name: group_trades(trades, name_of) for name, name_of in GROUPS.items()},
     }
 
 
@@ -224,7 +224,7 @@ class RunResult:
             "start": ns_to_datetime(int(bars.times[0])).isoformat(),
             "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
             "sha256": self.session.bars.sha256,
-            "left_out": left_out(self.session),
+            "left_out": count_left_out(self.session),
         }
 
     @property
@@ -260,7 +260,7 @@ class RunResult:
         }
 
 
-def left_out(session: Session) -> dict[str, int]:
+def count_left_out(session: Session) -> dict[str, int]:
     """Reasons with counts; a reason that did not occur is left out.
 
     `absent` are holes within the bars of a symbol, at labels where another has a bar.

@@ -33,10 +33,10 @@ Progress = Callable[[int, int | None], None]
 
 def new_run(settings: Settings, name: str, mode: str, data: dict[str, Any]) -> "NewRun":
     """The row of a run that begins now; `data` says which bars it takes."""
-    from services.store import NewRun, masked
+    from services.store import NewRun, mask_password
 
     config = settings.payload()
-    config["runtime"]["db"] = masked(settings.runtime.db)
+    config["runtime"]["db"] = mask_password(settings.runtime.db)
     return NewRun(
         name=name,
         created_at=time.time_ns(),

@@ -55,7 +55,7 @@ class StoredTrial:
             StoreError: the ledger cannot be read or written.
         """
         self.declares(definitions, bars.timeframe)
-        on = tried_on(self._settings, definitions, bars, grows=grows)
+        on = describe_trial(self._settings, definitions, bars, grows=grows)
         while True:
             try:
                 return await self._store.trials.begin(
@@ -76,10 +76,10 @@ class StoredTrial:
 
     def news(self) -> TrialCounts | None:
         """What has been tried so far; None where the ledger knows it already, or nothing has begun."""
-        counts = None if self._slow_loop is None else self._slow_loop.tried(self._declared)
+        counts = None if self._slow_loop is None else self._slow_loop.count_trials(self._declared)
         return None if counts == self._told else counts
 
-    def stored(self, counts: TrialCounts) -> None:
+    def note_stored(self, counts: TrialCounts) -> None:
         """The ledger knows these."""
         self._told = counts
 
@@ -88,7 +88,7 @@ class StoredTrial:
         counts = self.news()
         if counts is not None:
             await self._store.trials.advance(self._run_id, counts)
-            self.stored(counts)
+            self.note_stored(counts)
 
 
 class BegunTrial:
@@ -109,7 +109,7 @@ class BegunTrial:
         self._trial.follow(slow_loop)
 
 
-def tried_on(
+def describe_trial(
     settings: Settings, definitions: Sequence[PlaybookDefinition], bars: BarSeries, *, grows: bool = False
 ) -> TriedOn:
     """A configuration on bars, as the ledger knows it."""

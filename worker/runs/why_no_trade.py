@@ -11,7 +11,7 @@ from typing import Any
 from schemas.playbook import PlaybookDefinition
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import CheckName, EvaluationOutcome, InvocationOutcome, SkipReason
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
 from worker.runs.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
@@ -72,11 +72,11 @@ def headline(document: Mapping[str, Any]) -> str:
     policy, causes = document["policy_loop"], document["why_no_trade"]
     sent_back = policy["reflections"]["revise"] + policy["reflections"]["block"]
     if not sent_back or policy["reflections"]["pass"]:
-        return f"no trade: {_listed(causes)}"
+        return f"no trade: {_list_causes(causes)}"
     codes = [cause for cause in causes if cause["reason"] in policy["finding_codes"]]
     others = [cause for cause in causes if cause not in codes]
-    also = f"; also {_listed(others)}" if others else ""
-    return f"no trade: all {sent_back:,} proposals were sent back: {_listed(codes)}{also}"
+    also = f"; also {_list_causes(others)}" if others else ""
+    return f"no trade: all {sent_back:,} proposals were sent back: {_list_causes(codes)}{also}"
 
 
 def sent_back_headline(document: Mapping[str, Any]) -> str | None:
@@ -88,11 +88,13 @@ def sent_back_headline(document: Mapping[str, Any]) -> str | None:
         return None
     reasons = [{"reason": code, "count": count} for code, count in _by_count(policy["sent_back_for"])]
     others = len(reasons) - MOST_NAMED
-    more = f" and {counted(others, 'more reason')}" if others > 0 else ""
-    return f"{sent_back:,} of {proposals:,} proposals were sent back: {_listed(reasons[:MOST_NAMED])}{more}"
+    more = f" and {count_noun(others, 'more reason')}" if others > 0 else ""
+    return (
+        f"{sent_back:,} of {proposals:,} proposals were sent back: {_list_causes(reasons[:MOST_NAMED])}{more}"
+    )
 
 
-def _listed(causes: Sequence[Mapping[str, Any]]) -> str:
+def _list_causes(causes: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{cause['reason']} {cause['count']:,}" for cause in causes)
 
 

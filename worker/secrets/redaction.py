@@ -53,7 +53,7 @@ class Redactor:
         forms = sorted(
             {form for value in known for form in _forms(value)}, key=lambda form: (-len(form), form)
         )
-        self._known = re.compile("|".join(map(_wanted, forms))) if forms else None
+        self._known = re.compile("|".join(map(_pattern_of, forms))) if forms else None
 
     def text(self, text: str) -> str:
         """The text without secrets."""
@@ -171,6 +171,6 @@ def _forms(value: str) -> Iterator[str]:
     yield repr(value)[1:-1]
 
 
-def _wanted(form: str) -> str:
+def _pattern_of(form: str) -> str:
     escaped = re.escape(form)
     return escaped if len(form) >= PLAIN_FROM else rf"(?<![A-Za-z0-9]){escaped}(?![A-Za-z0-9])"

@@ -37,7 +37,7 @@ class LeaseHolder:
         return lease
 
     @asynccontextmanager
-    async def kept(self, lease: Lease) -> AsyncIterator[None]:
+    async def keep_alive(self, lease: Lease) -> AsyncIterator[None]:
         """Renew while the block runs. A lease that is lost meanwhile is noticed by the fence, not here."""
         over = asyncio.Event()
 

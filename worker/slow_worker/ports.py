@@ -42,7 +42,7 @@ class SystemClock:
 class CrashPoints(Protocol):
     """Told of every step that a killed worker may not have come to; tests end the worker there."""
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """The worker stands between two steps."""
         ...
 
@@ -53,5 +53,5 @@ POINTS = ("examined", "claimed", "reflected", "reported", "taken", "judged", "de
 class NoCrash:
     """Nothing happens at any point."""
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """Go on."""

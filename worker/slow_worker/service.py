@@ -40,9 +40,9 @@ class StopSignals:
 
     def listen(self) -> None:
         """Take SIGTERM, SIGINT and SIGHUP of this process."""
-        hear_stops(self.heard)
+        hear_stops(self.note_signal)
 
-    def heard(self, signum: signal.Signals) -> None:
+    def note_signal(self, signum: signal.Signals) -> None:
         """A signal came."""
         waiting = self.first if not self.first.done() else self.second
         if not waiting.done():

@@ -132,7 +132,7 @@ class SlotRunner:
 
     async def _decide(self, lease: Lease, slot: int) -> None:
         decision = due(self.facts.cadence(slot, slot, self._claims.newest_failed))
-        self._points.reached("examined")
+        self._points.reach("examined")
         if isinstance(decision, Skip):
             await self._skip(lease, decision)
         else:
@@ -161,7 +161,7 @@ class SlotRunner:
         key, text = self._key(run.slot), stored_text(request)
         if not await self._store.claims.claim(lease, key, request.content_hash, text, facts):
             return
-        self._points.reached("claimed")
+        self._points.reach("claimed")
         self._note("slot_claimed", {"slot": run.slot, "epoch": lease.epoch, **facts})
         await self._finish(lease, await self._claim_of(run.slot))
 
@@ -189,9 +189,9 @@ class SlotRunner:
             await self._store.claims.fail(lease, claim.key, reason)
             self._note("slot_failed", {"slot": slot, "reason": reason, "attempts": claim.attempts})
             return
-        self._points.reached("reflected")
+        self._points.reach("reflected")
         if await self._store.reports.write(lease, claim, report):
-            self._points.reached("reported")
+            self._points.reach("reported")
             self._note("report_written", {"slot": slot, "epoch": lease.epoch, **_brief(report)})
 
     async def _claim_of(self, slot: int) -> Claim:

@@ -66,7 +66,7 @@ class SlowLoopSubprocess:
             StoreError: the store failed there.
             LookerDied: the process is gone; the next look starts another one, unless too many have died.
         """
-        process = self._process or await self._started()
+        process = self._process or await self._start()
         try:
             return await self._answer(process)
         except asyncio.CancelledError:
@@ -83,13 +83,13 @@ class SlowLoopSubprocess:
         try:
             async with asyncio.timeout(END_S):
                 while line := await process.stdout.readline():
-                    self._heard(line)
+                    self._read_line(line)
                 await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()
 
-    async def _started(self) -> Process:
+    async def _start(self) -> Process:
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=PIPE,
@@ -100,7 +100,7 @@ class SlowLoopSubprocess:
             start_new_session=True,  # Ctrl-C is meant for the process that trades
         )
         self._last_words: deque[bytes] = deque(maxlen=1)
-        self._listening = asyncio.create_task(_kept(process, self._last_words))
+        self._listening = asyncio.create_task(_keep_last_line(process, self._last_words))
         await _say(process, asdict(self._job))
         self._process = process
         return process
@@ -108,7 +108,7 @@ class SlowLoopSubprocess:
     async def _answer(self, process: Process) -> bool:
         await _say(process, {"look": self._clock.now})
         while process.stdout is not None and (line := await process.stdout.readline()):
-            told = self._heard(line)
+            told = self._read_line(line)
             if "looked" in told:
                 self._deaths = 0
                 return bool(told["looked"])
@@ -117,7 +117,7 @@ class SlowLoopSubprocess:
                 raise StoreError(str(told["failed"]), retryable=bool(told["retryable"]))
         raise await self._death(process)
 
-    def _heard(self, line: bytes) -> dict[str, Any]:
+    def _read_line(self, line: bytes) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(line)
         if "note" in told:
             self._note(*told["note"])
@@ -146,7 +146,7 @@ async def _say(process: Process, what: object) -> None:
             await process.stdin.drain()
 
 
-async def _kept(process: Process, words: deque[bytes]) -> None:
+async def _keep_last_line(process: Process, words: deque[bytes]) -> None:
     """The last line that a process writes to standard error: of a traceback the one that says what it was."""
     while process.stderr is not None and (line := await process.stderr.readline()):
         words.append(line)

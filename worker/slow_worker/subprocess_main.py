@@ -68,7 +68,7 @@ class Looking:
         """One look as of `now`, told with its end."""
         self._clock.now = now
         try:
-            worker = self._worker or await self._made()
+            worker = self._worker or await self._make()
             self._tell({"looked": await worker.look()})
         except StoreError as error:
             self._tell({"failed": str(error), "retryable": error.retryable})
@@ -81,7 +81,7 @@ class Looking:
         if self._store is not None:
             await self._store.close()
 
-    async def _made(self) -> SlowWorker:
+    async def _make(self) -> SlowWorker:
         job = self._job
         self._store = await open_store(job.address, create=False, command_s=job.command_s)
         run = RunOfSlots(job.run_id, Settings.model_validate(job.settings))

@@ -69,7 +69,7 @@ class Waker:
             timezone=UTC,
         )
         self._scheduler.add_listener(
-            self._heard, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR
+            self._note_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR
         )
 
     def start(self) -> None:
@@ -111,7 +111,7 @@ class Waker:
             self.beat = self._timer()
             self._idle.set()
 
-    def _heard(self, event: JobEvent) -> None:
+    def _note_event(self, event: JobEvent) -> None:
         self.beat = self._timer()
         told: dict[str, Any] = {}
         if getattr(event, "exception", None) is not None:

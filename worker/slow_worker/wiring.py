@@ -79,11 +79,11 @@ def threaded_reflection(settings: Settings, bars_until: BarsUntil | None = None)
     ) -> HighLevelReflectionReport:
         bars = None if bars_until is None else await bars_until(request.known_at)
 
-        def reflected() -> HighLevelReflectionReport:
+        def reflect_beside() -> HighLevelReflectionReport:
             market = None if bars is None else Market.of(bars, settings.policy_loop.regime, request.known_at)
             return asyncio.run(assemble_reflection(settings, market).reflect(request, episodes, definitions))
 
-        return await asyncio.to_thread(reflected)
+        return await asyncio.to_thread(reflect_beside)
 
     return reflect
 

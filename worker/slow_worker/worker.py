@@ -53,17 +53,17 @@ class JudgeStep:
         """Number of reports that were delivered; a lost hold is another consumer's delivery."""
         delivered = 0
         while (taken := await self._inbox.take(run_id, self._consumer, self._hold_ms)) is not None:
-            self._points.reached("taken")
+            self._points.reach("taken")
             if self._begin is not None:
                 self._begin()
             known_at = taken.report.known_at
             definitions, experiments = facts.definitions(known_at), facts.open_experiments(known_at)
             read = () if self._evidence is None else await self._evidence(taken.report)
             verdict = await self._judge.replan(taken.report, definitions, experiments, read)
-            self._points.reached("judged")
+            self._points.reach("judged")
             arrived_at = max(self._clock.now, known_at)
             if await self._inbox.deliver(taken, verdict, arrived_at):
-                self._points.reached("delivered")
+                self._points.reach("delivered")
                 delivered += 1
                 told = {"slot": taken.slot, "report_id": taken.report_id, "decision": str(verdict.decision)}
                 refused = [refusal.code for refusal in verdict.refused]
@@ -100,7 +100,7 @@ class SlowWorker:
         if lease is None:
             return False
         try:
-            async with self._tenure.kept(lease):
+            async with self._tenure.keep_alive(lease):
                 await self._runner.look(lease)
                 await self._runner.refresh()
                 if self._judge is not None and self._runner.waiting:

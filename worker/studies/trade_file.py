@@ -301,7 +301,7 @@ def _outcomes(table: BarTable, column: int) -> npt.NDArray[np.float64]:
 
 def _codes(table: BarTable, column: int) -> Codes:
     """Codes into sorted names; an empty name is refused."""
-    encoded: Any = pc.dictionary_encode(table.stripped(column))
+    encoded: Any = pc.dictionary_encode(table.strip_names(column))
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     raw: list[str] = encoded.dictionary.to_pylist()

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from agents.answering.borne_out import stands_in
-from agents.answering.citing import Citation, cited, without_marks
+from agents.answering.citing import Citation, cite, without_marks
 from agents.answering.evidence_critic import EvidenceCritic
 from agents.answering.of_fills import REASONS
 from agents.answering.rules import rule_answer
-from agents.answering.statements import Part, Statement, day_of, quoted
+from agents.answering.statements import Part, Statement, day_of, quote_line
 from agents.planning.backed_planner import BackedPlanner
 from schemas.errors import ModelError
 from schemas.evidence_plan import EvidenceCall, EvidencePlan
@@ -66,7 +66,7 @@ def test_rows_are_numbered_in_order_and_a_figure_without_a_row_goes():
         rows=(one,),
     )  # fmt: skip
     text = "It lost 3 trades. It says “1. a list”. So IBM won 2. There were 8. Nothing else."
-    told, found = cited(text, statements, [claim])
+    told, found = cite(text, statements, [claim])
     assert told == "It lost 3 trades [1][2]. It says “1. a list” [2]. So IBM won 2 [2]. Nothing else."
     assert found == (Citation(n=1, kind="exit_filled", seq=9), Citation(n=2, kind="episode", seq=7))
 
@@ -77,7 +77,7 @@ def test_rows_of_claims_that_are_not_verified_bear_out_no_sentence(verdict):
         text="So IBM won 2.", start=0, end=1, kind="count", said="2", verdict=verdict, confidence=1.0,
         rows=(FactRow(seq=7, kind="episode"),),
     )  # fmt: skip
-    told, found = cited("So IBM won 2. Nothing else.", [], [claim])
+    told, found = cite("So IBM won 2. Nothing else.", [], [claim])
     stands = verdict == "verified"
     assert told == ("So IBM won 2 [1]. Nothing else." if stands else "Nothing else.")
     assert bool(found) is stands
@@ -131,7 +131,7 @@ def test_rules_plan_where_the_model_does_not_and_say_why(first):
 
 
 def test_words_of_others_are_one_line_in_quotation_marks_and_cut():
-    assert quoted("a\n“b”\u202e") == "“a 'b'\\u202e”"
-    assert quoted("x" * 300) == f"“{'x' * 200}...”"
+    assert quote_line("a\n“b”\u202e") == "“a 'b'\\u202e”"
+    assert quote_line("x" * 300) == f"“{'x' * 200}...”"
     assert day_of("2013-02-26T00:00:00+00:00") == "2013-02-26"
     assert day_of("2013-02-26T14:30:00+00:00") == "2013-02-26 14:30"

@@ -12,14 +12,14 @@ ASKED = ["why", "did", "BOOK", "lose", "in", "DATE"]
 
 @pytest.fixture(scope="module")
 def fitted():
-    return question_kinds.fitted()
+    return question_kinds.fit_examples()
 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path, fitted):
     """Where weights are kept; no model is read yet, and fitting costs nothing."""
     monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(question_kinds, "fitted", lambda: fitted)
+    monkeypatch.setattr(question_kinds, "fit_examples", lambda: fitted)
     question_kinds._model.cache_clear()
     yield tmp_path / "cache" / "question-kinds"
     question_kinds._model.cache_clear()
@@ -40,7 +40,7 @@ def test_kept_weights_are_those_that_were_fitted(folder, fitted, monkeypatch):
     assert max(scores, key=scores.__getitem__) == "overview"
     assert len(list(folder.iterdir())) == 1
     question_kinds._model.cache_clear()
-    monkeypatch.setattr(question_kinds, "fitted", refuse)
+    monkeypatch.setattr(question_kinds, "fit_examples", refuse)
     demand_same(question_kinds._model(), fitted)
     assert question_kinds.kind_scores(ASKED) == scores
 

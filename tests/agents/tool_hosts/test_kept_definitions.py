@@ -234,11 +234,11 @@ def test_first_reading_that_cannot_pin_says_so_and_a_later_one_keeps_the_old(cap
         kept = KeptDefinitions("desk", look, ttl_s=10, now_s=clock)
         with pytest.raises(StoreError, match="locked"):
             await kept.read()
-        assert await kept.known() == (definition,)
+        assert await kept.last_read() == (definition,)
         clock.now = 10
         assert await kept.read() == (definition,)
         await settled()
-        assert await kept.known() == (definition,)
+        assert await kept.last_read() == (definition,)
         await kept.close()
 
     with caplog.at_level(logging.WARNING):

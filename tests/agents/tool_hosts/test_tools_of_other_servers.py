@@ -24,7 +24,7 @@ class Book:
     def __init__(self):
         self.kept = {}
 
-    async def pinned(self, client):
+    async def pins_of(self, client):
         return dict(self.kept.get(client, {}))
 
     async def pin(self, client, definitions):

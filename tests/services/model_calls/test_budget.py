@@ -2,7 +2,7 @@ import pytest
 
 from schemas.errors import ModelError
 from schemas.settings.llm import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
-from services.model_calls.budget import DAY_NS, Ledger, Spent, estimate, price_of, used_by
+from services.model_calls.budget import DAY_NS, Ledger, Spent, estimate, measure_use, price_of
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import (
     Caller,
@@ -84,7 +84,7 @@ def test_ledger_new_day_is_seen_by_a_question_too():
 
 def test_used_by_a_reply_is_what_the_provider_counted():
     call = record_reply(QUESTION, ModelReply("x", "m", 100, 50, 0.0), 2_000.0)
-    spent, guessed = used_by(call, QUESTION, PRICE)
+    spent, guessed = measure_use(call, QUESTION, PRICE)
     assert spent == Spent(1, 150, 700 / 1e6, 2.0)
     assert not guessed
 
@@ -92,30 +92,30 @@ def test_used_by_a_reply_is_what_the_provider_counted():
 @pytest.mark.parametrize("kind", ["timeout", "network", "malformed"])
 def test_used_by_a_call_nobody_counted_is_the_estimate(kind):
     call = record_failure(QUESTION, ModelError("x", kind=kind), 1.0)
-    spent, guessed = used_by(call, QUESTION, PRICE)
+    spent, guessed = measure_use(call, QUESTION, PRICE)
     assert (spent.tokens, guessed) == (40, True)
     assert spent.usd == pytest.approx(NEEDED_USD)
 
 
 def test_used_by_a_call_that_found_no_connection_is_nothing():
     call = record_failure(QUESTION, ModelError("x", kind="network", requests=0), 1.0)
-    spent, guessed = used_by(call, QUESTION, PRICE)
+    spent, guessed = measure_use(call, QUESTION, PRICE)
     assert (spent.calls, spent.tokens, spent.usd, guessed) == (1, 0, 0.0, False)
 
 
 @pytest.mark.parametrize("kind", ["throttled", "overloaded", "rejected", "server", "error"])
 def test_used_by_a_call_that_was_turned_away_is_free_but_counted(kind):
     call = record_failure(QUESTION, ModelError("x", kind=kind), 1.0)
-    spent, guessed = used_by(call, QUESTION, PRICE)
+    spent, guessed = measure_use(call, QUESTION, PRICE)
     assert (spent.calls, spent.tokens, spent.usd, guessed) == (1, 0, 0.0, False)
 
 
 def test_used_by_a_refusal_is_paid_as_counted():
     usage = Usage(input_tokens=100, output_tokens=0)
     call = record_failure(QUESTION, ModelError("x", kind="refusal", usage=usage), 1.0)
-    assert used_by(call, QUESTION, PRICE)[0].usd == pytest.approx(200e-6)
+    assert measure_use(call, QUESTION, PRICE)[0].usd == pytest.approx(200e-6)
 
 
 def test_used_by_a_call_that_was_too_late_to_be_made_is_nothing():
     call = record_silence(QUESTION, 0.0, asked=False)
-    assert used_by(call, QUESTION, PRICE)[0].usd == 0.0
+    assert measure_use(call, QUESTION, PRICE)[0].usd == 0.0

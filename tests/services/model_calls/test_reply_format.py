@@ -10,7 +10,7 @@ from agents.strategies.strategist_reply import HoldReply, ReplyFault, read_strat
 from prompts import load_prompt
 from services.high_level.narrative_reply import FORM as NARRATIVE
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import json_text, unfenced
+from services.model_calls.reply_text import json_text, strip_fence
 from services.policy_checks.consolidation import FORM as CONSOLIDATION
 
 FORMS = [STRATEGIST, CONSOLIDATION, JUDGE, NARRATIVE, PLAN]
@@ -74,7 +74,7 @@ def test_one_code_fence_around_a_reply_is_taken_off(fence):
 )
 def test_more_than_one_code_fence_around_a_reply_stays_and_is_refused(text):
     said = text.replace("{}", AGREES)
-    assert unfenced(said) == said
+    assert strip_fence(said) == said
     assert not CONSOLIDATION.reads(said)
 
 

@@ -138,7 +138,7 @@ def test_desk_reduce_only_runs_what_lowers_exposure_and_nothing_else(value: floa
     plan = world.plan(risk(value))
     held = {name for name, version in plan.basis.versions.items()}
     assert held == {NAME}
-    world.desk._wait_or_act(world.desk._arrived(plan, world.now), world.now)
+    world.desk._wait_or_act(world.desk._write_arrival(plan, world.now), world.now)
     while world.desk.waiting:
         world.to_row(world.session.engine.t + 1)
         if world.desk.facts(world.now).positions != plan.basis.positions:

@@ -19,7 +19,7 @@ def level_of(levels: PromotionLevels, name: str, since: int) -> float | None:
 def test_levels_go_on_behind_the_candidates_and_promotions_of_earlier_configurations():
     levels = PromotionLevels(JudgeSettings(), BEFORE)
     assert level_of(levels, "a", 10) == pytest.approx(online_level(ALPHA, 7, 2))
-    levels.promoted(20)
+    levels.note_promotion(20)
     assert level_of(levels, "b", 30) == pytest.approx(online_level(ALPHA, 8, 3))
     assert levels.counts == (2, 1)
 
@@ -46,14 +46,14 @@ def test_promotions_counted_are_at_most_those_that_began():
     levels = PromotionLevels(JudgeSettings())
     levels.begin(("a", "up/low"), 10)
     for at in (20, 30):
-        levels.promoted(at)
+        levels.note_promotion(at)
     assert levels.counts == (1, 1)
 
 
 def test_what_a_promotion_used_up_begins_again_with_the_next_level():
     levels = PromotionLevels(JudgeSettings())
     assert level_of(levels, "a", 10) == online_level(ALPHA, 1, 0)
-    levels.promoted(20)
+    levels.note_promotion(20)
     levels.spend(("a", None))
     assert levels.of(("a", None)) is None
     assert level_of(levels, "a", 30) == pytest.approx(online_level(ALPHA, 2, 1))

@@ -117,7 +117,7 @@ def test_widened_evidence_is_the_smaller_of_one_week_and_of_the_four_weeks_that_
         for which in (0, 1):
             for claim in (LOSING, GAINING):
                 own = one._walks[claim][which, t]
-                together = one._walked(one._grouped[claim], claim)[which, over[t] - 1] if over[t] else 1.0
+                together = one._walk(one._grouped[claim], claim)[which, over[t] - 1] if over[t] else 1.0
                 assert paths[which][claim, t] == (min(own, together) if flags[t] else own)
 
 

@@ -150,7 +150,7 @@ def test_thread_of_a_cancelled_statement_closes_its_connection_in_silence_behind
         released.wait(10)
 
     async def cancelled() -> None:
-        connection = sqlite_driver.connected(str(tmp_path / "numbers.db"))
+        connection = sqlite_driver.connect(str(tmp_path / "numbers.db"))
         held.append(connection)
         await connection
         task = asyncio.create_task(connection._execute(long_statement))
@@ -244,21 +244,21 @@ def test_work_that_is_cancelled_twice_before_its_thread_begins_is_stored_whole_o
                 driver: Any = (await connection.get_raw_connection()).driver_connection
             before = asyncio.create_task(driver._execute(long_statement))
             await asyncio.to_thread(busy.wait, 10)
-            task = asyncio.create_task(store.runs._written(failing))
+            task = asyncio.create_task(store.runs._run_write(failing))
             for _ in range(2):
                 await asyncio.sleep(0.1)
                 task.cancel()
             await asyncio.sleep(0.1)
             released.set()
             await asyncio.wait({task, before})
-            return task.cancelled(), await store.runs._seen(added)
+            return task.cancelled(), await store.runs._run_read(added)
 
     assert asyncio.run(run()) == (True, [])
 
 
 def test_connection_that_is_stopped_while_it_closes_leaves_nobody_waiting(tmp_path) -> None:
     async def run() -> set[Any]:
-        connection = sqlite_driver.connected(str(tmp_path / "numbers.db"))
+        connection = sqlite_driver.connect(str(tmp_path / "numbers.db"))
         await connection
         closes = asyncio.create_task(connection.close())
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import ConfigError, StoreError
-from services.store import StoreMissing, masked, open_store
+from services.store import StoreMissing, mask_password, open_store
 from services.store.failures import store_error
 from services.store.urls import parse_url
 from tests.services.store.stores import new_run
@@ -167,13 +167,13 @@ def test_masked_address_never_shows_the_password(word):
         f"postgresql://user:{password}@host/db",
         f"postgres://host/db?user=me&password={password}",
     ):
-        assert password not in masked(address)
-        assert masked(address).startswith(address.split("://")[0] + "://")
+        assert password not in mask_password(address)
+        assert mask_password(address).startswith(address.split("://")[0] + "://")
 
 
 def test_masked_address_without_a_password_is_unchanged():
     for address in ("sqlite:///a:b@c.db", "postgresql://user@host/db", "postgresql:///db", "store.db"):
-        assert masked(address) == address
+        assert mask_password(address) == address
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql"])

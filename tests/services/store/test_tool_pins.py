@@ -29,7 +29,7 @@ def test_pins_are_kept_by_client_and_pinned_anew(address):
             await store.tool_pins.pin("feed", [tool(description="Another price.")])
             await store.tool_pins.pin("desk", [tool(description="The price, now.")])
         async with await open_store(address, create=False, read_only=True) as store:
-            return await store.tool_pins.pinned("desk"), await store.tool_pins.pinned("feed")
+            return await store.tool_pins.pins_of("desk"), await store.tool_pins.pins_of("feed")
 
     desk, feed = asyncio.run(scenario())
     assert desk == {"book": tool("book"), "quote": tool(description="The price, now.")}
@@ -43,7 +43,7 @@ def test_pin_that_is_not_what_was_written_is_damage(address, damage):
             await store.tool_pins.pin("desk", [tool()])
             async with store._engine.begin() as connection:
                 await connection.execute(update(tool_pins).values(damage))
-            await store.tool_pins.pinned("desk")
+            await store.tool_pins.pins_of("desk")
 
     with pytest.raises(StoreDamaged, match=r"the pin of desk\.quote cannot be read"):
         asyncio.run(scenario())
@@ -58,7 +58,7 @@ def test_store_of_before_the_pins_has_none_and_takes_none(tmp_path):
 
     async def scenario():
         async with await open_store(address, create=False) as store:
-            assert await store.tool_pins.pinned("desk") == {}
+            assert await store.tool_pins.pins_of("desk") == {}
             await store.tool_pins.pin("desk", [tool()])
 
     asyncio.run(made())

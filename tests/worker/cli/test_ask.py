@@ -130,7 +130,7 @@ def test_answer_by_rules_comes_whole_through_its_own_fact_check(desk, question):
 def test_false_sentence_is_struck_and_its_claim_told(desk, monkeypatch):
     def lies(reply: Reply):
         yield Statement("channel_breakout lost 999 trades.", reply.rows, Part.WHAT)
-        yield reply.told("The close of IBM was 4321.5.", Part.WHAT)
+        yield reply.tell("The close of IBM was 4321.5.", Part.WHAT)
         yield from of_episodes(reply)
 
     monkeypatch.setitem(rules.TELLERS, "episodes", lies)

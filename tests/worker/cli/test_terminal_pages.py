@@ -12,7 +12,7 @@ import pytest
 
 from tests.docs.test_examples import FEWER_BARS
 from tests.worker.cli.terminals import in_terminal
-from tools.docs_examples import Ran, commands, consoles, installed, run_block, shell_words, write_files
+from tools.docs_examples import Ran, as_installed, commands, consoles, run_block, shell_words, write_files
 from tools.docs_pages import DOCS, README, ROOT
 
 PAGES = [README, *sorted((DOCS / "tutorial").glob("*.md"))]
@@ -43,7 +43,7 @@ def run(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
 
 def named(command: str) -> set[str]:
     """The commands of ours in a line of a page."""
-    words = shlex.split(installed(command))
+    words = shlex.split(as_installed(command))
     found = [words[k + 1 : k + 3] for k, word in enumerate(words) if word == "thinktwice"]
     return {" ".join(pair) if pair[0] in GROUPS else pair[0] for pair in found}
 

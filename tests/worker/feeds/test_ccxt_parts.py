@@ -19,7 +19,7 @@ from services.feeds.port import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.exchange import MOST_TEXT, PublicExchange, open_driver, raise_feed_error, shortened
+from worker.feeds.ccxt.exchange import MOST_TEXT, PublicExchange, open_driver, raise_feed_error, shorten
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
 from worker.feeds.ccxt.source_clock import FeedTime, backoff_s
@@ -83,12 +83,12 @@ def test_exchange_settings_refuse_an_address_that_is_none_or_holds_a_secret(addr
     ],
 )
 def test_shortened_keeps_no_query_user_or_markup(said: str, kept: str) -> None:
-    assert shortened(said) == kept
+    assert shorten(said) == kept
 
 
 @given(st.text(max_size=400))
 def test_shortened_is_one_short_line(text: str) -> None:
-    line = shortened(text)
+    line = shorten(text)
     assert len(line) <= MOST_TEXT + 3
     assert "\n" not in line
 

@@ -14,7 +14,7 @@ class NullMonitor:
     def __init__(self, note: EventSink) -> None:
         self.note = note
 
-    def stored(self, row: JournalRow) -> None:
+    def note_stored(self, row: JournalRow) -> None:
         """No person is told."""
 
     @asynccontextmanager

@@ -36,7 +36,7 @@ class Guarded:
 
     def takes(self, given: BarRow, *, behind: bool = False) -> dict[str, str]:
         """Who may not enter on a row."""
-        return dict(self.guard.guarded(given, store_behind=behind).blocked)
+        return dict(self.guard.guard_row(given, store_behind=behind).blocked)
 
 
 @pytest.mark.parametrize(("reason", "name"), OF_ALL)

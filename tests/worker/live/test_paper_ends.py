@@ -92,7 +92,7 @@ def test_paper_process_killed_behind_its_last_transaction_leaves_a_run_that_is_o
     finished_as_the_backtest(tmp_path)
 
     async def unsent(store: Store) -> int:
-        return len(await store.trading.unacknowledged("r0001"))
+        return len(await store.trading.list_unacknowledged("r0001"))
 
     assert asked(tmp_path, unsent) == 0, "orders leave before the run is closed"
 
@@ -131,7 +131,7 @@ def test_paper_last_sign_says_that_nothing_waits_however_long_the_end_takes_to_s
         await commit()
 
     traded_around(tmp_path, slowly, look_s=LOOK_S)
-    seen = asked(tmp_path, lambda store: store.trading.seen("r0001"))
+    seen = asked(tmp_path, lambda store: store.trading.last_seen("r0001"))
     assert (seen.signs["buffered_rows"], seen.signs["bars_validated"]) == (0, bars().present.sum())
 
 
@@ -160,7 +160,7 @@ def test_paper_process_that_lost_its_lease_neither_closes_its_run_nor_speaks_for
             )
             with pytest.raises(LeaseLost):
                 await process.run("lost")
-            seen = await store.trading.seen("r0001")
+            seen = await store.trading.last_seen("r0001")
             return (await record(store)).status, seen
 
     status, seen = asyncio.run(scenario())

@@ -12,7 +12,7 @@ from tests.worker.live.paper_runs import KillAt, Killed, replayed, rows_stored
 from tests.worker.live.test_paper_running_feed import Live
 from tests.worker.live.test_savepoint_sessions import MARKET, ROWS
 from tests.worker.test_strategist_background import gathered, times
-from worker.live.checkpoints import ResumePoint, SavepointWriter, restored
+from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
 from worker.live.stepper import LiveStepper
 from worker.models import Models
 
@@ -70,8 +70,8 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
 
     first, again = stepper(models[0]), stepper(models[1])
     asyncio.run(take(first, 0, 200))
-    point, _ = SavepointWriter("this program").written(first.session, ResumePoint(first.rows, {}))
-    found = restored(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
+    point, _ = SavepointWriter("this program").write(first.session, ResumePoint(first.rows, {}))
+    found = restore(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
     again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     before = len(models[0].requests)
     for one in (first, again):

@@ -19,44 +19,44 @@ def kinds(changes):
 
 
 def test_soft_reason_enters_and_its_end_leaves():
-    mode, changes = SafeMode().raised(STORE, 5, "refused")
+    mode, changes = SafeMode().raise_reason(STORE, 5, "refused")
     assert mode.active
     assert mode.summary == "store_away (refused)"
     assert kinds(changes) == [("entered", STORE), ("raised", STORE)]
-    assert mode.raised(STORE, 6, "again") == (mode, ())
-    mode, changes = mode.cleared(STORE, 7)
+    assert mode.raise_reason(STORE, 6, "again") == (mode, ())
+    mode, changes = mode.clear_reason(STORE, 7)
     assert not mode.active
     assert mode.summary is None
     assert kinds(changes) == [("ended", STORE), ("left", STORE)]
-    assert mode.cleared(STORE, 8) == (mode, ())
+    assert mode.clear_reason(STORE, 8) == (mode, ())
 
 
 def test_hard_reason_that_is_gone_waits_for_the_operator():
-    mode, _ = SafeMode().raised(LOOP, 1)
-    assert mode.released(2) == (mode, ())  # it still holds: nobody can talk it away
-    mode, changes = mode.cleared(LOOP, 3)
+    mode, _ = SafeMode().raise_reason(LOOP, 1)
+    assert mode.release(2) == (mode, ())  # it still holds: nobody can talk it away
+    mode, changes = mode.clear_reason(LOOP, 3)
     assert mode.active
     assert kinds(changes) == [("gone", LOOP)]
     assert mode.summary == "crash_loop, gone, waits for the operator"
-    mode, changes = mode.released(4)
+    mode, changes = mode.release(4)
     assert not mode.active
     assert kinds(changes) == [("ended", LOOP), ("left", LOOP)]
 
 
 def test_hard_reason_that_comes_back_before_the_release_holds_again():
-    mode, _ = SafeMode().raised(LOOP, 1)
-    mode, _ = mode.cleared(LOOP, 2)
-    mode, changes = mode.raised(LOOP, 3)
+    mode, _ = SafeMode().raise_reason(LOOP, 1)
+    mode, _ = mode.clear_reason(LOOP, 2)
+    mode, changes = mode.raise_reason(LOOP, 3)
     assert kinds(changes) == [("raised", LOOP)]
     assert mode.held[0].since == 1
-    assert mode.released(4) == (mode, ())
+    assert mode.release(4) == (mode, ())
 
 
 def test_release_leaves_what_still_holds():
-    mode, _ = SafeMode().raised(LOOP, 1)
-    mode, _ = mode.raised(STORE, 2)
-    mode, _ = mode.cleared(LOOP, 3)
-    mode, changes = mode.released(4)
+    mode, _ = SafeMode().raise_reason(LOOP, 1)
+    mode, _ = mode.raise_reason(STORE, 2)
+    mode, _ = mode.clear_reason(LOOP, 3)
+    mode, changes = mode.release(4)
     assert [one.reason for one in mode.held] == [STORE]
     assert kinds(changes) == [("ended", LOOP)]
 
@@ -91,20 +91,20 @@ class Machine(RuleBasedStateMachine):
 
     @rule(reason=st.sampled_from(SafeModeReason), detail=st.text(max_size=5))
     def raise_it(self, reason, detail):
-        self.after(self.mode.raised(reason, self.at, detail))
+        self.after(self.mode.raise_reason(reason, self.at, detail))
         self.holds.add(reason)
         self.waits.discard(reason)
 
     @rule(reason=st.sampled_from(SafeModeReason))
     def clear_it(self, reason):
-        self.after(self.mode.cleared(reason, self.at))
+        self.after(self.mode.clear_reason(reason, self.at))
         if reason in self.holds and reason in HARD:
             self.waits.add(reason)
         self.holds.discard(reason)
 
     @rule()
     def release_it(self):
-        self.after(self.mode.released(self.at))
+        self.after(self.mode.release(self.at))
         self.waits.clear()
 
     @invariant()

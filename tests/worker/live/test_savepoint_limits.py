@@ -15,7 +15,7 @@ from schemas.settings import Settings
 from services.feeds.port import series_of
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.store.checkpoints import sealed, unseal
+from services.store.checkpoints import seal, unseal
 from tests.worker.live.paper_runs import rows_of, waiting_feed
 from tests.worker.live.test_paper_savepoints import Process, few
 from trading_core.kernel.fresh import parameter_record
@@ -84,7 +84,7 @@ def edited(folder: Path, edit: Edit) -> None:
         before = json.dumps(state)
         edit(state)
         assert json.dumps(state) != before
-        new = sealed(zlib.compress(json.dumps(state).encode()))
+        new = seal(zlib.compress(json.dumps(state).encode()))
         store.execute("UPDATE savepoints SET state = ? WHERE number = ?", (new, number))
 
 

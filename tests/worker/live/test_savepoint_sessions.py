@@ -18,7 +18,7 @@ from services.journal.writer import JournalWriter
 from services.store.checkpoints import Savepoint
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import ResumePoint, SavepointWriter, live_step, restored
+from worker.live.checkpoints import ResumePoint, SavepointWriter, live_step, restore
 from worker.live.recovery import Player, RecordedInput, Script
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
@@ -54,9 +54,9 @@ def traded(rows: int, every: int) -> Traded:
         go_on(found.stepper, number - every, number)
         if number == every:
             place(found.session, "close > sma_7")  # a rule that nobody had when the session was wired
-        point, whole = writer.written(found.session, ResumePoint(found.stepper.rows, {}))
+        point, whole = writer.write(found.session, ResumePoint(found.stepper.rows, {}))
         assert whole == (number == every)
-        writer.stored()
+        writer.note_stored()
         found.points.append(point)
     return found
 
@@ -77,7 +77,7 @@ def go_on(one: LiveStepper, start: int, stop: int, rows: Sequence[BarRow] = ROWS
 def resumed(point: Savepoint) -> LiveStepper:
     """A stepper that goes on from a savepoint."""
     one = stepper()
-    found = restored(point, MARKET, Settings(), one.journal)
+    found = restore(point, MARKET, Settings(), one.journal)
     one.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return one
 

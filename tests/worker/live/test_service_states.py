@@ -29,7 +29,7 @@ from tests.worker.live.test_paper_savepoints import PLAYBOOKS, bars
 from tests.worker.live.test_savepoint_sessions import OWN, attributes_of, go_on
 from tests.worker.shared_runs import losing_settings
 from trading_core.trigger_engine import TriggerEngine
-from worker.live.checkpoints import ENGINE, ResumePoint, SavepointWriter, restored
+from worker.live.checkpoints import ENGINE, ResumePoint, SavepointWriter, restore
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
 
@@ -83,9 +83,9 @@ def stepper() -> LiveStepper:
 
 def split(one: LiveStepper) -> LiveStepper:
     """A stepper that goes on from a savepoint of another."""
-    point, _ = SavepointWriter("this program").written(one.session, ResumePoint(one.rows, dict(one.blocked)))
+    point, _ = SavepointWriter("this program").write(one.session, ResumePoint(one.rows, dict(one.blocked)))
     again = stepper()
-    found = restored(point, MARKET, losing_settings(), again.journal, PLAYBOOKS)
+    found = restore(point, MARKET, losing_settings(), again.journal, PLAYBOOKS)
     again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return again
 

@@ -24,11 +24,11 @@ LOST, BACK, STALE = FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED, F
 def test_feed_is_away_when_nothing_of_it_can_bring_bars(heard, rows, ok):
     links = FeedLinks()
     for kind, channel in heard:
-        links.heard(FeedAnomaly(kind, None, None, {} if channel is None else {"channel": channel}), 5)
+        links.note_anomaly(FeedAnomaly(kind, None, None, {} if channel is None else {"channel": channel}), 5)
     assert links.ok(rows) is ok
 
 
 def test_symbol_that_is_refused_leaves_the_others_their_feed():
     links = FeedLinks()
-    links.heard(FeedAnomaly(LOST, "A", None, {"channel": "rest"}), 5)
+    links.note_anomaly(FeedAnomaly(LOST, "A", None, {"channel": "rest"}), 5)
     assert links.ok(5)

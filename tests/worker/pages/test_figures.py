@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.model_calls.quoting import counted
+from services.model_calls.quoting import count_noun
 from worker.pages.figures import number, percent, r_multiple
 
 
@@ -30,4 +30,4 @@ def test_figure_of_more_digits_than_anybody_counts_is_shown_in_powers_of_ten(fig
     ("count", "shown"), [(0, "0 bars"), (1, "1 bar"), (2, "2 bars"), (2_000, "2,000 bars")]
 )
 def test_one_of_a_thing_is_told_without_the_plural(count: int, shown: str) -> None:
-    assert counted(count, "bar") == shown
+    assert count_noun(count, "bar") == shown

@@ -170,7 +170,7 @@ def judged_reason(settings: Settings) -> Any:
         journal = JournalWriter(sink)
         made = assemble(settings, months(), journal)
         verdict = await made.slow_loop._judge.replan(REPORT, (), 0)
-        made.slow_loop._decided(verdict.model_copy(update={"actions": ()}), 0)
+        made.slow_loop._write_verdict(verdict.model_copy(update={"actions": ()}), 0)
         await journal.flush()
         held = [json.loads(row.payload) for row in sink.rows if row.kind == "fact_check"]
         return verdict.reason, [sorted(row) for row in held]

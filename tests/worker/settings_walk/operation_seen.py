@@ -31,7 +31,7 @@ from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import crash_loop
 from worker.operations.alerts import Alert
 from worker.operations.logs import configure_logging, logger
-from worker.operations.monitoring import operated, prepare
+from worker.operations.monitoring import operate, prepare
 from worker.operations.notifications import Notifier
 from worker.operations.webhook import Outcome
 from worker.secrets.redaction import Redactor
@@ -177,7 +177,7 @@ def served(settings: Settings) -> Any:
     async def asked() -> Any:
         prepared = prepare(operations, Redactor(()), {})
         late = Told(status(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
-        async with operated(prepared, late, "r0001", "paper") as opened:
+        async with operate(prepared, late, "r0001", "paper") as opened:
             if opened.endpoint is None:
                 return None
             opened.endpoint._now = lambda: NOW

@@ -15,7 +15,7 @@ from services.deliberation.fact_check import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.measures import revised
+from services.playbooks.measures import revise_fields
 from services.slow_loop.cadence import trigger_of
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.trial_evidence import Evidence
@@ -113,7 +113,7 @@ def _reported(settings: Settings, trades: list[Episode]) -> Any:
 
     async def asked() -> Any:
         request, told = await made.slow_loop.reflect_now(world().shape[0] - 1)
-        return request, told, await made.slow_loop.judged(told)
+        return request, told, await made.slow_loop.ask_judge(told)
 
     return [content(one.payload()) for one in asyncio.run(asked())]
 
@@ -155,7 +155,7 @@ def one_cell() -> tuple[PlaybookDefinition, ...]:
     """The playbooks, the planted one open in a single cell."""
     planted, *others = definitions()
     only: dict[str, Any] = {"trend": ("sideways",), "volatility": ("mid",), "structure": tuple(Structure)}
-    return (revised(planted, eligibility=dict.fromkeys(planted.rules, Eligibility(**only))), *others)
+    return (revise_fields(planted, eligibility=dict.fromkeys(planted.rules, Eligibility(**only))), *others)
 
 
 def carried_out(action: JudgeAction) -> Look:

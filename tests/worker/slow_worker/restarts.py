@@ -118,7 +118,7 @@ async def alone(
         back = await trouble()
         await _until_delivered(store, run_id, serving)
         took_s = time.perf_counter() - back
-        stop.heard(signal.SIGTERM)
+        stop.note_signal(signal.SIGTERM)
         assert await serving == 0
         return await _left(one, [], took_s)
 

@@ -225,7 +225,7 @@ def test_worker_told_to_stop_finishes_its_report_and_releases_the_lease(tmp_path
             stop = StopSignals()
             serving = asyncio.create_task(serve(one.worker, stop, one._note, period_s=30.0))
             await reflecting.wait()
-            stop.heard(signum)
+            stop.note_signal(signum)
             await asyncio.sleep(0)
             assert not serving.done()
             go_on.set()
@@ -252,8 +252,8 @@ def test_worker_told_twice_leaves_the_claim_to_the_next_one(tmp_path):
             stop = StopSignals()
             serving = asyncio.create_task(serve(one.worker, stop, one._note, period_s=30.0))
             await reflecting.wait()
-            stop.heard(signal.SIGINT)
-            stop.heard(signal.SIGTERM)
+            stop.note_signal(signal.SIGINT)
+            stop.note_signal(signal.SIGTERM)
             ended = await serving
             return ended, await one.claims(), await one.store.leases.holder(f"slow_loop/{one.run_id}")
 
@@ -276,7 +276,7 @@ def test_worker_whose_store_is_away_tries_again_or_ends(tmp_path, retryable, mon
                     failed.append(True)
                     raise StoreError("store x is locked", retryable=retryable)
                 looked = await look()
-                stop.heard(signal.SIGTERM)
+                stop.note_signal(signal.SIGTERM)
                 return looked
 
             monkeypatch.setattr(one.worker, "look", away)

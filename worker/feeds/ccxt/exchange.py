@@ -62,7 +62,7 @@ class PublicExchange:
 
     async def load(self) -> None:
         """Learn its markets."""
-        async with self._asked("markets", most_requests=3):
+        async with self._ask("markets", most_requests=3):
             found = await self._driver.load_markets()
             if not found:
                 _other_shape(found)
@@ -94,7 +94,7 @@ class PublicExchange:
         """Its time in ns; None where it does not tell."""
         if not self.has_clock:
             return None
-        async with self._asked("time"):
+        async with self._ask("time"):
             said = await self._driver.fetch_time()
             return said * NS_PER_MS if isinstance(said, int) else _other_shape(said)
 
@@ -104,7 +104,7 @@ class PublicExchange:
         What is no number is NaN.
         """
         since_ms = -(-since_ns // NS_PER_MS)
-        async with self._asked(f"bars of {symbol}"):
+        async with self._ask(f"bars of {symbol}"):
             rows = await self._driver.fetch_ohlcv(symbol, timeframe, since_ms, limit)
             if not (isinstance(rows, list) and all(map(_is_bar, rows))):
                 _other_shape(rows)
@@ -118,7 +118,7 @@ class PublicExchange:
             await self._driver.close()
 
     @asynccontextmanager
-    async def _asked(self, what: str, most_requests: int = 1) -> AsyncIterator[None]:
+    async def _ask(self, what: str, most_requests: int = 1) -> AsyncIterator[None]:
         """Judge what is raised meanwhile; a request has twice its time, since it may wait for its turn."""
         driver = self._driver
         driver.last_response_headers = None
@@ -178,13 +178,13 @@ def _expect_json(driver: Any, malformed: type[Exception]) -> None:
     """An answer of success that is not JSON is malformed; ccxt would read it as an empty list of bars."""
     handle_errors = driver.handle_errors
 
-    def judged(status: int, *said: Any) -> Any:
+    def judge_status(status: int, *said: Any) -> Any:
         *_, parsed, _sent_headers, _sent_body = said
         if 200 <= status < 300 and parsed is None:
             raise malformed("an answer that is not JSON")
         return handle_errors(status, *said)
 
-    driver.handle_errors = judged
+    driver.handle_errors = judge_status
 
 
 def _redirect(urls: Any, gateway: str) -> None:
@@ -211,7 +211,7 @@ def raise_feed_error(error: Exception, doing: str, headers: Mapping[str, str] | 
     failure = meant[0] if meant else "network"
     pause = pause_of(headers or {}) if failure == "rate_limited" else None
     told = None if pause is None else pause.told
-    said = shortened(str(error))
+    said = shorten(str(error))
     raise FeedError(
         f"{doing}: {failure.replace('_', ' ')} ({bases[0]}{': ' if said else ''}{said})"
         f"{'; ' if told else ''}{told or ''}",
@@ -222,7 +222,7 @@ def raise_feed_error(error: Exception, doing: str, headers: Mapping[str, str] | 
     ) from None
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """One short line without queries, users or markup."""
     plain = _MARKUP.sub(" ", _USER.sub("//", _QUERY.sub("", text)))
     line = " ".join(plain.split())

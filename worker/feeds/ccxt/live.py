@@ -77,7 +77,7 @@ class LiveBars:
         items: list[Item] = [*self._clock.look()]
         came, self._came = self._came, []
         for one in came:
-            items += self._answered(one) if isinstance(one, Answer) else [one]
+            items += self._note_answer(one) if isinstance(one, Answer) else [one]
         missing = self._missing()
         for symbol, label in missing.items():
             self._ask(symbol, label)
@@ -155,12 +155,12 @@ class LiveBars:
                     self._tell(FeedAnomalyKind.RECONNECTED, away)
             self._came.append(Answer(symbol, bars, asked_at, in_doubt))
         except FeedError as error:
-            self._failed(line, symbol, error)
+            self._note_failure(line, symbol, error)
         finally:
             line.task = None
             self._wake.set()
 
-    def _failed(self, line: _Line, symbol: str, error: FeedError) -> None:
+    def _note_failure(self, line: _Line, symbol: str, error: FeedError) -> None:
         """Told once; a symbol that is refused by itself, since the others go on and stops are seen."""
         line.failing = True
         self._postpone(line, error.context["retry_after_s"])
@@ -181,12 +181,12 @@ class LiveBars:
         detail = {"channel": "rest"} | {name: word for name, word in said.items() if word}
         self._came.append(FeedAnomaly(kind, symbol, None, detail))
 
-    def _answered(self, answer: Answer) -> list[FeedAnomaly]:
+    def _note_answer(self, answer: Answer) -> list[FeedAnomaly]:
         """Bars of one symbol that are new or others than before; those of a gap are a refill."""
         symbol, given, now = answer.symbol, self._lines[answer.symbol].given, self._clock.now()
         latest, over = now + self._slack_ns, self.newest_settled(min(answer.asked_at, now))
         newest = max((raw.label for raw in answer.bars if raw.label <= latest), default=0)
-        items = self._clock.heard(newest, self._grid.bar_ns)
+        items = self._clock.note_newest(newest, self._grid.bar_ns)
         if answer.in_doubt or self._clock.jumped:  # the newest may be one that runs
             over = min(over, newest - 1)
         news = [

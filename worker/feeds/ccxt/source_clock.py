@@ -56,7 +56,7 @@ class SourceClock(ClockWatch):
             return found
         return found + self.compare(SourceTime(said, said + self.steady() - before))
 
-    def heard(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
+    def note_newest(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
         """Note the newest bar of an answer: where an exchange tells no time, it can end a doubt."""
         return [] if self._exchange.has_clock else self.confirm(SourceTime(newest, newest + bar_ns))
 
@@ -69,10 +69,10 @@ class SourceClock(ClockWatch):
             found += self.task.result()
             self.task = None
         if self.task is None and self.steady() >= self.check_at:
-            self.task = asyncio.create_task(self._asked())
+            self.task = asyncio.create_task(self._ask())
         return found
 
-    async def _asked(self) -> list[FeedAnomaly]:
+    async def _ask(self) -> list[FeedAnomaly]:
         try:
             return await self.ask()
         except FeedError:

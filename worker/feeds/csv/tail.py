@@ -109,7 +109,7 @@ class CsvTailFeed:
             FeedError: the file stays away, or is another kind of file now.
         """
         try:
-            async for item in self._followed(after):
+            async for item in self._follow(after):
                 yield item
         finally:
             self._file.close()
@@ -123,7 +123,7 @@ class CsvTailFeed:
         self._closed = True
         self._file.close()
 
-    async def _followed(self, after: int | None) -> AsyncIterator[Item]:
+    async def _follow(self, after: int | None) -> AsyncIterator[Item]:
         self._clock.observe()
         start = self._clock.now()
         assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
@@ -134,7 +134,7 @@ class CsvTailFeed:
         while not self._closed:
             for item in self._clock.observe():
                 yield item
-            async for item in self._appended(assembler):
+            async for item in self._read_appended(assembler):
                 yield item
             for item in self._due(assembler):
                 yield item
@@ -152,22 +152,22 @@ class CsvTailFeed:
                 if len(recent) > 2 * most + 1:
                     recent = {label: recent[label] for label in sorted(recent)[len(recent) - most :]}
             else:
-                for item in self._taken(assembler, found):
+                for item in self._take(assembler, found):
                     yield item
         for label in sorted(recent)[max(0, len(recent) - most) :]:
             for bar in recent[label]:
-                for item in self._taken(assembler, bar):
+                for item in self._take(assembler, bar):
                     yield item
         for item in self._due(assembler):
             yield item
 
-    async def _appended(self, assembler: RowAssembler) -> AsyncIterator[Item]:
+    async def _read_appended(self, assembler: RowAssembler) -> AsyncIterator[Item]:
         newest = None
         async for found in self._bars():
             if isinstance(found, FeedAnomaly):
                 yield found
                 continue
-            for item in self._taken(assembler, found):
+            for item in self._take(assembler, found):
                 yield item
             newest = max(newest or found.label, found.label)
         if newest is not None:
@@ -176,7 +176,7 @@ class CsvTailFeed:
             for item in self._clock.confirm(source):
                 yield item
 
-    def _taken(self, assembler: RowAssembler, bar: RawBar) -> list[Item]:
+    def _take(self, assembler: RowAssembler, bar: RawBar) -> list[Item]:
         """Keep a bar, unless an earlier reading of the file handed it over."""
         if (
             self._floor is not None
@@ -194,7 +194,7 @@ class CsvTailFeed:
         """Everything up to the present end of the file."""
         while not self._closed:
             piece = self._file.look()
-            for item in self._happened(piece):
+            for item in self._note_change(piece):
                 yield item
             if not piece.data:
                 if piece.restart is None:
@@ -214,13 +214,13 @@ class CsvTailFeed:
         except DataError as error:
             raise FeedError(f"the file of the feed cannot be followed: {error}", retryable=False) from error
 
-    def _happened(self, piece: Piece) -> list[FeedAnomaly]:
+    def _note_change(self, piece: Piece) -> list[FeedAnomaly]:
         """What became of the file, told once when it goes and once when it is back."""
         reason = piece.gone or piece.restart
         if reason is None:
             was_lost, self._is_lost, self._gone_since = self._is_lost, False, None
-            return [self._told(FeedAnomalyKind.RECONNECTED, "read from its beginning")] if was_lost else []
-        items = [] if self._is_lost else [self._told(FeedAnomalyKind.DISCONNECTED, reason)]
+            return [self._tell(FeedAnomalyKind.RECONNECTED, "read from its beginning")] if was_lost else []
+        items = [] if self._is_lost else [self._tell(FeedAnomalyKind.DISCONNECTED, reason)]
         self._is_lost = True
         if piece.gone is not None:
             self._give_up(piece.gone)
@@ -257,7 +257,7 @@ class CsvTailFeed:
         detail = {"line": found.line, "reason": reason}
         return [FeedAnomaly(FeedAnomalyKind.INVALID, None, None, detail)]
 
-    def _told(self, kind: FeedAnomalyKind, reason: str) -> FeedAnomaly:
+    def _tell(self, kind: FeedAnomalyKind, reason: str) -> FeedAnomaly:
         return FeedAnomaly(kind, None, None, {"file": self._shape.path.name, "reason": reason})
 
     def _pause(self, assembler: RowAssembler) -> float:

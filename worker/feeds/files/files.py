@@ -188,14 +188,14 @@ def _series(parts: list[SymbolRows], timeframe: str | None, label: Literal["open
     try:
         return BarSeries.from_frame(frames, timeframe=timeframe, label=label)
     except DataError as error:
-        raise _placed(error, by_symbol) from error
+        raise _add_place(error, by_symbol) from error
 
 
 def _frame(part: SymbolRows) -> pd.DataFrame:
     return pd.DataFrame(part.values, index=pd.DatetimeIndex(part.times.astype("datetime64[ns]"), tz="UTC"))
 
 
-def _placed(error: DataError, parts: dict[str, SymbolRows]) -> DataError:
+def _add_place(error: DataError, parts: dict[str, SymbolRows]) -> DataError:
     """The same error with the place of the bar that the engine's door refused."""
     part = parts.get(str(error.context.get("symbol")))
     if part is None or "label" not in error.context:

@@ -92,7 +92,7 @@ class BarTable:
         """
         array = self.columns[column]
         if pa.types.is_string(array.type):
-            array = self._parsed(column, _without_empty_words(array))
+            array = self._parse(column, _without_empty_words(array))
         elif not _is_number(array.type):
             raise DataError(
                 f"{self.path.name}: column {self.names[column]!r} holds {array.type}: store it as numbers"
@@ -100,7 +100,7 @@ class BarTable:
         floats = pc.cast(array, pa.float64(), safe=False)
         return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
-    def stripped(self, column: int) -> Any:
+    def strip_names(self, column: int) -> Any:
         """A column of names as stripped text, an Arrow array; an empty one where there is none.
 
         Raises:
@@ -117,7 +117,7 @@ class BarTable:
         Raises:
             DataError: an empty name, by its row, or a column that holds no names.
         """
-        stripped = self.stripped(column)
+        stripped = self.strip_names(column)
         names: npt.NDArray[np.object_] = stripped.to_numpy(zero_copy_only=False).astype(object)
         empty = np.flatnonzero(names == "")
         if empty.size:
@@ -126,7 +126,7 @@ class BarTable:
             return np.array([from_spreadsheet_text(name) for name in names], dtype=object)
         return names
 
-    def _parsed(self, column: int, texts: Any) -> Any:
+    def _parse(self, column: int, texts: Any) -> Any:
         if _parses(texts):
             return pc.cast(texts, pa.float64())
         low, high = 0, len(texts)

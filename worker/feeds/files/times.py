@@ -65,7 +65,7 @@ def utc_labels(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
     if pa.types.is_timestamp(kind):
         return _from_stamps(column, place, zone)
     if pa.types.is_date(kind):
-        return _localised(_index(column), place, zone, dates_only=True)
+        return _localise(_index(column), place, zone, dates_only=True)
     if pa.types.is_integer(kind):
         return _from_epochs(column, place)
     if is_text:
@@ -87,7 +87,7 @@ def _check_given(column: Any, place: Place) -> None:
 def _from_stamps(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
     if column.type.tz is not None:
         return _nanoseconds(_index(column), place)
-    return _localised(_index(column), place, zone, dates_only=False)
+    return _localise(_index(column), place, zone, dates_only=False)
 
 
 def _from_epochs(column: Any, place: Place) -> IntArray:
@@ -127,14 +127,14 @@ def _from_texts(texts: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
         raise DataError(
             f"{place(row)}: time {texts[row].as_py()!r} has no zone where others have one: give every row one"
         )
-    index = _parsed(texts, place, utc=bool(zoned.all()))
+    index = _parse(texts, place, utc=bool(zoned.all()))
     if zoned.all():
         return _nanoseconds(index, place)
     dates_only = not pc.any(pc.match_substring(texts, ":")).as_py()
-    return _localised(index, place, zone, dates_only=dates_only)
+    return _localise(index, place, zone, dates_only=dates_only)
 
 
-def _parsed(texts: Any, place: Place, *, utc: bool) -> pd.DatetimeIndex:
+def _parse(texts: Any, place: Place, *, utc: bool) -> pd.DatetimeIndex:
     values = texts.to_pandas()
     try:
         index = pd.DatetimeIndex(pd.to_datetime(values, format="ISO8601", utc=utc))
@@ -145,7 +145,7 @@ def _parsed(texts: Any, place: Place, *, utc: bool) -> pd.DatetimeIndex:
     return index
 
 
-def _localised(index: pd.DatetimeIndex, place: Place, zone: ZoneInfo | None, *, dates_only: bool) -> IntArray:
+def _localise(index: pd.DatetimeIndex, place: Place, zone: ZoneInfo | None, *, dates_only: bool) -> IntArray:
     _nanoseconds(index, place)  # refuses years that nothing below can show
     if zone is None:
         shown = str(index[0].date()) if dates_only else str(index[0])

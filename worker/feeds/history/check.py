@@ -54,19 +54,21 @@ class SymbolFindings:
         return {
             "bars": len(labels),
             "asked_bars": self.asked,
-            "from": shown(labels[0]) if labels else None,
-            "to": shown(labels[-1]) if labels else None,
+            "from": show_label(labels[0]) if labels else None,
+            "to": show_label(labels[-1]) if labels else None,
             "missing_bars": sum(count for _, _, count in self.gaps),
             "gaps": [
-                {"from": shown(first), "to": shown(last), "bars": count}
+                {"from": show_label(first), "to": show_label(last), "bars": count}
                 for first, last, count in self.gaps[:MOST_LISTED]
             ],
             "duplicates": self.duplicates,
             "problems": self.problems,
-            "conflicts": [shown(label) for label in self.conflicts[:MOST_LISTED]],
-            "invalid": [{"time": shown(label), "reason": why} for label, why in self.invalid[:MOST_LISTED]],
-            "off_grid": [shown(label) for label in self.off_grid[:MOST_LISTED]],
-            "future": [shown(label) for label in self.future[:MOST_LISTED]],
+            "conflicts": [show_label(label) for label in self.conflicts[:MOST_LISTED]],
+            "invalid": [
+                {"time": show_label(label), "reason": why} for label, why in self.invalid[:MOST_LISTED]
+            ],
+            "off_grid": [show_label(label) for label in self.off_grid[:MOST_LISTED]],
+            "future": [show_label(label) for label in self.future[:MOST_LISTED]],
         }
 
 
@@ -112,7 +114,7 @@ def gaps(labels: Iterable[int], step: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def shown(label: int) -> str:
+def show_label(label: int) -> str:
     """A label as ISO 8601 in UTC; one that no calendar holds as it is."""
     try:
         return ns_to_datetime(label).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -137,8 +139,8 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
     return {
         "timeframe": series.timeframe,
         "label": series.label,
-        "from": shown(int(series.times[0])),
-        "to": shown(int(series.times[-1])),
+        "from": show_label(int(series.times[0])),
+        "to": show_label(int(series.times[-1])),
         "bars": series.bar_count,
         "rows": series.shape[0],
         "sha256": series.sha256,
@@ -157,8 +159,8 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
     change = np.abs(np.diff(close) / close[:-1])
     return {
         "bars": int(rows.size),
-        "from": shown(int(times[0])),
-        "to": shown(int(times[-1])),
+        "from": show_label(int(times[0])),
+        "to": show_label(int(times[-1])),
         "lowest": float(series.low[rows, s].min()),
         "highest": float(series.high[rows, s].max()),
         "absent_while_others_trade": int((inside & ~series.present[:, s]).sum()),
@@ -166,7 +168,7 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
         "longest_pauses": _pauses(times, series.bar_ns),
         "without_volume": int((series.volume[rows, s] == 0.0).sum()),
         "without_movement": int((series.high[rows, s] == series.low[rows, s]).sum()),
-        "jumps": [shown(int(times[k + 1])) for k in np.flatnonzero(change > JUMP)[:MOST_PAUSES]],
+        "jumps": [show_label(int(times[k + 1])) for k in np.flatnonzero(change > JUMP)[:MOST_PAUSES]],
     }
 
 
@@ -175,11 +177,11 @@ def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
 
     Apart from them those outside the band that it would take: the doubts before them agree on no level.
     """
-    taken = [shown(int(doubt.label or 0)) for doubt in doubts if doubt.kind is FeedAnomalyKind.UNSETTLED]
+    taken = [show_label(int(doubt.label or 0)) for doubt in doubts if doubt.kind is FeedAnomalyKind.UNSETTLED]
     doubts = [doubt for doubt in doubts if doubt.kind is FeedAnomalyKind.IMPLAUSIBLE]
     first = [
         {
-            "time": shown(int(doubt.label or 0)),
+            "time": show_label(int(doubt.label or 0)),
             "lowest": doubt.detail["bar"][2],
             "highest": doubt.detail["bar"][1],
             "last_good_close": doubt.detail.get("last_good_close"),
@@ -200,8 +202,8 @@ def _pauses(times: Any, bar_ns: int) -> list[dict[str, Any]]:
     longest = [k for k in np.argsort(-steps, kind="stable")[:MOST_PAUSES] if steps[k] > bar_ns]
     return [
         {
-            "after": shown(int(times[k])),
-            "until": shown(int(times[k + 1])),
+            "after": show_label(int(times[k])),
+            "until": show_label(int(times[k + 1])),
             "bars": int(steps[k] // bar_ns) - 1,
         }
         for k in sorted(longest)

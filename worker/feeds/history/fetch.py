@@ -17,7 +17,7 @@ from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
-from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, shown
+from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, show_label
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.time_range import range_ns
 
@@ -83,7 +83,7 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
         first, last = _labels(now() - int(shell.settings.settle_s * NS), step, max(start or 0, 0), end)
         with PartialFile(request.out, _identity(request, first, end)) as partial, _resumable(partial):
             await _pages(exchange, request, shell, partial, first, last, now)
-            found = _examined(request, partial, first, last)
+            found = _examine(request, partial, first, last)
             differing = await _reread(exchange, request, shell, found)
             write_bars(request.out, {symbol: findings.bars for symbol, findings in found.items()})
             resumed = partial.resumed
@@ -107,8 +107,8 @@ def _labels(now: int, step: int, start: int, end: int | None) -> tuple[int, int]
     last = newest if end is None else min(newest, end - end % step)
     if first > last:
         raise ConfigError(
-            f"--from {shown(start)} up to {shown(last if end is None else end)}: no bar of this range is "
-            f"over yet; the newest that is over begins at {shown(newest)}"
+            f"--from {show_label(start)} up to {show_label(last if end is None else end)}: no bar of this range is "
+            f"over yet; the newest that is over begins at {show_label(newest)}"
         )
     return first, last
 
@@ -158,15 +158,13 @@ async def _pages(
         if not any(first <= candle.label <= last for candle in partial.bars.get(symbol, [])):
             partial.remove()
             raise DataError(
-                f"{request.exchange} has no bars of {symbol} from {shown(first)} to {shown(last)}: "
+                f"{request.exchange} has no bars of {symbol} from {show_label(first)} to {show_label(last)}: "
                 "choose another range, or leave the symbol out",
                 symbol=symbol,
             )
 
 
-def _examined(
-    request: FetchRequest, partial: PartialFile, first: int, last: int
-) -> dict[str, SymbolFindings]:
+def _examine(request: FetchRequest, partial: PartialFile, first: int, last: int) -> dict[str, SymbolFindings]:
     return {
         symbol: examine(
             [candle for candle in partial.bars[symbol] if candle.label <= last],
@@ -214,12 +212,13 @@ def _document(
         "sha256": hashlib.sha256(request.out.read_bytes()).hexdigest(),
         "exchange": request.exchange,
         "timeframe": request.timeframe,
-        "from": shown(first),
-        "to": shown(last),
+        "from": show_label(first),
+        "to": show_label(last),
         "bars": sum(len(findings.bars) for findings in found.values()),
         "resumed_bars": resumed,
         "symbols": {symbol: findings.document() for symbol, findings in sorted(found.items())},
         "changed_when_read_again": {
-            symbol: [shown(label) for label in labels[:MOST_LISTED]] for symbol, labels in differing.items()
+            symbol: [show_label(label) for label in labels[:MOST_LISTED]]
+            for symbol, labels in differing.items()
         },
     }

@@ -23,7 +23,7 @@ from services.model_calls.quoting import spreadsheet_text
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.history import Page
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES
-from worker.feeds.history.check import shown
+from worker.feeds.history.check import show_label
 
 VERSION = 1
 COLUMNS = ("time", "symbol", *Bar._fields)
@@ -192,7 +192,10 @@ def _write_csv(
     def lines() -> Iterator[str]:
         yield ",".join(COLUMNS) + "\n"
         for label, symbol in rows:
-            yield ",".join([shown(label), spreadsheet_text(symbol), *map(repr, bars[symbol][label])]) + "\n"
+            yield (
+                ",".join([show_label(label), spreadsheet_text(symbol), *map(repr, bars[symbol][label])])
+                + "\n"
+            )
 
     with path.open("wb") as raw:
         if packed:
