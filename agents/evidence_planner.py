@@ -130,11 +130,11 @@ class ModelPlanner:
         self, named: Iterable[NamedCall], tools: Offered
     ) -> tuple[list[PlannedCall], list[DroppedCall]]:
         calls, dropped = list[PlannedCall](), list[DroppedCall]()
-        for one in named:
+        for call in named:
             try:
-                calls.append(self._call(one, tools))
+                calls.append(self._call(call, tools))
             except MalformedReply as error:
-                client, method = (_name(part) for part in (one.client, one.method))
+                client, method = (_name(part) for part in (call.client, call.method))
                 dropped.append(DroppedCall(client=client, method=method, reason=str(error)))
         return calls, dropped
 

@@ -88,13 +88,17 @@ def _describe_evidence(evidence: Sequence[RecommendationEvidence], wording: Word
     """The calls that were made with their results, quoted; nothing where nothing was read."""
     calls = [
         {
-            "about": {"playbook_id": one.playbook_id, "regime": one.regime, "kind": one.kind},
+            "about": {
+                "playbook_id": recommendation.playbook_id,
+                "regime": recommendation.regime,
+                "kind": recommendation.kind,
+            },
             "tool": call.method,
             "params": dict(call.params),
             "result": call.reply.text if call.reply.is_error else call.reply.content,
         }
-        for one in evidence
-        for call in one.gathered.calls
+        for recommendation in evidence
+        for call in recommendation.gathered.calls
     ]
     return f"\n\n{EVIDENCE}\n{wording.json(calls)}" if calls else ""
 

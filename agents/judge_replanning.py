@@ -87,7 +87,10 @@ def replan(
 def with_evidence(verdict: ReplanVerdict, evidence: Sequence[RecommendationEvidence]) -> ReplanVerdict:
     """The verdict with the first ids that were read for it behind its own; nothing else of it changes."""
     read = dict.fromkeys(
-        name for one in evidence for call in one.gathered.calls for name in ids_of(call.reply)
+        name
+        for recommendation in evidence
+        for call in recommendation.gathered.calls
+        for name in ids_of(call.reply)
     )
     new = [name for name in read if name not in verdict.evidence_ids][:MOST_READ]
     return verdict.model_copy(update={"evidence_ids": (*verdict.evidence_ids, *new)}) if new else verdict

@@ -94,11 +94,16 @@ async def _asked(path: Path) -> list[QuestionCost]:
         views = RunViews(store)
         host = store_tools(views)
         context, ids = known_before(await views.view("latest", None)), await _ids(host)
-        questions = [one for name in FILES for one in labelled(name, ids) if one.kind != "change"]
-        questions += [
-            _labelled(one) for number in SETS for one in question_set(number) if one.status != "plan"
+        questions = [
+            question for name in FILES for question in labelled(name, ids) if question.kind != "change"
         ]
-        return [await _cost(host, one, {**context, **one.recent}) for one in questions]
+        questions += [
+            _labelled(question)
+            for number in SETS
+            for question in question_set(number)
+            if question.status != "plan"
+        ]
+        return [await _cost(host, question, {**context, **question.recent}) for question in questions]
 
 
 async def _ids(host: InProcessTools) -> dict[str, str]:
@@ -135,9 +140,9 @@ def first_reading_table() -> str:
         (name, "yes" if unseen else "no", calls, wrong, back)
         for name, unseen, calls, wrong, back in EARLIER_READINGS
     ]
-    for number, one in FIRST_READINGS.items():
-        made, back = _share(one.made, one.calls - one.rules), _share(one.back, one.clear)
-        rows.append((f"set {number}", "yes", made, str(one.wrong), back))
+    for number, reading in FIRST_READINGS.items():
+        made, back = _share(reading.made, reading.calls - reading.rules), _share(reading.back, reading.clear)
+        rows.append((f"set {number}", "yes", made, str(reading.wrong), back))
     return table(
         ("questions", "unseen", "expected calls", "with a wrong tool", "clear ones asked back"), rows
     )

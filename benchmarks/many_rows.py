@@ -78,7 +78,9 @@ def time_many(rows: int = ROWS) -> ManyRows:
         grow(path, rows)
         words = [sys.executable, "-m", "benchmarks.many_rows", str(path)]
         told = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    calls = tuple(CallCost(one["tool"], one["first_ms"], tuple(one["spent_ms"])) for one in told.pop("calls"))
+    calls = tuple(
+        CallCost(call["tool"], call["first_ms"], tuple(call["spent_ms"])) for call in told.pop("calls")
+    )
     return ManyRows(**told, calls=calls)
 
 
@@ -89,7 +91,9 @@ async def measure(path: Path) -> ManyRows:
         reading, read_gb = await _cost(host, "market_snapshot", {}), _memory_gb()
         calls = []
         for tool, given in (await arguments_of_tools(host)).items():
-            first, *spent = [await _cost(host, tool, one) for one in islice(cycle(given), CALLS + 1)]
+            first, *spent = [
+                await _cost(host, tool, arguments) for arguments in islice(cycle(given), CALLS + 1)
+            ]
             calls.append(CallCost(tool, first, tuple(spent)))
         rows = (await store.runs.find("latest")).events
     return ManyRows(rows, reading / 1e3, read_gb, _memory_gb(), tuple(calls))

@@ -338,7 +338,8 @@ class EvidenceQuestion:
     """What a planner is asked: the words, and what it may know before it looks.
 
     `context` has `run_id`, `known_at`, `symbols`, `playbooks`, `regimes`, and what the turns before were
-    about (`recent_symbol`, `recent_playbook`, `recent_fill`); `turns` are the last ones, oldest first.
+    about (`recent_symbol`, `recent_playbook`, `recent_fill`, `recent_trade`); `turns` are the last ones,
+    oldest first.
     """
 
     text: str

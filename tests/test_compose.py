@@ -65,7 +65,9 @@ def test_password_stands_in_a_file_outside_the_repository_and_nowhere_else():
     assert COMPOSE["secrets"] == {"db_password": {"file": "./secrets/db_password"}}
     assert all(service["secrets"] == ["db_password"] for service in SERVICES.values())
     environments = [service.get("environment", {}) for service in SERVICES.values()]
-    named = {name: one[name] for one in environments for name in one if "PASSWORD" in name}
+    named = {
+        name: environment[name] for environment in environments for name in environment if "PASSWORD" in name
+    }
     assert named == dict.fromkeys(
         ("POSTGRES_PASSWORD_FILE", "THINKTWICE_DB_PASSWORD_FILE"), "/run/secrets/db_password"
     )
@@ -95,8 +97,8 @@ def test_two_containers_at_once_make_the_tables_with_the_password(postgres_url, 
     ]
     said = [process.communicate(timeout=120)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
-    assert all(f"{server.path} is at revision {HEAD}" in one for one in said)
-    assert sorted("applied" in one for one in said) == [False, True]
+    assert all(f"{server.path} is at revision {HEAD}" in entry for entry in said)
+    assert sorted("applied" in entry for entry in said) == [False, True]
     assert str(server.password) not in "".join(said)
 
 
@@ -110,7 +112,7 @@ def test_image_builds_with_a_back_end_of_pinned_version_and_hash():
     commands = instructions("RUN")
     hashed = commands.index("pip install --require-hashes -r requirements.build.txt")
     assert commands[hashed + 1] == "pip install --no-deps --no-build-isolation ."
-    assert len([one for one in commands if "pip install" in one]) == 3
+    assert len([command for command in commands if "pip install" in command]) == 3
     lines = (ROOT / "requirements.build.txt").read_text("utf-8").splitlines()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     pinned = versions_by_name(project["tool"]["uv"]["build-constraint-dependencies"])

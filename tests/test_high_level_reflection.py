@@ -245,7 +245,9 @@ def test_value_that_a_candidates_own_trades_refute_is_not_recommended_again():
     asked = {"set_risk_fraction": 0.0025, "set_threshold": 1.1}
     for known, wanted in (((), asked), ((REFUTED,), {"set_risk_fraction": 0.0025})):
         made = reflect(planted_playbook(), grid=grid, shadow_trials=known).recommendations
-        assert {one.change["kind"]: one.change["value"] for one in made if "value" in one.change} == wanted
+        assert {
+            change.change["kind"]: change.change["value"] for change in made if "value" in change.change
+        } == wanted
     others = {**REFUTED, "value": 0.9}, {**REFUTED, "playbook_id": "breakout"}
     assert len(candidates(reflect(planted_playbook(), grid=grid, shadow_trials=others))) == 1
 
@@ -273,11 +275,19 @@ CUT = {
 )
 def test_next_risk_cut_waits_for_the_trades_since_the_last_one_and_for_their_loss(shown, due):
     report = reflect(planted_playbook(), shadow_trials=({**CUT, **shown},))
-    made = [one for one in report.recommendations if one.change.get("kind") == "set_risk_fraction"]
+    made = [
+        recommendation
+        for recommendation in report.recommendations
+        if recommendation.change.get("kind") == "set_risk_fraction"
+    ]
     assert len(made) == due
-    held = [one.reason for one in report.recommendations if "its risk waits" in one.reason]
+    held = [
+        recommendation.reason
+        for recommendation in report.recommendations
+        if "its risk waits" in recommendation.reason
+    ]
     assert len(held) == (not due)
-    assert all(f"{shown.get('n', 20)} of 20 trades since it was cut to 0.0025" in one for one in held)
+    assert all(f"{shown.get('n', 20)} of 20 trades since it was cut to 0.0025" in item for item in held)
 
 
 def test_every_grid_value_tried_joins_the_family_and_raises_the_bar():
@@ -339,7 +349,7 @@ def test_gain_that_has_turned_into_a_loss_is_given_no_more_risk_by_service_or_ju
     assert min(found.mean_r, found.mean_raw_r) > 0.1
     assert (found.claim, found.leaning, found.grade) == (None, None, EvidenceGrade.COUNT_ONLY)
     assert "but a stretch of blocks proves losing (E " in found.reason
-    assert not [one for one in report.recommendations if one.change]
+    assert not [recommendation for recommendation in report.recommendations if recommendation.change]
     asked = report.recommendations[0].model_copy(
         update={"change": raised, "playbook_id": "pullback", "action": RecommendedAction.POLICY_ADJUST}
     )
@@ -364,9 +374,13 @@ def test_more_risk_waits_while_a_candidate_of_the_playbook_is_on_trial(kind, rai
     trial = {"playbook_id": "pullback", "version": 2, "kind": kind, "regime": None, "n": 0, "blocks": 0}
     batch = [*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, 0.0)]
     asked = reflect(batch, shadow_trials=(trial,)).recommendations
-    assert [one.playbook_id for one in asked if one.change.get("kind") == "set_risk_fraction"] == raised
+    assert [
+        change.playbook_id for change in asked if change.change.get("kind") == "set_risk_fraction"
+    ] == raised
     other = reflect(batch, shadow_trials=({**trial, "playbook_id": "breakout"},)).recommendations
-    assert [one.playbook_id for one in other if one.change.get("kind") == "set_risk_fraction"] == ["pullback"]
+    assert [change.playbook_id for change in other if change.change.get("kind") == "set_risk_fraction"] == [
+        "pullback"
+    ]
 
 
 BANNED = {
@@ -386,7 +400,7 @@ BANNED = {
 def in_force(banned, cell):
     """The books with one cell of one of them banned."""
     eligibility = {side: revise_fields(rules, banned=(cell,)) for side, rules in banned.eligibility.items()}
-    return tuple(revise_fields(one, eligibility=eligibility) if one is banned else one for one in BOOKS)
+    return tuple(revise_fields(book, eligibility=eligibility) if book is banned else book for book in BOOKS)
 
 
 def with_ban(**shown):
@@ -549,7 +563,11 @@ def test_more_risk_keeps_to_the_risk_limit_of_the_account_that_the_settings_give
     batch = trades(PULLBACK, 1, 200, 0.6)
     report = asyncio.run(REFLECTIONS[who](settings)(request(batch), batch, BOOKS))
     assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
-    assert [one.change["value"] for one in report.recommendations if "value" in one.change] == raised
+    assert [
+        recommendation.change["value"]
+        for recommendation in report.recommendations
+        if "value" in recommendation.change
+    ] == raised
 
 
 @pytest.mark.parametrize("who", REFLECTIONS)
@@ -580,7 +598,8 @@ def test_ban_waits_with_its_end_for_the_structural_interval():
     report = reflect(trades(PULLBACK, 1, 60, 0.0), shadow_trials=(BANNED,), structural_allowed=False)
     assert lifts(report) == []
     assert any(
-        "would have been policy_adjust: pullback gains in" in one.reason for one in report.recommendations
+        "would have been policy_adjust: pullback gains in" in recommendation.reason
+        for recommendation in report.recommendations
     )
 
 
@@ -666,8 +685,8 @@ def test_every_accepted_change_halves_what_the_playbook_may_still_spend_and_the_
 
     def price(report, *key):
         """The level of a claim, without what e-BH gives to all for the number that it selects."""
-        proven = [one for one in report.clusters if one.grade is EvidenceGrade.SIGNIFICANT]
-        return finding(report, *key).alpha / len({(one.playbook_id, one.regime) for one in proven})
+        proven = [cluster for cluster in report.clusters if cluster.grade is EvidenceGrade.SIGNIFICANT]
+        return finding(report, *key).alpha / len({(item.playbook_id, item.regime) for item in proven})
 
     assert price(later, *cell) == pytest.approx(price(plain, *cell) / 4)
     assert price(later, "breakout") == pytest.approx(price(plain, "breakout"))

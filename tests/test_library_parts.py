@@ -44,8 +44,8 @@ def test_own_critic_sees_the_request_and_never_lowers_what_the_rules_say():
     result = tt.backtest(**YEAR, critics=[mild])
     assert list(result.trades["entry_label"]) == list(ours.trades["entry_label"])
     counts = [
-        one.findings.query("check not in ('own',)")["status"].value_counts().to_dict()
-        for one in (ours, result)
+        entry.findings.query("check not in ('own',)")["status"].value_counts().to_dict()
+        for entry in (ours, result)
     ]
     assert counts[0] == counts[1]
     assert counts[0][ReflectionStatus.REVISE] > 0

@@ -22,7 +22,7 @@ def without(document, *names):
     """A document without these keys, wherever they stand."""
     if isinstance(document, dict):
         return {key: without(value, *names) for key, value in document.items() if key not in names}
-    return [without(one, *names) for one in document] if isinstance(document, list) else document
+    return [without(item, *names) for item in document] if isinstance(document, list) else document
 
 
 def test_ablation_is_that_of_the_command(tmp_path, monkeypatch):
@@ -40,7 +40,7 @@ def test_ablation_is_that_of_the_command(tmp_path, monkeypatch):
     )
     found = tt.ablate(start=START, end=END, seeds=2)
     assert found.document == told_by_command(*words)
-    assert list(found.arms.index) == [one["arm"] for one in found.document["arms"]]
+    assert list(found.arms.index) == [arm["arm"] for arm in found.document["arms"]]
     assert found.arms["trades"].dropna().gt(0).any()
     assert set(found.tiers["answer"].dropna()) == {"unknown"}
     assert len(found.shadow_ledger) == len(found.document["shadow_ledger"])
@@ -50,7 +50,7 @@ def test_ablation_with_a_store_keeps_its_runs(tmp_path):
     url = f"sqlite:///{tmp_path / 'kept.sqlite'}"
     found = tt.ablate(start=START, end="2003-06-30", seeds=0, db=url)
     runs = told_by_command("runs", "--db", url)
-    assert {one["run_id"] for one in runs} == set(found.arms["run_id"].dropna())
+    assert {run["run_id"] for run in runs} == set(found.arms["run_id"].dropna())
     with pytest.raises(tt.ConfigError, match="seeds is -1: give 0 or more"):
         tt.ablate(seeds=-1)
 

@@ -43,14 +43,17 @@ def text_index(frame):
 
 SHAPES: dict[str, Any] = {
     "periods": (
-        lambda one: one.tz_localize(None).set_axis(one.index.tz_localize(None).to_period("D")),
+        lambda item: item.tz_localize(None).set_axis(item.index.tz_localize(None).to_period("D")),
         {"tz": "UTC"},
     ),
     "times as text": (text_index, {}),
-    "epoch seconds": (lambda one: one.set_axis(one.index.astype("datetime64[s, UTC]").astype("int64")), {}),
-    "index that a column repeats": (lambda one: one.assign(time=one.index), {}),
-    "numbers as objects": (lambda one: one.astype(object), {}),
-    "numbers as text": (lambda one: one.astype(str), {}),
+    "epoch seconds": (
+        lambda item: item.set_axis(item.index.astype("datetime64[s, UTC]").astype("int64")),
+        {},
+    ),
+    "index that a column repeats": (lambda item: item.assign(time=item.index), {}),
+    "numbers as objects": (lambda item: item.astype(object), {}),
+    "numbers as text": (lambda item: item.astype(str), {}),
 }
 
 
@@ -64,7 +67,7 @@ def test_index_and_numbers_of_any_kind_are_the_same_bars(shape, frame):
 
 
 def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same_bars(several):
-    long = pd.concat([one.assign(symbol=name) for name, one in several.items()])
+    long = pd.concat([item.assign(symbol=name) for name, item in several.items()])
     levels = long.set_index("symbol", append=True)
     download = pd.concat(several, axis=1).swaplevel(axis=1).rename(columns=str.capitalize, level=0)
     download = download.sort_index(axis=1).rename_axis(columns=["Price", "Ticker"], index="Date")
@@ -76,16 +79,16 @@ def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same
     ("spoil", "said"),
     [
         (
-            lambda one: one[::-1],
+            lambda item: item[::-1],
             r"row 1: .* comes before that of DataFrame row 0: sort it, df.sort_index\(\)",
         ),
         (
-            lambda one: pd.concat([one, one.iloc[[-1]]]),
+            lambda item: pd.concat([item, item.iloc[[-1]]]),
             r"row \d+: .* repeats that of .*: remove one of the two rows",
         ),
-        (lambda one: one.reset_index(drop=True), "no time column among .* name it time"),
+        (lambda item: item.reset_index(drop=True), "no time column among .* name it time"),
         (
-            lambda one: one.assign(close=one["close"].where(one.index != one.index[3])),
+            lambda bar: bar.assign(close=bar["close"].where(bar.index != bar.index[3])),
             "row 3: 'close' is empty or NaN",
         ),
     ],
@@ -150,7 +153,9 @@ def test_ctrl_c_in_a_script_ends_the_run_at_the_next_bar(frame):
     with pytest.raises(KeyboardInterrupt):
         tt.backtest(frame, symbols="AAPL", progress=progress)
     assert seen[-1] == 20
-    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+    assert not [
+        thread for thread in threading.enumerate() if thread.is_alive() and thread.name == "thinktwice"
+    ]
 
 
 def test_ctrl_c_in_a_notebook_ends_the_run_and_its_thread():
@@ -167,7 +172,9 @@ def test_ctrl_c_in_a_notebook_ends_the_run_and_its_thread():
 
     asyncio.run(cell())
     assert 20 <= seen[-1] < 2_000
-    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+    assert not [
+        thread for thread in threading.enumerate() if thread.is_alive() and thread.name == "thinktwice"
+    ]
 
 
 def test_ctrl_c_in_a_program_with_a_loop_of_its_own_ends_the_run_and_its_thread():
@@ -179,7 +186,9 @@ def test_ctrl_c_in_a_program_with_a_loop_of_its_own_ends_the_run_and_its_thread(
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
     assert 20 <= seen[-1] < 2_000
-    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+    assert not [
+        thread for thread in threading.enumerate() if thread.is_alive() and thread.name == "thinktwice"
+    ]
 
 
 def test_ctrl_c_ends_a_run_in_a_child_of_a_task_group_and_its_thread():
@@ -195,7 +204,9 @@ def test_ctrl_c_ends_a_run_in_a_child_of_a_task_group_and_its_thread():
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
     assert 20 <= seen[-1] < 2_000
-    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+    assert not [
+        thread for thread in threading.enumerate() if thread.is_alive() and thread.name == "thinktwice"
+    ]
 
 
 def test_ctrl_c_while_a_child_of_a_task_group_still_reads_its_bars_ends_the_run(monkeypatch):
@@ -217,7 +228,9 @@ def test_ctrl_c_while_a_child_of_a_task_group_still_reads_its_bars_ends_the_run(
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
     assert not seen or seen[-1] < 2_000
-    assert not [one for one in threading.enumerate() if one.is_alive() and one.name == "thinktwice"]
+    assert not [
+        thread for thread in threading.enumerate() if thread.is_alive() and thread.name == "thinktwice"
+    ]
 
 
 def test_strategist_that_hangs_is_ended_by_ctrl_c(frame):

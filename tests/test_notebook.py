@@ -37,7 +37,7 @@ async def run_cells(cells: list[str]) -> tuple[dict[str, Any], list[dict[str, An
             done = await shell.run_cell_async(cell, transformed_cell=shell.transform_cell(cell))
             done.raise_error()
             shown.append({} if done.result is None else shell.display_formatter.format(done.result)[0])
-        displayed = [one["data"] for one in shell.display_pub.outputs]
+        displayed = [output["data"] for output in shell.display_pub.outputs]
         return dict(shell.user_ns), shown, displayed
     finally:
         shell.restore_sys_module_state()
@@ -52,7 +52,7 @@ def test_notebook_of_init_runs_inside_an_event_loop_and_trades_as_the_command(tm
     names, shown, displayed = asyncio.run(run_cells(sources(Path(NOTEBOOK))))
     result = names["result"]
     assert "<table" in shown[0]["text/html"]
-    assert any("application/vnd.bokehjs_exec.v0+json" in one for one in displayed)
+    assert any("application/vnd.bokehjs_exec.v0+json" in entry for entry in displayed)
     assert len(result.trades) > 20
     assert "exit_filled" in capsys.readouterr().out
     assert shown[-1]["text/plain"] == "True"

@@ -33,8 +33,8 @@ def test_import_contracts_hold_the_direction_of_the_rooms():
     for room, contract in inside.items():
         assert contract["exhaustive"]
         named = {part.strip() for layer in contract["layers"] for part in layer.split("|")}
-        held = {one.stem for one in (ROOT / room).iterdir() if one.suffix in ("", ".py")}
-        assert named == {one for one in held if not one.startswith("__")}
+        held = {path.stem for path in (ROOT / room).iterdir() if path.suffix in ("", ".py")}
+        assert named == {item for item in held if not item.startswith("__")}
 
 
 @pytest.mark.parametrize(

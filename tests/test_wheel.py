@@ -56,9 +56,13 @@ def test_every_source_keeps_its_lines_and_names_no_module_in_a_text(path):
     told = below_package(text, path.name)
     assert told.count("\n") == text.count("\n")
     texts = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
-    named = [one for one in texts if isinstance(one, str) and one.partition(".")[0] in ROOMS and "." in one]
-    modules = [one for one in named if (ROOT / one.replace(".", "/")).with_suffix(".py").is_file()
-               or (ROOT / one.replace(".", "/")).is_dir()]  # fmt: skip
+    named = [
+        entry
+        for entry in texts
+        if isinstance(entry, str) and entry.partition(".")[0] in ROOMS and "." in entry
+    ]
+    modules = [name for name in named if (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()
+               or (ROOT / name.replace(".", "/")).is_dir()]  # fmt: skip
     assert modules == [], "a wheel has the module elsewhere: use __package__ or the module's __name__"
 
 

@@ -85,14 +85,16 @@ def own_parts(strategist: StrategistPart, judge: JudgePart, critics: CriticParts
     alone = isinstance(critics, str) or callable(critics) or not isinstance(critics, Iterable)
     several: tuple[Any, ...] = (critics,) if alone else tuple(critics)  # type: ignore[arg-type]
     given = _find_part("strategist", strategist), _find_part("judge", judge)
-    asked = tuple(_critic(_find_part("critic", one)) for one in several)
-    own = [(kind, one) for kind, one in zip(("strategist", "judge"), given, strict=True) if one is not None]
-    own += [("critic", one) for one in asked]
+    asked = tuple(_critic(_find_part("critic", name)) for name in several)
+    own = [
+        (kind, part) for kind, part in zip(("strategist", "judge"), given, strict=True) if part is not None
+    ]
+    own += [("critic", critic) for critic in asked]
     return OwnParts(
         _around("strategist", given[0], "answer"),
         _around("judge", given[1], *OF_A_JUDGE),
         asked,
-        tuple(f"{kind} {getattr(one, '__name__', type(one).__name__)}" for kind, one in own),
+        tuple(f"{kind} {getattr(part, '__name__', type(part).__name__)}" for kind, part in own),
     )
 
 
@@ -169,7 +171,7 @@ def _critic(given: Any) -> Critic:
     critic: Critic = _make(given)
     if not callable(critic):
         raise ConfigError(f"critic {critic!r} cannot be called: give a function of the request")
-    if any(_is_async(one) for one in (critic, type(critic).__call__)):
+    if any(_is_async(function) for function in (critic, type(critic).__call__)):
         raise ConfigError(f"critic {critic!r} is async, and a critic answers at once: write it with def")
     return critic
 

@@ -305,7 +305,8 @@ class BacktestResult:
         """Why nothing was traded, or little, the most frequent reason first."""
         reasons = self.document["why_no_trade"]
         told = [
-            f"no trade: {one['reason']} {one['count']:,}: {argument_words(one['remedy'])}" for one in reasons
+            f"no trade: {reason['reason']} {reason['count']:,}: {argument_words(reason['remedy'])}"
+            for reason in reasons
         ]
         return told or [line for line in [sent_back_headline(self.document)] if line is not None]
 

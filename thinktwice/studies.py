@@ -46,7 +46,7 @@ class AblationResult(Study):
     @cached_property
     def arms(self) -> "pd.DataFrame":
         """Each arm with the figures of its run."""
-        told = ({"arm": one["arm"], **(one["run"] or {})} for one in self.document["arms"])
+        told = ({"arm": arm["arm"], **(arm["run"] or {})} for arm in self.document["arms"])
         return frame_of(told, index="arm")
 
     @cached_property
@@ -72,7 +72,11 @@ class CheckResult(Study):
     @cached_property
     def findings(self) -> "pd.DataFrame":
         """Findings with their check, in the order in which checks run."""
-        rows = ({"check": name, **one} for name, found in self.document["findings"].items() for one in found)
+        rows = (
+            {"check": name, **finding}
+            for name, found in self.document["findings"].items()
+            for finding in found
+        )
         return frame_of(rows, columns=("check", "code", "severity", "message", "evidence", "remedy"))
 
 

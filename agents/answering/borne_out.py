@@ -15,7 +15,7 @@ from schemas.canonical import canonical_json
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?")
 ID = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,64}\b")
 NUMBER = re.compile(
-    r"(?<![\w.])(?P<number>[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)(?P<percent>\s?%)?(?!\d)(?=R\b|\b|\W|$)"
+    r"(?<![\w.])(?P<number>[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d{1,3})?)(?P<percent>\s?%)?(?!\d)(?=R\b|\b|\W|$)"
 )
 WITHIN = Decimal("0.5000001")
 
@@ -50,9 +50,10 @@ def _of(value: Any) -> Iterator[Decimal]:
         for item in value:
             yield from _of(item)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield Decimal(repr(value))
+        number = Decimal(repr(value))
+        yield from (number,) if number.is_finite() else ()
     elif isinstance(value, str):
-        for found in NUMBER.finditer(value):
+        for found in NUMBER.finditer(ID.sub(" ", value)):  # an id may read as `415e492780156912`
             yield Decimal(found["number"].replace(",", ""))
 
 

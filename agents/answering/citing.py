@@ -50,7 +50,11 @@ def _pieces(
     """Statements that stand whole, and the sentences between them, with their rows."""
     rest = text
     while rest:
-        places = [(rest.find(one.text), -len(one.text), one) for one in statements if one.text in rest]
+        places = [
+            (rest.find(statement.text), -len(statement.text), statement)
+            for statement in statements
+            if statement.text in rest
+        ]
         at, _, whole = min(places, key=lambda place: place[:2], default=(len(rest), 0, None))
         between = rest[:at]
         if not between.strip():

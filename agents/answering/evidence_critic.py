@@ -57,12 +57,12 @@ def keep_believed(
     Such words are quoted, so no value is put right in them; names of its own are no claims about the run.
     """
     kept, false = list[Statement](), list[CheckedClaim]()
-    for one in statements:
-        foreign = any(row.seq is None for row in one.rows)
-        claims = check_facts(one.text, facts).claims if foreign else ()
+    for statement in statements:
+        foreign = any(row.seq is None for row in statement.rows)
+        claims = check_facts(statement.text, facts).claims if foreign else ()
         found = [claim for claim in claims if claim.verdict == "contradicted" and claim.kind != "name"]
         false += found
-        kept += [] if found else [one]
+        kept += [] if found else [statement]
     return tuple(kept), tuple(false)
 
 

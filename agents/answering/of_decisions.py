@@ -21,10 +21,10 @@ def of_decisions(reply: Reply) -> Iterator[Statement]:
         yield reply.tell("So trades were taken.", Part.WHAT, content["newest_entry"])
     elif not content["reasons"]:
         yield reply.tell("Nothing was thought of that could have become a trade.", Part.REASON)
-    for one in content["reasons"][:MOST_REASONS]:
+    for reason in content["reasons"][:MOST_REASONS]:
         yield reply.tell(
-            f"{one['what'].capitalize()}, {quote_line(one['reason'].replace('_', ' '))}: "
-            f"{count_noun(one['count'], 'time')}, last on {day_of(one['newest'])}.",
+            f"{reason['what'].capitalize()}, {quote_line(reason['reason'].replace('_', ' '))}: "
+            f"{count_noun(reason['count'], 'time')}, last on {day_of(reason['newest'])}.",
             Part.REASON,
-            one["row"],
+            reason["row"],
         )

@@ -33,8 +33,8 @@ def of_snapshots(reply: Reply) -> Iterator[Statement]:
     seen = reply.content["snapshots"]
     if not seen:
         yield reply.absent(f"a snapshot of {reply.params.get('symbol') or 'any symbol'}")
-    for one in seen:
-        yield from _snapshot(reply, one, whole=len(seen) == 1)
+    for snapshot in seen:
+        yield from _snapshot(reply, snapshot, whole=len(seen) == 1)
 
 
 def _snapshot(reply: Reply, seen: Mapping[str, Any], *, whole: bool) -> Iterator[Statement]:
@@ -74,12 +74,12 @@ def _indicators(reply: Reply, seen: Mapping[str, Any]) -> Iterator[Statement]:
 
 def _position(symbol: str, position: Mapping[str, Any] | None) -> str:
     if position is None:
-        return f"The run holds no position in {symbol}."
+        return f"At that evaluation the run held no position in {symbol}."
     stop, target = position.get("stop"), position.get("target")
     bracket = "" if stop is None else f", stop {price_of(stop)}"
     bracket += "" if target is None else f", target {price_of(target)}"
     entry = price_of(position["entry_price"])
-    return f"The run is {position['direction']} in {symbol} from {entry}{bracket}."
+    return f"At that evaluation the run was {position['direction']} in {symbol} from {entry}{bracket}."
 
 
 def of_plan(reply: Reply) -> Iterator[Statement]:

@@ -21,22 +21,26 @@ def of_playbooks(reply: Reply) -> Iterator[Statement]:
     yield from _status(reply, versions, rows)
     if not versions:
         yield reply.absent(f"a version of {named or 'any playbook'}")
-    shown = [one for one in versions if named is None or one["state"] == "active"][-1:] if named else []
-    rest = [one for one in versions if one not in shown]
-    for one in shown:
-        yield from _stands_and_does(reply, one, rows[versions.index(one)])
-        yield from _tell_change(reply, one, rows[versions.index(one)])
-    kept = rest[-MOST_VERSIONS:] if named else [one for one in rest if one["state"] == "active"]
-    for one in kept:
-        yield _stands(reply, one, rows[versions.index(one)])
-        yield from _tell_change(reply, one, rows[versions.index(one)])
+    shown = (
+        [version for version in versions if named is None or version["state"] == "active"][-1:]
+        if named
+        else []
+    )
+    rest = [version for version in versions if version not in shown]
+    for version in shown:
+        yield from _stands_and_does(reply, version, rows[versions.index(version)])
+        yield from _tell_change(reply, version, rows[versions.index(version)])
+    kept = rest[-MOST_VERSIONS:] if named else [version for version in rest if version["state"] == "active"]
+    for version in kept:
+        yield _stands(reply, version, rows[versions.index(version)])
+        yield from _tell_change(reply, version, rows[versions.index(version)])
 
 
 def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> Iterator[Statement]:
     """How many there are, and what is banned or not in force, where that is asked for."""
     question = reply.question.casefold()
     if MANY.search(question) and reply.params.get("playbook_id") is None:
-        books = len({one["playbook_id"] for one in versions})
+        books = len({version["playbook_id"] for version in versions})
         yield replace(
             reply.tell_known(f"The run has {count_noun(books, 'playbook')}.", Part.WHAT), rows=reply.rows
         )
@@ -44,12 +48,18 @@ def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> I
     if asked is None:
         return
     named = reply.params.get("playbook_id")
-    active = [(one, row) for one, row in zip(versions, rows, strict=True) if one["state"] == "active"]
-    banned = [(one, row) for one, row in active if one["banned"]]
-    for one, row in banned:
-        yield reply.tell(f"{one['playbook_id']} is banned in {join_words(one['banned'])}.", Part.WHAT, row)
-        yield reply.tell(f"Its reason is {quote_line(one['transitions'][-1]['reason'])}.", Part.REASON, row)
-    ever = any(one["ever_banned"] for one in versions)
+    active = [
+        (version, row) for version, row in zip(versions, rows, strict=True) if version["state"] == "active"
+    ]
+    banned = [(version, row) for version, row in active if version["banned"]]
+    for version, row in banned:
+        yield reply.tell(
+            f"{version['playbook_id']} is banned in {join_words(version['banned'])}.", Part.WHAT, row
+        )
+        yield reply.tell(
+            f"Its reason is {quote_line(version['transitions'][-1]['reason'])}.", Part.REASON, row
+        )
+    ever = any(version["ever_banned"] for version in versions)
     whose = named or "any playbook"
     if not banned and "ban" in asked[0]:
         told = "is banned now" if ever else "was ever banned"
@@ -62,8 +72,8 @@ def _status(reply: Reply, versions: Sequence[Mapping[str, Any]], rows: Any) -> I
 def _rows(reply: Reply) -> list[Mapping[str, Any]]:
     """The row of the newest transition of each version; rows lie version by version."""
     rows, found, at = reply.content["rows"], [], 0
-    for one in reply.content["versions"]:
-        at += len(one["transitions"])
+    for version in reply.content["versions"]:
+        at += len(version["transitions"])
         found.append(rows[min(at, len(rows)) - 1])
     return found
 

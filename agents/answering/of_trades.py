@@ -21,7 +21,7 @@ MOST_TRADES = 5
 MOST_GROUPS = 8
 # How figures that are told where they are asked for are called and written.
 FIGURE_TEXTS: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "profit_factor": ("profit factor", "{:.2f}".format),
+    "profit_factor": ("profit factor in R", "{:.2f}".format),
     "win_rate": ("win rate", share_of),
     "fees": ("sum of fees", "{:,.2f} in money".format),
     "median_r": ("median", r_of),
@@ -45,10 +45,16 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
     trades = int(figures["trades"])
     side = f"{reply.params['direction']} " if reply.params.get("direction") else ""
     of_kind = f"{SIDES.get(str(outcome), '')}{side}trade"
+    still_open = int(figures.get("open", 0))
+    if still_open:
+        yield reply.tell(_count_open(still_open, f"{side}position", name, reply.params["day"]), Part.WHAT)
     if not trades:
+        if still_open:
+            return
         yield reply.absent(f"a {of_kind} of {name}{when}")
         if side and BOUGHT.search(reply.question.casefold()):
-            yield reply.tell(f"The question supposes a {side}trade of {name}: none was made.", Part.WHAT)
+            told = f"The question supposes a {side}trade of {name}{when}: there is none."
+            yield reply.tell(told, Part.WHAT)
         return
     limit, order = reply.params.get("limit"), reply.params.get("order")
     if reply.content["groups"]:
@@ -76,6 +82,12 @@ def of_episodes(reply: Reply) -> Iterator[Statement]:
     if limit is None:
         for seen in reply.content["episodes"][:1]:
             yield _tell_seen(reply, f"newest {of_kind} of {name}", seen)
+
+
+def _count_open(count: int, noun: str, name: str, day: str) -> str:
+    """How many positions of a day are open."""
+    are = "is" if count == 1 else "are"
+    return f"{count_noun(count, noun)} of {name} opened on {day_of(day)} {are} open still."
 
 
 def _list_trades(reply: Reply, of_kind: str) -> Iterator[Statement]:
@@ -115,6 +127,8 @@ def _amounts(reply: Reply, name: str, of_kind: str) -> Iterator[Statement]:
     if modes:
         told = ", ".join(f"{mode} {count}" for mode, count in modes)
         yield reply.tell_known(f"Failure modes of losing trades of {name}: {told}.", Part.REASON)
+        if sum(count for _, count in modes) < figures["losers"]:
+            yield reply.tell(f"Not each of the {figures['losers']:g} losing trades has one.", Part.REASON)
 
 
 def _length(reply: Reply, whose: str, figures: Mapping[str, float], part: Part) -> Statement:
@@ -127,7 +141,7 @@ def _list_groups(reply: Reply, name: str) -> Iterator[Statement]:
     groups, by = reply.content["groups"], reply.params["by"].replace("_", " ")
     length = LENGTH.search(reply.question.casefold()) is not None
     if length:
-        groups = sorted(groups, key=lambda one: -one["figures"]["hold_p50"])
+        groups = sorted(groups, key=lambda group: -group["figures"]["hold_p50"])
     elif len(groups) > 1:
         first, last = groups[0], groups[-1]
         yield reply.tell(
@@ -137,16 +151,19 @@ def _list_groups(reply: Reply, name: str) -> Iterator[Statement]:
             first["row"],
             last["row"],
         )
-    for one in groups[:MOST_GROUPS]:
-        figures = one["figures"]
+    for group in groups[:MOST_GROUPS]:
+        figures = group["figures"]
         if length:
             yield _length(
-                replace(reply, content={"rows": [one["row"]]}), f"trades of {one['name']}", figures, Part.WHAT
+                replace(reply, content={"rows": [group["row"]]}),
+                f"trades of {group['name']}",
+                figures,
+                Part.WHAT,
             )
         else:
             trades, mean = count_noun(int(figures["trades"]), "trade"), r_of(figures["mean_r"])
-            told = f"{one['name']}: {trades}, {mean} on average, {r_of(figures['total_r'])} in all."
-            yield reply.tell(told, Part.AMOUNT, one["row"])
+            told = f"{group['name']}: {trades}, {mean} on average, {r_of(figures['total_r'])} in all."
+            yield reply.tell(told, Part.AMOUNT, group["row"])
 
 
 def _count_outcomes(name: str, outcome: str | None, figures: Mapping[str, float], side: str = "") -> str:
@@ -264,7 +281,10 @@ def _verdict(
         return
     decided = f"The judge decided {verdict['decision']} on {day_of(verdict['known_at'])}"
     yield reply.tell(f"{decided}: {quote_line(verdict['reason'])}.", Part.NEXT, row)
-    refused = [quote_line(f"{one['kind']} {one['playbook_id'] or ''}".strip()) for one in verdict["refused"]]
+    refused = [
+        quote_line(f"{episode['kind']} {episode['playbook_id'] or ''}".strip())
+        for episode in verdict["refused"]
+    ]
     if refused:
         told = join_words(refused[:MOST_LINES])
         yield reply.tell(f"What the run's state did not allow of it: {told}.", Part.NEXT, row)

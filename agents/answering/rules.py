@@ -49,7 +49,11 @@ def rule_answer(calls: Sequence[EvidenceCall], newest: FactRow, question: str = 
 
 def _tell_held(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:
     told = _tell(call, reply)
-    return (one for one in told if not one.told or stands_in(one.text, call.reply.text, call.params))
+    return (
+        statement
+        for statement in told
+        if not statement.told or stands_in(statement.text, call.reply.text, call.params)
+    )
 
 
 def _tell(call: EvidenceCall, reply: Reply) -> Iterable[Statement]:

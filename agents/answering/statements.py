@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import IntEnum
 from typing import Any
 
@@ -108,7 +109,7 @@ def share_of(value: float) -> str:
 
 def price_of(value: float) -> str:
     """A price with at most six digits."""
-    return f"{value:.6g}" if 1e-4 <= abs(value) < 1e6 else f"{value:,.2f}"
+    return f"{value:,.2f}" if abs(value) >= 1e6 else f"{Decimal(f'{value:.6g}'):f}"
 
 
 def quote_line(text: str) -> str:

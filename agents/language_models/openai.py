@@ -184,9 +184,9 @@ class ChunkFold:
 
     def _add_calls(self, given: list[dict[str, Any]]) -> None:
         """More of the calls; the name comes with the first part of each, its arguments bit by bit."""
-        for one in given:
-            use = self._uses.setdefault(int(one["index"]), {"name": "", "arguments": ""})
-            for name, bit in part(one, "function").items():
+        for delta in given:
+            use = self._uses.setdefault(int(delta["index"]), {"name": "", "arguments": ""})
+            for name, bit in part(delta, "function").items():
                 if name in use and bit is not None:
                     use[name] += str(bit)
 

@@ -203,7 +203,7 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
     Raises:
         NotUnderstood: no earlier turn names it, or several things may be meant.
     """
-    recent = {kind: context.get(f"recent_{kind}") for kind in ("symbol", "playbook", "fill")}
+    recent = {kind: context.get(f"recent_{kind}") for kind in ("symbol", "playbook", "fill", "trade")}
     wanted = reading.earlier
     if "fill" in wanted and not reading.ids:
         if not recent["fill"]:
@@ -215,6 +215,8 @@ def _with_context(reading: Reading, context: Mapping[str, Any]) -> tuple[Reading
         return _read_names(reading, "playbook", recent), True
     is_open = not (reading.symbols or reading.playbooks or reading.ids or reading.is_one)
     is_open &= reading.kind not in NAMELESS
+    if "it" in wanted and is_open and reading.kind == "fill" and recent["trade"]:
+        return replace(reading, ids=(str(recent["trade"]),)), True
     if "it" in wanted and is_open:
         return _meant(reading, recent), True
     return reading, False
@@ -253,7 +255,7 @@ def _calls(part: Reading, kind: Kind) -> Calls:
         case "market":
             return [("market_snapshot", _with(symbol=name, at=at)) for name in part.symbols or (None,)]
         case "trades":
-            return [("episodes", one) for one in _filters(part)]
+            return [("episodes", chosen) for chosen in _filters(part)]
         case "decisions":
             return _decisions(part)
         case "fill":
@@ -262,7 +264,7 @@ def _calls(part: Reading, kind: Kind) -> Calls:
             return [("playbooks", _with(playbook_id=book, at=at)) for book in books]
         case "gate":
             cells = product(books, part.regimes or (None,))
-            return [("gate_status", _with(playbook_id=book, regime=one, at=at)) for book, one in cells]
+            return [("gate_status", _with(playbook_id=book, regime=regime, at=at)) for book, regime in cells]
         case "report":
             return _reports(part)
         case "check":
@@ -280,18 +282,18 @@ def _fills(part: Reading) -> Calls:
         NotUnderstood: nothing says which.
     """
     if part.ids:
-        return [("explain_fill", _with(fill_id=one, at=part.time.at)) for one in part.ids]
+        return [("explain_fill", _with(fill_id=fill_id, at=part.time.at)) for fill_id in part.ids]
     filters = _filters(part)
     if not any(filters):
         raise NotUnderstood(
             "Which fill is meant: the last one, that of a symbol or playbook, or one by its id?"
         )
-    return [("episodes", {**one, "limit": one.get("limit", 1)}) for one in filters]
+    return [("episodes", {**chosen, "limit": chosen.get("limit", 1)}) for chosen in filters]
 
 
 def _reports(part: Reading) -> Calls:
     at = part.time.at
-    found: Calls = [("reports", _with(report_id=one, at=at)) for one in part.ids]
+    found: Calls = [("reports", _with(report_id=report_id, at=at)) for report_id in part.ids]
     return found or [
         ("reports", _with(at=at, limit=part.limit or (1 if part.is_one and not part.rows.order else None)))
     ]
@@ -317,7 +319,7 @@ def _overview(part: Reading) -> Calls:
     """All of a symbol, or what speaks for and against playbooks: trades, proof, and what became of them."""
     if part.symbols and not (part.playbooks and "why" in part.classes):
         looks: Calls = [("market_snapshot", _with(symbol=symbol, at=part.time.at)) for symbol in part.symbols]
-        return looks + [("episodes", one) for one in _filters(part)]
+        return looks + [("episodes", chosen) for chosen in _filters(part)]
     calls: Calls = []
     for name in part.playbooks:
         regimes = part.regimes or (None,)
@@ -326,11 +328,11 @@ def _overview(part: Reading) -> Calls:
         calls += [
             (
                 "episodes",
-                {**one, **_with(symbol=symbol, outcome=part.outcome, direction=part.rows.direction)},
+                {**cell, **_with(symbol=symbol, outcome=part.outcome, direction=part.rows.direction)},
             )
-            for one, symbol in product(cluster, symbols)
+            for cell, symbol in product(cluster, symbols)
         ]
-        calls += [("gate_status", one) for one in cluster]
+        calls += [("gate_status", cell) for cell in cluster]
         calls.append(("playbooks", _with(playbook_id=name, at=part.time.at)))
     return calls
 

@@ -121,7 +121,7 @@ def _demand_value(name: str, value: Any, schema: Any) -> None:
         return
     kind, choices = schema.get("type"), schema.get("enum")
     kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list | tuple) else []
-    if kinds and not any(_is_kind(value, one) for one in kinds):
+    if kinds and not any(_is_kind(value, allowed) for allowed in kinds):
         raise ToolRefused(f"{quote_value(name)} is {quote_value(value)}: give {' or '.join(map(str, kinds))}")
     if isinstance(choices, list | tuple) and value not in choices:
         raise ToolRefused(

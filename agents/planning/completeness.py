@@ -53,7 +53,8 @@ def to_follow(parts: Iterable[Reading], calls: Sequence[EvidenceCall]) -> list[t
     found: list[tuple[str, str]] = []
     for part in parts:
         if part.asks_why_of_fill and not _have(followed, "fill_id"):
-            found += _brought(calls, "episodes", "fill_id", 1 if part.is_one else MOST_FOLLOWED)
+            fills = _brought(calls, "episodes", "fill_id", 1 if part.is_one else MOST_FOLLOWED)
+            found += fills or _open_of_a_day(calls)
         if part.kind == "report" and part.is_whole and not part.ids and not _have(followed, "report_id"):
             found += _brought(calls, "reports", "report_id", 1 if part.is_one else MOST_FOLLOWED)
     return list(dict.fromkeys(found))[:MOST_FOLLOWED]
@@ -61,6 +62,17 @@ def to_follow(parts: Iterable[Reading], calls: Sequence[EvidenceCall]) -> list[t
 
 def _have(followed: Iterable[tuple[str, str]], name: str) -> bool:
     return any(known == name for known, _ in followed)
+
+
+def _open_of_a_day(calls: Sequence[EvidenceCall]) -> list[tuple[str, str]]:
+    """Symbols whose position was opened on the day that was asked for, and is open."""
+    return [
+        ("fill_id", str(call.params["symbol"]))
+        for call in calls
+        if (call.client, call.method) == (OWN, "episodes")
+        and call.params.get("symbol")
+        and ((call.reply.content or {}).get("figures") or {}).get("open")
+    ]
 
 
 def _brought(calls: Sequence[EvidenceCall], method: str, name: str, most: int) -> list[tuple[str, str]]:

@@ -66,8 +66,9 @@ def _tell_unused(read: Sequence[Reading]) -> Iterator[str]:
             "regime": part.regimes,
             "direction": [f"{part.rows.direction}s"] if part.rows.direction else [],
         }
-        if left := [one for sort, names in named.items() if sort not in taken for one in names]:
-            yield f"{', '.join(quote_beginning(one, LONGEST_SHOWN) for one in left)}: {TOLD_BY[part.kind][1]}."
+        if left := [name for sort, names in named.items() if sort not in taken for name in names]:
+            quoted = ", ".join(quote_beginning(name, LONGEST_SHOWN) for name in left)
+            yield f"{quoted}: {TOLD_BY[part.kind][1]}."
 
 
 def _asks_more(part: Reading, times: Collection[str | None]) -> bool:

@@ -41,7 +41,7 @@ class NameVectors:
                 vector[self._grams[gram]] = count
         length = np.sqrt(sum(count * count for count in found.values()))
         cosines = np.round(self._matrix @ vector / length, 9) if found else np.zeros(len(self.names))
-        return sorted(zip(map(float, cosines), self.names, strict=True), key=lambda one: (-one[0], one[1]))
+        return sorted(zip(map(float, cosines), self.names, strict=True), key=lambda pair: (-pair[0], pair[1]))
 
     def match(self, words: str, close: float) -> tuple[str, ...]:
         """The name that the words mean; several where they are as near, none where all are far."""

@@ -38,7 +38,7 @@ def plan_terms(text: str) -> tuple[Mapping[str, Any], str]:
     found: dict[str, Any] = {}
     for rule in RULED.finditer(text):
         found.setdefault(rule["term"].casefold(), " ".join(rule["rule"].split()))
-    text = RULED.sub(lambda one: f"{one['term']} ", text)
+    text = RULED.sub(lambda match: f"{match['term']} ", text)
     for name, form in (("stop", STOP), ("target", TARGET)):
         if price := form.search(text):
             found.setdefault(name, price["value"].replace(",", "").rstrip("."))

@@ -31,7 +31,7 @@ OF_THE_RUN = re.compile(
 ACTING_RUN = re.compile(
     r"\b(?:the|this|our) (?:run|backtest|system|bot|machine|engine) (?=(?:hold|holds|own|owns"
     r"|trade|traded|trades|make|made|makes|win|won|lose|loses|lost"
-    r"|do|decide|decided|buy|bought|sell|sold|short|shorted|take|took|earn|earned|enter|entered|exit|exited|not|ever|never|think|have|get|got|miss|missed|skip|skipped)\b)",
+    r"|do|decide|decided|buy|bought|sell|sold|short|shorted|take|took|earn|earned|enter|entered|exit|exited|not|ever|never|think|have|get|got|miss|missed|skip|skipped|pay|paid|pays|spend|spent)\b)",
     re.IGNORECASE,
 )
 EXPLETIVE = re.compile(
@@ -228,6 +228,6 @@ ASKS = re.compile(rf"^\W*(?:please\s+)?{LEADS}(?:{OPENS})\b|\?", re.IGNORECASE)
 def regime_of(found: re.Match[str]) -> str:
     """The regime that a match of `REGIME` names."""
     trend, band = (found["trend"] or found["trend2"]).casefold(), (found["band"] or found["band2"]).casefold()
-    trends = (one for one, words in TREND_WORDS.items() if re.fullmatch(words, trend, re.IGNORECASE))
-    bands = (one for one, words in BAND_WORDS.items() if re.fullmatch(words, band, re.IGNORECASE))
+    trends = (key for key, words in TREND_WORDS.items() if re.fullmatch(words, trend, re.IGNORECASE))
+    bands = (key for key, words in BAND_WORDS.items() if re.fullmatch(words, band, re.IGNORECASE))
     return f"{next(trends)}/{next(bands)}"

@@ -118,9 +118,9 @@ def known_word(word: str) -> str | None:
     near = _words_by_letter().get(word[0], ())
     ranked = vectors_of(near).nearest(word)[:NEAREST] if near else []
     if len(word) == FUZZY_FROM:  # too short for another letter: only the order may be wrong
-        ranked = [(cosine, one) for cosine, one in ranked if sorted(one) == sorted(word)]
+        ranked = [(cosine, known) for cosine, known in ranked if sorted(known) == sorted(word)]
     most = 1 if len(word) < LONG else 2
-    return next((one for cosine, one in ranked if cosine >= FUZZY and edits(word, one) <= most), None)
+    return next((known for cosine, known in ranked if cosine >= FUZZY and edits(word, known) <= most), None)
 
 
 def edits(one: str, other: str) -> int:
@@ -169,7 +169,7 @@ def examples() -> Iterator[tuple[str, Kind]]:
     kind: Kind | None = None
     for line in HERE.with_suffix(".txt").read_text("utf-8").splitlines():
         if line.startswith("["):
-            kind = next(one for one in KINDS if one == line.strip("[]"))
+            kind = next(known for known in KINDS if known == line.strip("[]"))
         elif line and not line.startswith("#"):
             if kind is None:
                 raise InvariantViolation("an example stands before the first kind")
@@ -245,7 +245,7 @@ def fit_examples() -> Model:
     rarity = np.array([math.log(1 + len(labelled) / counts[name]) for name in places])
     bare = Model(places, rarity, np.zeros((len(places), len(KINDS))), words)
     matrix = _matrix([found for found, _ in labelled], bare)
-    wanted = np.array([[1.0 if kind == one else 0.0 for one in KINDS] for _, kind in labelled])
+    wanted = np.array([[1.0 if kind == column else 0.0 for column in KINDS] for _, kind in labelled])
     return Model(places, rarity, matrix.T @ _ridge(matrix, wanted), bare.words)
 
 
@@ -267,8 +267,8 @@ def _matrix(found: Collection[Mapping[str, float]], model: Model) -> "csr_array"
     from scipy.sparse import csr_array  # a third of a second, and only a fit needs it
 
     rows, columns, values = list[int](), list[int](), list[float]()
-    for row, one in enumerate(found):
-        vector, length = _vector(one, model)
+    for row, cosines in enumerate(found):
+        vector, length = _vector(cosines, model)
         rows += [row] * len(vector)
         columns += [place for place, _ in vector]
         values += [value / length for _, value in vector]

@@ -73,7 +73,9 @@ class QuestionNames:
             for start in range(len(words) - size + 1)
             if (ranked := _playbooks(vectors, words[start : start + size], words[start + size :][:1]))
         ]
-        for (cosine, names), start, size in sorted(windows, key=lambda one: (-one[0][0], one[2], one[1])):
+        for (cosine, names), start, size in sorted(
+            windows, key=lambda window: (-window[0][0], window[2], window[1])
+        ):
             if any(word in ("", "BOOK") for word in words[start : start + size]):
                 continue  # a nearer name was made of one of these words
             words[start : start + size] = ["BOOK"] + [""] * (size - 1)
@@ -88,7 +90,7 @@ class QuestionNames:
         for size in range(MOST_WORDS, 0, -1):
             for start in range(len(words) - size + 1):
                 named = " ".join(_bare(word) for word in words[start : start + size])
-                symbols = [bases[one] for one in COMPANIES.get(named, ()) if one in bases]
+                symbols = [bases[company] for company in COMPANIES.get(named, ()) if company in bases]
                 if symbols:
                     words[start : start + size] = ["SYMBOL"] + [""] * (size - 1)
                     self.symbols = tuple(dict.fromkeys((*self.symbols, symbols[0])))
@@ -220,8 +222,8 @@ def _unknown(words: Sequence[str]) -> Iterator[str]:
     for place, word in enumerate(words):
         before = words[place - 1].casefold() if place else ""
         if word.isdigit() and len(word) >= FEWEST_DIGITS and before in OF_NAMES and not is_named:
-            following = [one.casefold() for one in words[place + 1 : place + 2]]
-            if all(one in NAME_BEFORE for one in following):
+            following = [next_word.casefold() for next_word in words[place + 1 : place + 2]]
+            if all(next_word in NAME_BEFORE for next_word in following):
                 yield word
         is_number = word.isdigit() and len(word) >= FEWEST_DIGITS and not _is_count(words, place)
         if not _is_strange(word) and not is_number:

@@ -144,7 +144,7 @@ class Reading:
         """How much of each kind it is that what it names allows, the most first."""
         scores = kind_scores(self.words)
         allowed = [kind for kind in scores if not self._is_barred(kind)]
-        return tuple(sorted(((scores[kind], kind) for kind in allowed), key=lambda one: (-one[0], one[1])))
+        return tuple(sorted(((scores[kind], kind) for kind in allowed), key=lambda pair: (-pair[0], pair[1])))
 
     def _is_barred(self, kind: Kind) -> bool:
         """Whether what it names cannot be asked of a kind: no tool takes it."""
@@ -323,7 +323,7 @@ def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:
     for joint in JOINT.finditer(text):
         first, second = read_part(text[: joint.start()], context), read_part(text[joint.end() :], context)
         both = first, second
-        if first.kind == second.kind or not all(one.is_half for one in both):
+        if first.kind == second.kind or not all(part.is_half for part in both):
             continue
         if not (first.symbols or first.playbooks or first.earlier):
             first = first.with_names(second.symbols, second.playbooks)

@@ -268,7 +268,7 @@ def _symbols_in(text: str, symbols: Sequence[str], *, sure: bool = False) -> lis
             form = rf"\b{re.escape(symbol.upper())}\b(?!\.?[\s,-]*\d)"
         else:
             continue
-        found += [one.span() for one in re.finditer(form, text)]
+        found += [match.span() for match in re.finditer(form, text)]
     return found
 
 
@@ -327,10 +327,16 @@ def _span(kind: str, found: re.Match[str], clock: datetime | None) -> tuple[date
     named = said.get("month") or said.get("month2") or ""
     month = int(named) if named.isdigit() else MONTHS.index(named[:3].casefold()) + 1
     if kind == "month":
-        return _latest(clock, lambda one: _months(one, month, 1)) if year is None else _months(year, month, 1)
+        return (
+            _latest(clock, lambda guess: _months(guess, month, 1))
+            if year is None
+            else _months(year, month, 1)
+        )
     day = int(said["day"])
     return (
-        _latest(clock, lambda one: _one_day(one, month, day)) if year is None else _one_day(year, month, day)
+        _latest(clock, lambda guess: _one_day(guess, month, day))
+        if year is None
+        else _one_day(year, month, day)
     )
 
 

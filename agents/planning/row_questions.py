@@ -66,7 +66,7 @@ EARNING = re.compile(
 )
 LOSING = re.compile(r"\b(?:los[est]\w*|cost\w*|hurt\w*|bleed\w*)\b")
 DIRECTED = re.compile(
-    r"\b(long|short)s\b|(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b))\b"
+    r"\b(long|short)s\b|(?<!how )(?<!so )(?<!as )\b(long|short(?! of\b(?! <)))\b"
     r"(?! (?:do|did|does|is|are|was|have|has|ago|it|term|time)\b)|<symbol> (long|short) do(?:ne|ing)?\b"
 )
 BOUGHT = re.compile(r"\b(?:buy|bought|buying)\b")

@@ -67,6 +67,11 @@ UNMET = (
         "I tell what was, not what would be",
     ),
     _filter(
+        r"^(?=.*\b(?:still|yet|left|remain\w*)\s+open\b).*\b(?:trades?|positions?|longs?|shorts?)\b.*$",
+        "A trade is counted when it has ended; `what is the position in SYMBOL` tells of one that is open",
+        kinds="trades overview decisions",
+    ),
+    _filter(
         rf"{LEAD}\b(?:between|from)\s+{AMOUNT}{UNIT}\s+(?:and|to)\s+{AMOUNT}{UNIT}", CHOSEN, claimed=True,
     ),
     _filter(rf"{LEAD}{THAN}{AMOUNT}{UNIT}", CHOSEN, claimed=True),

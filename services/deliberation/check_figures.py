@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, rows_of, unknown, written
-from services.deliberation.numerals import NEARNESS, Figure
+from services.deliberation.numerals import NEARNESS, Figure, unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, RunFacts
@@ -44,10 +43,7 @@ def check_figure(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         found = found[:1]  # a bound is of what the cluster leans to, not of the other side
     if COUNTED.issuperset(claim.questions) and not NAMES_A_REPORT.search(claim.sentence.text):
         found = [*at_the_end(found)]
-    checked = judged_figure(claim, held, found)
-    if claim.questions == ("version",) and checked.verdict == "contradicted":
-        return unknown("another version is in force")
-    return checked
+    return judged_figure(claim, held, found)
 
 
 def judged_figure(claim: Claim, held: Figure, found: list[Fact]) -> Held:
@@ -55,14 +51,10 @@ def judged_figure(claim: Claim, held: Figure, found: list[Fact]) -> Held:
     share = unit_of(held) == "share"
     same = [fact for fact in found if is_so(held, fact, share, claim.relation, claim.questions)]
     told = [written(fact, held, share) for fact in found]
+    if claim.negated and same:
+        return Held("contradicted", told[0], same[0].rows)
     if claim.negated:
-        if same:
-            return Held("contradicted", told[0], same[0].rows)
-        return (
-            judged(claim.relation != "=", told[0], found[0].rows)
-            if claim.relation != "="
-            else Held("unverifiable", told[0], found[0].rows)
-        )
+        return Held("unverifiable" if claim.relation == "=" else "verified", told[0], found[0].rows)
     rows = same[0].rows if same else found[0].rows
     return judged(bool(same), told[found.index(same[0])] if same else told[0], rows, told)
 
@@ -101,13 +93,8 @@ def _is_loosely(exact: str, said: float, value: float, step: float) -> bool:
     if exact == "about":
         return abs(said - value) <= min(margin, ROUNDING * step)
     size, target = abs(value), abs(said)
-    if value * said < 0:
-        return False
-    return (
-        target - margin <= size <= target
-        if exact == "under"
-        else exact == "over" and target <= size <= target + margin
-    )
+    under = exact == "under" and target - margin <= size <= target
+    return value * said >= 0 and (under or exact == "over" and target <= size <= target + margin)
 
 
 def check_share(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -128,14 +115,10 @@ def check_interval(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     cluster = facts.cluster(subject)
     if cluster is None:
         return unknown()
-    pairs = [(cluster.lower_r, cluster.upper_r), (cluster.fixed_lower_r, cluster.fixed_upper_r)]
-    pairs = [pair for number, pair in enumerate(pairs) if number == 0 or pair != (None, None)]
-    true = any(
-        all(_same_edge(said, edge) for said, edge in zip(claim.value, pair, strict=True)) for pair in pairs
-    )
-    told = [
-        "[" + ", ".join("open" if edge is None else f"{edge:+.2f}" for edge in pair) + "]" for pair in pairs
-    ]
+    fixed = (cluster.fixed_lower_r, cluster.fixed_upper_r)
+    pairs = [(cluster.lower_r, cluster.upper_r), *([fixed] if fixed != (None, None) else [])]
+    true = any(all(map(_same_edge, claim.value, pair)) for pair in pairs)
+    told = [f"[{', '.join('open' if edge is None else f'{edge:+.2f}' for edge in pair)}]" for pair in pairs]
     return judged(true != claim.negated, told[0], (facts.report_row,), told)
 
 

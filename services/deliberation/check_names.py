@@ -2,24 +2,22 @@
 
 from datetime import datetime
 
-from schemas.episode import Episode
 from schemas.errors import nearest
 from services.deliberation.claim import Claim
 from services.deliberation.held import Held, judged, rows_of, unknown
+from services.deliberation.report_records import STRUCTURAL
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
 
 SHOWN = 5
-STRUCTURAL = frozenset({"policy_adjust", "replan"})
 
 
 def check_name(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A playbook, a symbol, a regime, an id, or a word that is spelt like one."""
     kind, name = claim.value
-    if kind == "playbook":
-        return Held("verified", name, rows_of(facts.trades(Subject(playbook=name))) or (facts.report_row,))
-    if kind == "symbol":
-        return Held("verified", name, rows_of(facts.trades(Subject(symbol=name))))
+    if kind in ("playbook", "symbol"):
+        rows = rows_of(facts.trades(Subject().having(kind, name)))
+        return Held("verified", name, rows or (() if kind == "symbol" else (facts.report_row,)))
     if kind == "regime":
         return _regime(name, facts)
     if kind == "id":
@@ -136,17 +134,17 @@ def check_version(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     return judged(bool(fits) != claim.negated, told, tuple(item.row for item in own))
 
 
-def _overlaps(period: tuple[int, int], episode: Episode) -> bool:
-    """Whether a trade was entered or closed within a period."""
-    return any(period[0] <= moment < period[1] for moment in (episode.entry_label, episode.exit_label))
-
-
 def check_period(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A time within that of the run's trades."""
     if claim.questions:
         return _edge(claim, facts)
     if not subject.is_empty:
-        chosen = [item for item in facts.trades(subject) if _overlaps(claim.value, item.episode)]
+        start, following = claim.value
+        chosen = [
+            known
+            for known in facts.trades(subject)
+            if any(start <= at < following for at in (known.episode.entry_label, known.episode.exit_label))
+        ]
         return judged(bool(chosen), f"{len(chosen)} trades in it", rows_of(chosen))
     labels = [known.episode.entry_label for known in facts.trades(subject)]
     labels += [] if facts.first_label is None else [facts.first_label]

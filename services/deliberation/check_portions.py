@@ -1,12 +1,10 @@
 """Is so much of a whole what a text says it is? Trades of a kind, parts of a result, members of a kind."""
 
-from collections.abc import Callable
-
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_figures import beside_zero, check_share, is_so
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
+from services.deliberation.numerals import unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, KnownEpisode, RunFacts
@@ -85,7 +83,8 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if isinstance(claim.value, tuple) and str(claim.value[0]).startswith("grade"):
         return _of_grades(claim, str(claim.value[1]), subject, facts)
     within = subject.without(claim.domain, "basis") if subject.fields - {claim.domain} else Subject()
-    members = [item for item in members_of(claim.domain, within, facts) if item != _within(claim, within)]
+    left_out = None if claim.other is None else within.merge(claim.other)
+    members = [item for item in members_of(claim.domain, within, facts) if item != left_out]
     if isinstance(claim.value, tuple) and claim.value[0] == "zero":
         tests = [_by_zero(member, str(claim.value[1]), facts) for member in members]
     elif isinstance(claim.value, tuple):
@@ -100,11 +99,6 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     rows = tuple(row for member in members[:1] for row in rows_of(facts.trades(member)))
     true = claim.portion.holds(count, len(known))
     return judged(true != claim.negated, f"{count} of {len(known)}", rows or (facts.report_row,))
-
-
-def _within(claim: Claim, within: Subject) -> Subject | None:
-    """Whom the words leave out, in the scope of the rest."""
-    return None if claim.other is None else within.merge(claim.other)
 
 
 def _by_zero(member: Subject, said: str, facts: RunFacts) -> bool | None:
@@ -180,5 +174,4 @@ def _has(known: KnownEpisode, told: Subject, facts: RunFacts) -> bool:
     variants = [told]
     if told.period is not None:
         variants.append(told.merge(Subject(basis="exit" if told.basis != "exit" else "entry")))
-    test: Callable[[Subject], bool] = lambda wanted: known in facts.trades(wanted)  # noqa: E731
-    return any(test(variant) for variant in variants)
+    return any(known in facts.trades(variant) for variant in variants)

@@ -13,8 +13,7 @@ from services.deliberation.claim import Claim
 from services.deliberation.comparison_claims import compared, factor
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.held import UNREAD
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention, SentenceLayout
 from services.deliberation.plain_claims import (
     advice,
     alone,
@@ -29,11 +28,10 @@ from services.deliberation.plain_claims import (
     rank,
     told_of_a_trade,
 )
-from services.deliberation.plain_words import ABOUT_A_RUN
 from services.deliberation.portion_claims import members, share
 from services.deliberation.ranking_claims import extreme, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
-from services.deliberation.unread import Places, unread
+from services.deliberation.unread import ABOUT_A_RUN, Places, unread
 from services.evidence.facts import Subject
 from services.text.claims import Span, find_asserted
 

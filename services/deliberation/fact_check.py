@@ -41,16 +41,15 @@ from services.deliberation.check_rankings import (
     check_grade,
     check_ratio,
 )
-from services.deliberation.claim import Claim
+from services.deliberation.claim import NAMING, Claim
 from services.deliberation.claims import read_sentence
 from services.deliberation.held import UNREAD, Held, judged, unknown
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import Round
 from services.deliberation.refine import FACTS_FAILED, Task
 from services.deliberation.report_claims import ReportStatements, leading
 from services.deliberation.rule_critics import critique_of
-from services.deliberation.scopes import NAMING
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
 from services.model_calls.asking import NoReply

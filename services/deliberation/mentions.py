@@ -1,18 +1,19 @@
 """What stands where in a sentence: subjects, measures, numbers, and the words that join them."""
 
 import re
+import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from schemas.vocabulary import FailureMode
-from services.deliberation import claim_words as words
 from services.deliberation.first_letters import beginnings, may_begin
-from services.deliberation.measure_words import COUNT_WORDS, MEASURES
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.numerals import (
     BRACKETED,
+    COUNT_WORDS,
     FRACTION,
     FROM_TO,
     NUMBER,
@@ -26,28 +27,18 @@ from services.deliberation.numerals import (
     written_figure,
 )
 from services.evidence.facts import RunNames, period_of
+from services.text.claim_words import words
 from services.text.dates import MONTHS, places_of_days
 
-REGIME = r"\b(?:up|down|sideways)[/-](?:low|mid|high|extreme)\b"
-TIMEFRAME = r"\b(?:1m|5m|15m|1h|4h|1d)\b"
-IDENTIFIER = r"\b[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+\b"
+LEXICON = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
+PARTS: dict[str, str | list[str]] = LEXICON["parts"] | {
+    "NUMBER": NUMBER, "WORD_NUMBER": WORD_NUMBER, "FRACTION": FRACTION, "RATIO": RATIO
+}  # fmt: skip
+PART = re.compile(r"<(\w+)>")
+WHOLE_WORD = r"(?:@)(?!\w)"
 CAPITALS = r"\b[A-Z][A-Z0-9]{1,5}(?:[/-][A-Z]{2,5})?\b"
-ID = r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"
-MONTH = (
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
-)
-YEAR_NUMBER = r"(?:19|20)\d\d(?!\d|,\d|\.\d)(?! (?:trades?|positions?|R\b|%|dollars?|bars?|winners?|losers?))"
-MONTH_OF_YEAR = rf"\b{MONTH},? (?:of )?(?:19|20)\d\d\b"
-SPAN_OF_YEARS = (
-    rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
-    r"(?! (?:each|both|alike))"
-)
-OPEN_SPAN = rf"\b(?:since|before|after|until|up to|prior to|from) (?:the (?:end|start) of )?{YEAR_NUMBER}"
 OPENED = re.compile(r"\b(before|prior to|until|after) (?:the )?\Z", re.I)
 LONGEST_OPENING = len(" prior to the ")
-YEAR = rf"\b{YEAR_NUMBER}"
-ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
 FOREVER = (0, 2**63)
 MOST_BEGINNINGS = 4_096  # of words whose entries are kept
@@ -59,8 +50,22 @@ def _worded(name: str) -> str:
     return re.escape(name).replace("_", "[_ -]")
 
 
-def _listed(kind: str, patterns: dict[Any, str]) -> list[tuple[str, str, Any]]:
-    return [(kind, rf"(?:{pattern})(?!\w)", value) for value, pattern in patterns.items()]
+def _filled(written: str | list[str]) -> str:
+    """One pattern, or one of several, with the parts that it names."""
+    pattern = written if isinstance(written, str) else "|".join(written)
+    return PART.sub(lambda found: _filled(PARTS[found[1]]), pattern)
+
+
+def _entries_of(name: str) -> Iterator[tuple[str, str, Any]]:
+    """The entries of a table of the lexicon."""
+    measures = LEXICON["measures"]
+    for row in LEXICON[name]:
+        says = row.get("says") or {None: row.get("pattern")}
+        if "measures" in row:
+            says = {measure: measures[measure] for measure in row["measures"] or measures}
+        for value, written in says.items():
+            pattern = _filled(row.get("form", WHOLE_WORD)).replace("@", _filled(written))
+            yield row["kind"], pattern, float(value) if row["kind"] == "factor" else value
 
 
 def _plural(mode: FailureMode) -> str:
@@ -100,71 +105,9 @@ def _names_of(
 
 # Kind, pattern and what it stands for; where two begin at the same place, the first one is read.
 ENTRIES: list[tuple[str, str, Any]] = [
-    *_listed("zero", words.ZERO),
-    ("lost_amount", rf"(?:g(?:ave|ives?|iving) back){words.AMOUNT}", "lost"),
+    *_entries_of("first"),
     *(("failure", rf"\b{_plural(mode)}\b", mode.value) for mode in FailureMode),
-    *_listed("failure", words.FAILURES),
-    ("denied", r"no longer\b|no more than\b(?= count)", None),
-    ("plain", rf"\b(?:{words.NO_SIDE})\b", None),
-    *_listed("advice", {"advice": words.ADVICE}),
-    *_listed("not_graded", {"significant": words.NOT_GRADED}),
-    *_listed("grade", words.GRADES),
-    *_listed("order", words.ORDERS),
-    *_listed("exit", words.EXITS),
-    *_listed("trial", words.TRIALS),
-    *_listed("feature", words.OF_A_BAR),
-    ("regime", REGIME, None),
-    *_listed("regime_part", words.REGIME_PARTS),
-    ("timeframe", TIMEFRAME, None),
-    ("identifier", IDENTIFIER, None),
-    ("id", ID, None),
-    ("period", MONTH_OF_YEAR, "month"),
-    ("period", SPAN_OF_YEARS, "span"),
-    ("period", OPEN_SPAN, "open"),
-    ("period", YEAR, "year"),
-    ("item", ITEM, None),
-    *(("factor", rf"(?:{pattern})(?!\w)", value) for pattern, value in words.FACTORS.items()),
-    ("fraction", FRACTION, None),
-    ("ratio", RATIO, None),
-    *_listed(
-        "measure",
-        {
-            name: MEASURES[name]
-            for name in (
-                "hold_max",
-                "hold_min",
-                "worst_mae",
-                "best_mfe",
-                "best_pnl",
-                "worst_pnl",
-                "best_r",
-                "worst_r",
-                "max_drawdown",
-            )
-        },
-    ),
-    *_listed("equal", {"equal": words.EQUAL}),
-    ("rank", rf"\b(?:{words.RANKED})\b", None),
-    *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),
-    *_listed("quantifier", {"most": words.MOST, "minority": words.MINORITY}),
-    *_listed("degree", {"degree": words.DEGREES}),
-    *_listed("bound", {">": words.ABOVE, "<": words.BELOW}),
-    *_listed("quantifier", {"all": words.ALL, "half": words.HALF, "some": words.SOME}),
-    ("compared", rf"\b(?:{words.MORE})\b(?=[^.;]{{0,120}}\bthan\b)", ">"),
-    ("compared", rf"\b(?:{words.LESS})\b(?=[^.;]{{0,120}}\bthan\b)", "<"),
-    *_listed("compared", {">": words.BEATS, "<": words.TRAILS}),
-    *_listed("future", {"future": words.FUTURE}),
-    *_listed("direction", {"flat": words.FLAT}),
-    *_listed("measure", MEASURES),
-    *_listed("direction", {"gained": words.GAINED, "lost": words.LOST}),
-    *_listed("evaluation", {"gained": words.GOOD, "lost": words.BAD}),
-    *_listed("change", {"change": words.CHANGES}),
-    *_listed("result", {"gained": words.WON, "lost": words.FAILED}),
-    *_listed("quantifier", {"none": words.NONE}),
-    *_listed("only", {"only": words.ONLY}),
-    ("number", NUMBER, None),
-    ("count_word", WORD_NUMBER, None),
-    ("side", r"\b(?:long|short)\b", None),
+    *_entries_of("entries"),
 ]
 
 
@@ -276,7 +219,7 @@ def _day(text: str, start: int, end: int, day: tuple[int, int]) -> Mention:
 
 def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:
     """Mentions with those of a further reading that overlap none of them."""
-    spans = sorted((mention.start, mention.end) for mention in kept)
+    spans = sorted(mention.place for mention in kept)
     starts = [start for start, _ in spans]
     free = []
     for mention in further:
@@ -289,17 +232,17 @@ def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:
 # Spelt so, and not the other way about, they are the measure.
 CASED = {"e": "E", "n": "n"}
 LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-ABBREVIATIONS = words.ABBREVIATIONS
+# Capitals that name no symbol.
+ABBREVIATIONS = words(
+    "R E N II III IV A I AM PM UTC GMT MFE MAE ATR RSI EMA SMA ADX PSR DSR USD EUR GBP USDT OK NO NOT "
+    "ALL AND OR BUT THE P50 P80 P90 CPU LLM CI US UK EU PNL PL VWAP OHLC HOLD ABSTAIN"
+)
 
 
 def _mention(kind: str, start: int, said: str, value: Any) -> Mention:
     text = said.strip()
     begin = start + len(said) - len(said.lstrip())
     end = begin + len(text)
-    if kind == "lost_amount":
-        return Mention("direction", begin, end, text, value)
-    if kind == "regime_part":
-        return Mention("regime", begin, end, text, value)
     if kind in IN_DIGITS and is_out_of_reach(text):
         return Mention("out_of_reach", begin, end, text)
     return Mention(kind, begin, end, text, _value(kind, text, value))
@@ -312,7 +255,7 @@ def _value(kind: str, text: str, value: Any) -> Any:
         return _times(text)
     if kind == "period":
         return _period(text, value)
-    if kind == "regime":
+    if kind == "regime" and value is None:
         return text.casefold().replace("-", "/")
     return text.casefold() if kind in ("timeframe", "side") else value
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from schemas.deliberation import Critique, CritiqueSource, CritiqueVerdict, TextCandidate
 from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
-from services.deliberation.assessment import Verdict
 from services.deliberation.budget import Budget
 from services.deliberation.forms import (
     CRITIQUE,
@@ -18,17 +17,17 @@ from services.deliberation.forms import (
     QualityRewriteReply,
     ReviewReply,
     ReviewRewriteReply,
+    Verdict,
     read_assessment,
     read_text_reply,
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Task
-from services.deliberation.rewrites import Rewrites, place_of
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.deliberation.text_models import Rewrites, TextModels, place_of, quoted, read_as, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
-from services.model_calls.reply_text import MalformedReply
 
+DIMENSIONS = ("completeness", "accuracy", "actionability", "confidence")
 ARGUE_FROM = 0.1  # scores that differ by more are argued about
 VERDICT_OF: Mapping[Verdict, CritiqueVerdict] = {
     "PASS": "accept",
@@ -78,12 +77,7 @@ class ModelCritic:
         """The critique by one who knows what another critic said."""
         values = quoted(task, candidate.text) | self.values(rounds, other)
         reply = await self.models.ask(self.prompt, self.max_tokens, budget, **values)
-        if isinstance(reply, NoReply):
-            return reply
-        try:
-            return self.read(reply.text, task, candidate)
-        except MalformedReply as error:
-            return NoReply(MALFORMED, str(error))
+        return read_as(reply, lambda text: self.read(text, task, candidate))
 
 
 @dataclass(frozen=True)
@@ -216,12 +210,7 @@ def rewriting_quality_critic(
 
 
 def _of_quality(said: QualityReply, candidate: TextCandidate) -> Critique:
-    scores = {
-        "completeness": said.completeness / 100.0,
-        "accuracy": said.accuracy / 100.0,
-        "actionability": said.actionability / 100.0,
-        "confidence": said.confidence / 100.0,
-    }
+    scores = {name: getattr(said, name) / 100.0 for name in DIMENSIONS}
     return Critique(
         critic=QUALITY,
         source="model",

@@ -14,11 +14,9 @@ from services.deliberation.forms import (
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
-from services.deliberation.rewrites import Rewrites
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.deliberation.text_models import Rewrites, TextModels, quoted, read_as, told_of
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
-from services.model_calls.reply_text import MalformedReply
 
 
 @dataclass(frozen=True)
@@ -32,19 +30,9 @@ class Corrector:
         """The corrected text, or why there is none."""
         newest = rounds[-1]
         faults = [told_of(critique) for critique in newest.critiques if critique.verdict != "accept"]
-        reply = await self.models.ask(
-            CORRECTION,
-            self.max_tokens,
-            budget,
-            **quoted(task, newest.candidate.text),
-            faults=quoted_json(faults),
-        )
-        if isinstance(reply, NoReply):
-            return reply
-        try:
-            return Draft(read_corrected(reply.text))
-        except MalformedReply as error:
-            return NoReply(MALFORMED, str(error))
+        values = quoted(task, newest.candidate.text) | {"faults": quoted_json(faults)}
+        reply = await self.models.ask(CORRECTION, self.max_tokens, budget, **values)
+        return read_as(reply, lambda text: Draft(read_corrected(text)))
 
 
 @dataclass(frozen=True)
@@ -91,10 +79,5 @@ async def _written(
     """One text from another and its critiques; what was thought is kept apart."""
     values = quoted(task, text) | {"critiques": quoted_json(critiques)}
     reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values)
-    if isinstance(reply, NoReply):
-        return reply
-    try:
-        said = read_text_reply(reply.text, ImprovementReply)
-    except MalformedReply as error:
-        return NoReply(MALFORMED, str(error))
-    return Draft(said.text.strip(), reasoning=said.reasoning)
+    said = read_as(reply, lambda text: read_text_reply(text, ImprovementReply))
+    return said if isinstance(said, NoReply) else Draft(said.text.strip(), reasoning=said.reasoning)

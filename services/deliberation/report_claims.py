@@ -1,29 +1,112 @@
 """What a text states of a report: expectations, drift, what could be detected, what is advised.
 
-The forms of `report_forms` are whole statements: one stands between two boundaries of a sentence, and every
-word between them belongs to the form. It holds where its names and figures are those of one record.
+The forms of `report_forms.toml` are whole statements: one stands between two boundaries of a sentence, and
+every word between them belongs to the form. It holds where its names and figures are those of one record.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
 from services.deliberation.held import Held, judged, plainly, unknown
-from services.deliberation.numerals import worded_figure, written_figure
-from services.deliberation.report_forms import BOUNDARY, GAP, MARK, NAMES, Form, forms, words_of_value
+from services.deliberation.numerals import COUNT_WORDS, DIGITS, SIGN, worded_figure, written_figure
 from services.deliberation.report_records import Record, records_of
 from services.evidence.run_facts import RunFacts
 
+# Of at most three spaces: patterns that may repeat them without end take time by the cube of their number.
+GAP = r"\s{1,3}"
+BOUNDARY = (
+    r"[.!]?\s{0,3}$"
+    rf"|(?:\s{{0,3}}[,;:])?{GAP}(?:and|but|while|whereas|yet|because){GAP}"
+    rf"|\s{{0,3}}[,;:]{GAP}"
+)
+SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
+UNITS = {
+    "": rf"{SIGN}?{DIGITS}(?: ?%)?|(?:{'|'.join(sorted(COUNT_WORDS, key=len, reverse=True))})\b",
+    "r": rf"{SIGN}?{DIGITS} ?R\b",
+    "bars": rf"{DIGITS}(?: bars?\b)?",
+    "date": r"\d{4}-\d\d-\d\d",
+    "share": rf"{DIGITS}(?: ?%| percent\b)?",
+}
+# What names the record that is meant, by the group that reads it.
+NAMES = {
+    "book": "playbook_id",
+    "regime": "regime",
+    "side": "direction",
+    "mode": "mode",
+    "why": "why",
+    "rank": "rank",
+    "parameter": "parameter",
+}
+# What shows that a sentence may hold one of the forms.
+MARK = re.compile(
+    r"detect|\b(?:seen|found|shown)\b|need|\breach\b|\b(?:has|have) to\b|\bof (?:the )?\d+\b|\bP[589]0\b"
+    r"|\b(?:review|window|report|run) (?:cover|count|h[oea])|fingerprint|mean \w*.?rank|energy"
+    r"|\bp[ -]?value\b|\bof p\b|\bz of\b|expir|activat|\bmean R\b|recommend|strongest action|monitoring"
+    r"|decay|\balarm|\blimit\b|averaged|unclassified|\blosers\b|\bchange\b|\bE of\b|reason to act|\bdrift",
+    re.IGNORECASE,
+)
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
 LEAD = re.compile(r"\s{0,3}(?:(?:however|overall|still|so far|therefore|thus|and|but),? )?", re.IGNORECASE)
 NEXT = re.compile(BOUNDARY, re.IGNORECASE)
 COUNTS_ON = re.compile(r"\bof (?:them|these|those|which)\b", re.IGNORECASE)
 BARS = re.compile(r" bars?$")
-BEYOND, NONE, SOME, WENT = "<>", "none", "some", "went"
 CARRIED = ("action", "mode")  # what a second statement leaves out: "hold for P with ... and for Q with ..."
 WHOM = ("book", "side", "regime")
 RISING = frozenset({"rose", "climbed", "increased", "grew"})
 FALLING = frozenset({"fell", "dropped", "decreased", "declined"})
+BEYOND, NONE, SOME, WENT = "<>", "none", "some", "went"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form.
+
+    Attributes:
+        of: sort of its record.
+        pattern: the whole statement.
+        where: what must be so of the record beside its names and figures.
+    """
+
+    of: str
+    pattern: re.Pattern[str]
+    where: Mapping[str, object]
+
+
+@cache
+def forms() -> tuple[Form, ...]:
+    """Every form."""
+    written = dict(_written())
+    words, _ = written.pop("words"), written.pop("told")
+    return tuple(
+        Form(of, _compiled(statement, words), where)
+        for of, statements in written.items()
+        for statement, where in statements.items()
+    )
+
+
+def words_of_value(name: str) -> str:
+    """What a value of a record is called where a reader is told of it."""
+    return str(_written()["told"][name])
+
+
+@cache
+def _written() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("report_forms.toml").read_text("utf-8"))
+
+
+def _compiled(statement: str, words: Mapping[str, str]) -> re.Pattern[str]:
+    named = re.compile("|".join(sorted(words, key=len, reverse=True)))
+    while named.search(statement):
+        statement = named.sub(lambda found: words[found[0]], statement)
+    filled = SLOT.sub(lambda slot: f"(?P<{slot[1]}>{UNITS[slot[2] or '']})", statement)
+    return re.compile(f"{filled}(?={BOUNDARY})", re.IGNORECASE)
+
+
 Places = Mapping[tuple[int, int], Held]
 
 

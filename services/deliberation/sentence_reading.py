@@ -6,8 +6,7 @@ from typing import Any
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.figures import FigureReader
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention, SentenceLayout
 from services.deliberation.noun_phrases import NounPhrases
 from services.deliberation.said_of import SubjectFinder
 from services.evidence.facts import Subject
@@ -96,12 +95,16 @@ class SentenceReading:
         start, end = (sentence.start + edge for edge in place)
         return Claim(kind, start, end, sentence, subjects[0], min(1.0, subjects[1]), said, **what)
 
+    def claims(
+        self, kind: ClaimKind, place: tuple[int, int], subjects: Subjects, said: str, **what: Any
+    ) -> list[Claim]:
+        """All that a word claims, where it is one claim."""
+        return [self.claim(kind, place, subjects, said, **what)]
+
     def plain(self, kind: ClaimKind, mention: Mention, said: str, **what: Any) -> Claim:
         """A claim of whom the words beside a mention name."""
         self.use(mention)
-        return self.claim(
-            kind, (mention.start, mention.end), self.of(mention.start, mention.end), said, **what
-        )
+        return self.claim(kind, mention.place, self.of(*mention.place), said, **what)
 
 
 def dated(found: tuple[Subject, ...]) -> tuple[Subject, ...]:

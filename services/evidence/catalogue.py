@@ -59,9 +59,9 @@ def _of_days(over: Callable[[list[float]], float]) -> tuple[Measure, ...]:
     return (lambda episodes: over(_days_of_bars(episodes)), lambda episodes: over(_calendar_days(episodes)))
 
 
-def _profit_factor(episodes: Sequence[Episode]) -> float:
-    """What the winners brought in R over what the losers took; as many R as there are without a loser."""
-    gained, given = sum(r for r in _r(episodes) if r > 0), -sum(r for r in _r(episodes) if r < 0)
+def _factor_of(results: Sequence[float]) -> float:
+    """What the winners brought over what the losers took; what they brought where nothing was lost."""
+    gained, given = sum(r for r in results if r > 0), -sum(r for r in results if r < 0)
     return gained / given if given else gained
 
 
@@ -135,7 +135,11 @@ CATALOGUE: dict[str, Question] = {
     "mean_fees": Question("money", episodes=lambda episodes: fmean(item.fees for item in episodes)),
     "best_pnl": Question("money", episodes=lambda episodes: max(item.pnl for item in episodes)),
     "worst_pnl": Question("money", episodes=lambda episodes: min(item.pnl for item in episodes)),
-    "profit_factor": Question("score", episodes=_profit_factor),
+    "profit_factor": Question(
+        "score",
+        episodes=lambda episodes: _factor_of(_r(episodes)),
+        further=(lambda episodes: _factor_of([episode.pnl for episode in episodes]),),
+    ),
     "mean_mfe": Question("r", episodes=lambda episodes: fmean(item.mfe_r for item in episodes)),
     "worst_mae": Question("r", episodes=lambda episodes: min(item.mae_r for item in episodes)),
     "best_mfe": Question("r", episodes=lambda episodes: max(item.mfe_r for item in episodes)),

@@ -119,7 +119,10 @@ class FillArguments(RunArguments):
     """One fill, the one that closed a trade, or a stop's amendment; its whole chain where a page holds it."""
 
     limit: int = Field(default=MOST_ITEMS, ge=1, le=MOST_ITEMS, description="items at most")
-    fill_id: Name = Field(description="id of a fill, a trade or a stop's amendment, or its start")
+    fill_id: Name = Field(
+        description="id of a fill, a trade or a stop's amendment, or its start; or the symbol of an open"
+        " position, for the fill that opened it"
+    )
 
 
 class PlanArguments(ToolArguments):

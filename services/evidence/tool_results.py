@@ -109,7 +109,10 @@ class GroupSeen(Contract):
 class EpisodeResult(ToolResult):
     """In the order that was asked for; figures, modes and groups are of all that match, not of the page."""
 
-    figures: dict[str, float] = Field(description="answers of the fact catalogue on all that match")
+    figures: dict[str, float] = Field(
+        description="answers of the fact catalogue on all that match; with a day also how many positions of"
+        " that day are open"
+    )
     failure_modes: dict[str, int]
     groups: tuple[GroupSeen, ...] = ()
     episodes: tuple[EpisodeSeen, ...]

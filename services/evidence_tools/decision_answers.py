@@ -92,12 +92,14 @@ def decisions(view: RunView, arguments: asked.DecisionArguments) -> told.Decisio
     ranked = sorted(stopped, key=lambda both: (-counts[both], both[0], str(both[1])))
     page, cursor = page_of(list(enumerate(ranked)), arguments, lambda item: item[0])
     reasons = tuple(_reason(both, counts[both], newest[both]) for _, both in page)
-    reached = {kind: sum(n for (one, _), n in counts.items() if one == kind) for kind in REACHED}
+    reached = {
+        kind: sum(n for (reached_kind, _), n in counts.items() if reached_kind == kind) for kind in REACHED
+    }
     entry = newest.get(("entry_filled", None))
     return told.DecisionResult(
         run_id=view.run_id,
         known_at=view.moment,
-        rows=(*(one.row for one in reasons), *([row_of(entry)] if entry else [])),
+        rows=(*(reason.row for reason in reasons), *([row_of(entry)] if entry else [])),
         next_cursor=cursor,
         evaluations=reached["policy_evaluation"],
         policies_frozen=reached["policy_frozen"],

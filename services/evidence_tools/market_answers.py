@@ -98,13 +98,17 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
     page, cursor = _page(matching, arguments)
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     trades = [known.episode for known in matching]
+    figures = _figures(trades)
+    opened = [] if arguments.day is None else _opened_on(view, arguments.day, subject)
+    if arguments.day is not None:
+        figures["open"] = float(len(opened))
     modes = Counter(str(trade.failure_mode) for trade in trades if trade.failure_mode is not None)
     return told.EpisodeResult(
         run_id=view.run_id,
         known_at=view.moment,
-        rows=tuple(item.row for item in seen),
+        rows=(*(item.row for item in seen), *map(row_of, opened)),
         next_cursor=cursor,
-        figures=_figures(trades),
+        figures=figures,
         failure_modes=dict(sorted(modes.items())),
         groups=_groups(matching, arguments.by),
         episodes=seen,
@@ -117,6 +121,20 @@ def _is_of_day(known: KnownEpisode, moment: int | None) -> bool:
         return True
     labels = known.episode.entry_label, known.episode.exit_label
     return moment // DAY_NS in {label // DAY_NS for label in labels}
+
+
+def _opened_on(view: RunView, moment: int, subject: Subject) -> list[Event]:
+    """The fills of a day whose positions are open; none where the subject names what only their end tells."""
+    if subject.outcome or subject.regime:
+        return []
+    return [
+        event
+        for symbol, event in view.open_entries.items()
+        if event.payload["bar_label"] // DAY_NS == moment // DAY_NS
+        and subject.symbol in (None, symbol)
+        and subject.playbook in (None, event.payload["playbook_id"])
+        and subject.direction in (None, event.payload["direction"])
+    ]
 
 
 def _page(
@@ -140,7 +158,7 @@ def _groups(matching: list[KnownEpisode], by: str | None) -> tuple[told.GroupSee
     for known in matching:
         found.setdefault(str(common(known.episode)), []).append(known)
     groups = [
-        told.GroupSeen(name=name, figures=_figures([one.episode for one in some]), row=some[-1].row)
+        told.GroupSeen(name=name, figures=_figures([trade.episode for trade in some]), row=some[-1].row)
         for name, some in found.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-group.figures["total_r"], group.name)))
@@ -177,8 +195,10 @@ def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
 def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
     """The tree of reasons behind a fill or a stop move, step by step in depth first order."""
     index, prefix = view.index, arguments.fill_id
+    opened = view.open_entries.get(prefix)
     known = (_key(event) for kind in FILL_KINDS for event in index.of_kind(kind)[-NEAR:])
     found = [*index.fills(prefix), *index.stop_moves(prefix)] or _exits(view, prefix)
+    found = found or ([opened] if opened else [])
     event = the_one("fill", prefix, found, _key, known)
     root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
     nodes = list(enumerate(_nodes(root, 0)))

@@ -59,7 +59,7 @@ class RunView:
             self.episodes.extend(self._episode_of(event) for event in new if event.row.kind == "episode")
         if "history" in made:
             self.history.take(new)
-        for name in ("playbook_ids", "_exits", "newest_snapshots", "past_runs", "_proposed"):
+        for name in ("playbook_ids", "_exits", "newest_snapshots", "open_entries", "past_runs", "_proposed"):
             made.pop(name, None)
 
     @cached_property
@@ -96,6 +96,13 @@ class RunView:
         exits = self._exits.get((known.episode.symbol, known.episode.policy_id), [])
         ids = [event.payload["fill_id"] for event in exits if event.row.seq < (known.row.seq or 0)]
         return ids[-1] if ids else None
+
+    @cached_property
+    def open_entries(self) -> dict[str | None, Event]:
+        """The fills that opened the positions which are open, by symbol."""
+        newest = {event.row.symbol: event for event in self.index.of_kind("entry_filled")}
+        closed = {symbol: exits[-1].row.seq for (symbol, _), exits in sorted(self._exits.items(), key=_last)}
+        return {symbol: event for symbol, event in newest.items() if event.row.seq > closed.get(symbol, -1)}
 
     @cached_property
     def newest_snapshots(self) -> dict[str | None, Event]:
@@ -148,6 +155,10 @@ class RunView:
     def moment(self) -> str:
         """The moment as an ISO time."""
         return iso(self.known_at)
+
+
+def _last(exits: tuple[Any, list[Event]]) -> int:
+    return exits[1][-1].row.seq
 
 
 class RunRows:

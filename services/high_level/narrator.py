@@ -28,10 +28,10 @@ from services.deliberation.rule_critics import (
     NewsCritic,
     RuleCritic,
     cut_off,
+    ended,
     find_cut_off,
     find_repeats,
 )
-from services.deliberation.rule_reviser import ended
 from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
 from services.high_level.narrative_reply import MAX_CHARACTERS, Narrative, read_narrative, with_known_numbers

@@ -47,10 +47,10 @@ def own_findings(critics: Sequence[OwnCritic], request: PolicyLevelReflectionReq
     """
     found: list[Finding] = []
     for critic in critics:
-        for one in _ask_critic(critic, request):
-            if not isinstance(one, Finding):
-                raise TypeError(f"critic {critic!r} gave {one!r}: it returns findings, or None")
-            found.append(one.model_copy(update={"check": CheckName.OWN}))
+        for finding in _ask_critic(critic, request):
+            if not isinstance(finding, Finding):
+                raise TypeError(f"critic {critic!r} gave {finding!r}: it returns findings, or None")
+            found.append(finding.model_copy(update={"check": CheckName.OWN}))
     return tuple(found)
 
 

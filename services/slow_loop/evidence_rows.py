@@ -20,14 +20,14 @@ Row = tuple[str, dict[str, Any], dict[str, Any] | None]
 
 def evidence_rows(evidence: Sequence[RecommendationEvidence], report_id: str) -> Iterator[Row]:
     """Kind, payload and telemetry of each row."""
-    for number, one in enumerate(evidence, 1):
-        gathered = one.gathered
+    for number, recommendation in enumerate(evidence, 1):
+        gathered = recommendation.gathered
         payload = {
             "report_id": report_id,
             "number": number,
-            "playbook_id": one.playbook_id,
-            "regime": one.regime,
-            "kind": one.kind,
+            "playbook_id": recommendation.playbook_id,
+            "regime": recommendation.regime,
+            "kind": recommendation.kind,
             **_outcome(gathered),
         }
         evidence_id = content_id(payload)

@@ -70,8 +70,8 @@ class LazyKernel:
 
 
 def _arrays(arguments: Iterable[Any]) -> Iterator[np.ndarray]:
-    for one in arguments:
-        if isinstance(one, np.ndarray):
-            yield one
-        elif isinstance(one, tuple):
-            yield from _arrays(one)
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            yield argument
+        elif isinstance(argument, tuple):
+            yield from _arrays(argument)

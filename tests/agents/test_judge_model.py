@@ -71,9 +71,9 @@ def test_model_judge_that_keeps_everything_changes_no_action():
 def test_model_judge_drops_what_it_does_not_keep_and_says_why(keep, actions, decision):
     verdict, _ = judged(reply(keep, "the drift\u202e is over"))
     assert (verdict.actions, verdict.decision) == (actions, decision)
-    dropped = [one for one in verdict.refused if one.code == "dropped_by_model"]
-    assert [one.action for one in dropped] == [one for one in RULES.actions if one not in actions]
-    assert {one.reason for one in dropped} == {"the drift\\u202e is over"}
+    dropped = [finding for finding in verdict.refused if finding.code == "dropped_by_model"]
+    assert [item.action for item in dropped] == [action for action in RULES.actions if action not in actions]
+    assert {reason.reason for reason in dropped} == {"the drift\\u202e is over"}
     assert verdict.refused[0] == RULES.refused[0]
 
 

@@ -66,9 +66,9 @@ def proposing(*convictions: float) -> list[StrategistAnswer]:
         StrategistAnswer(
             kind=PlanKind.PROPOSE,
             reason="scripted",
-            proposal=REQUEST.proposal.model_copy(update={"conviction": one}),
+            proposal=REQUEST.proposal.model_copy(update={"conviction": conviction}),
         )
-        for one in convictions
+        for conviction in convictions
     ]
 
 
@@ -102,7 +102,7 @@ def test_plan_provider_policy_reflection_revise_is_resubmitted_with_its_findings
     strategist = ScriptedStrategist(proposing(0.6, 0.5))
     plan, budget = provided(strategist, ScriptedReflection([ReflectionStatus.REVISE, ReflectionStatus.PASS]))
     assert plan.end is PlanEnd.PASSED
-    assert [one.code for one in strategist.revisions[1].findings] == ["scripted"]  # type: ignore[union-attr]
+    assert [finding.code for finding in strategist.revisions[1].findings] == ["scripted"]  # type: ignore[union-attr]
     assert (len(plan.rounds), budget.used) == (2, 1)
 
 

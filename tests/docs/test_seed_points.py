@@ -66,7 +66,7 @@ def is_defined(path: str, name: str) -> bool:
     for outer in classes:
         inside = [node.body for node in body if isinstance(node, ast.ClassDef) and node.name == outer]
         body = inside[0] if inside else []
-    return last in {one for node in body for one in _names(node)}
+    return last in {entry for node in body for entry in _names(node)}
 
 
 def _names(node: ast.stmt) -> set[str]:

@@ -38,7 +38,7 @@ class ManualTime(FeedTime):
         over = asyncio.Event()
         self.waits.append(seconds)
         self._waiting.append((self.steady_ns + int(seconds * 1e9), over))
-        tasks = [asyncio.ensure_future(one.wait()) for one in (event, over)]
+        tasks = [asyncio.ensure_future(item.wait()) for item in (event, over)]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -192,7 +192,7 @@ class Rig:
 def _count_requests(feed: CcxtFeed) -> list[str]:
     """What the feed is asking by REST at present."""
     exchange: Any = feed._exchange
-    asked, asking = exchange._asked, []
+    asked, asking = exchange._ask, []
 
     @asynccontextmanager
     async def counted(what: str, **options: Any) -> AsyncIterator[None]:
@@ -203,7 +203,7 @@ def _count_requests(feed: CcxtFeed) -> list[str]:
         finally:
             asking.remove(what)
 
-    exchange._asked = counted
+    exchange._ask = counted
     return asking
 
 

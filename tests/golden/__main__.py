@@ -45,8 +45,8 @@ def main() -> None:
         packed(whole)
         shutil.copy(whole, short)
         cut_short(short)
-        there = {one.revision for one in released()}
-        for revision in (one for one in REVISIONS if one != HEAD and one not in there):
+        there = {golden.revision for golden in released()}
+        for revision in (entry for entry in REVISIONS if entry != HEAD and entry not in there):
             older = Path(f"{revision}.db")
             copied(short, older, revision)
             packed(older)

@@ -17,14 +17,14 @@ HEADER = ("seq", "ts_event", "known_at", "kind", "symbol")
 def difference(stored: Sequence[JournalRow], played: Sequence[JournalRow]) -> str | None:
     """The first difference that no rounding explains; None where there is none."""
     renamed = _Renaming()
-    for one, other in zip(stored, played, strict=False):
+    for row, other in zip(stored, played, strict=False):
         for name in HEADER:
-            if getattr(one, name) != getattr(other, name):
-                told = f"{name} is {getattr(other, name)!r} and was {getattr(one, name)!r}"
-                return f"row {one.seq} ({one.kind}): {told}"
-        found = renamed.difference(json.loads(one.payload), json.loads(other.payload), "payload")
+            if getattr(row, name) != getattr(other, name):
+                told = f"{name} is {getattr(other, name)!r} and was {getattr(row, name)!r}"
+                return f"row {row.seq} ({row.kind}): {told}"
+        found = renamed.difference(json.loads(row.payload), json.loads(other.payload), "payload")
         if found is not None:
-            return f"row {one.seq} ({one.kind}): {found}"
+            return f"row {row.seq} ({row.kind}): {found}"
     if len(stored) != len(played):
         return f"{len(played)} rows and were {len(stored)}"
     return None
@@ -56,7 +56,7 @@ class _Renaming:
 
     def _first(self, parts: Any) -> str | None:
         found = (self.difference(*part) for part in parts)
-        return next((one for one in found if one is not None), None)
+        return next((entry for entry in found if entry is not None), None)
 
     def _same_text(self, was: str, now: str) -> bool:
         if HASH.fullmatch(was) and HASH.fullmatch(now) and len(was) == len(now):

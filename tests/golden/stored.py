@@ -40,12 +40,12 @@ class Golden:
 def released() -> list[Golden]:
     """All of them, oldest first."""
     found = [Golden(path.stem, json.loads(path.read_text("utf-8"))) for path in RELEASED.glob("*.json")]
-    return sorted(found, key=lambda one: _order(one.name))
+    return sorted(found, key=lambda golden: _order(golden.name))
 
 
 def next_name(revision: str) -> str:
     """A name that no golden store has."""
-    taken = {one.name for one in released()}
+    taken = {golden.name for golden in released()}
     numbered = [revision, *(f"{revision}-{number}" for number in range(2, len(taken) + 3))]
     return next(name for name in numbered if name not in taken)
 

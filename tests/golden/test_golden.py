@@ -29,7 +29,7 @@ from worker.runs.backtest import run_backtest
 from worker.runs.replay import compared_document, stored_settings
 
 LARGEST = 300_000
-ALL = pytest.mark.parametrize("golden", released(), ids=lambda one: one.name)
+ALL = pytest.mark.parametrize("golden", released(), ids=lambda entry: entry.name)
 
 
 @cache
@@ -48,13 +48,13 @@ async def rows_of(store: Store, run_id: str) -> list[JournalRow]:
 
 
 def test_golden_stores_are_there_for_every_revision_and_are_small() -> None:
-    assert {one.revision for one in released()} == set(REVISIONS), f"no store of revision {HEAD}: {HOW}"
+    assert {golden.revision for golden in released()} == set(REVISIONS), f"no store of revision {HEAD}: {HOW}"
     assert newest().revision == HEAD
     assert sum(path.stat().st_size for path in RELEASED.glob(f"{newest().name}.*")) < LARGEST
 
 
 def test_golden_store_is_never_overwritten(tmp_path) -> None:
-    assert next_name(HEAD) not in {one.name for one in released()}
+    assert next_name(HEAD) not in {golden.name for golden in released()}
     with pytest.raises(FileExistsError):
         release(newest().name, newest().unpacked(tmp_path), {})
 
@@ -71,7 +71,7 @@ def test_golden_store_is_upgraded_and_keeps_every_row_of_its_day(golden, tmp_pat
             pass
 
     asyncio.run(open_and_close())
-    kept = {name: one for name, one in written.items() if name != "thinktwice_revision"}
+    kept = {name: item for name, item in written.items() if name != "thinktwice_revision"}
     assert digests(file, kept) == kept, "a revision changed rows that users have stored"
     assert (
         digests(file)["thinktwice_revision"]["sha256"]
@@ -131,7 +131,7 @@ def test_newest_golden_run_comes_out_as_it_was(run_id, again, tmp_path) -> None:
     stored, played = asyncio.run(play())
     other = difference(stored, played)
     assert other is None, f"{run_id} of golden store {golden.name} no longer comes out: {other}; {HOW}"
-    head = next(one["head_hash"] for one in golden.facts["runs"] if one["run_id"] == run_id)
+    head = next(fact["head_hash"] for fact in golden.facts["runs"] if fact["run_id"] == run_id)
     if here == there:
         assert played[-1].hash == head, f"equal but for last bits on the machine that made it; {HOW}"
 
@@ -166,7 +166,7 @@ def test_golden_store_holds_what_a_run_can_hold(tmp_path) -> None:
     assert kinds[PAPER] >= taken_in | thought
     assert kinds[BACKTEST] >= {"policy_frozen", "episode", "run_finished"}
     tables: dict[str, Any] = newest().facts["tables"]
-    empty = sorted(name for name, one in tables.items() if not one["rows"])
+    empty = sorted(name for name, table in tables.items() if not table["rows"])
     assert set(empty) <= {"conversation_turns", "savepoints", "tool_pins"}, "nobody asked, no run keeps any"
 
 

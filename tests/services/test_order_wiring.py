@@ -165,8 +165,8 @@ def test_order_wiring_ledger_of_a_limit_entry_differs_from_one_at_the_market():
     resting = opened(patient()).advance(bars_of_a_year().shape[0])
     plain = {role: text for role, text in RULES.items() if role != "entry"}
     market = opened(patient(rules={"long": plain}, entry_kind="market", refinement_kind="stop"))
-    assert {one.entry_price for one in resting} != {
-        one.entry_price for one in market.advance(bars_of_a_year().shape[0])
+    assert {trade.entry_price for trade in resting} != {
+        trade.entry_price for trade in market.advance(bars_of_a_year().shape[0])
     }
 
 
@@ -175,8 +175,8 @@ def test_order_wiring_ledger_of_one_unit_knows_no_lot_and_no_fixed_fee(sized):
     rows = bars_of_a_year().shape[0]
     plain = opened(patient()).advance(rows)
     assert plain
-    assert [one.r for one in opened(patient(), ExecutionSettings(**sized)).advance(rows)] == [
-        one.r for one in plain
+    assert [episode.r for episode in opened(patient(), ExecutionSettings(**sized)).advance(rows)] == [
+        episode.r for episode in plain
     ]
 
 

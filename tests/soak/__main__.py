@@ -52,7 +52,7 @@ def checked(row: str) -> list[Finding]:
     module, _, name = CHECKS[row].partition(":")
     found: list[Finding] = getattr(import_module(f"tests.soak.{module}"), name or "check")()
     took_s = round(time.perf_counter() - began, 1)
-    return [replace(one, machine=before, took_s=took_s) for one in found]
+    return [replace(finding, machine=before, took_s=took_s) for finding in found]
 
 
 def main(words: list[str]) -> int:
@@ -70,13 +70,15 @@ def main(words: list[str]) -> int:
     missed = 0
     for row in [] if "--page" in words else rows:
         found = checked(row)
-        for one in found:
-            verdict = "held" if one.held else "MISSED"
-            sys.stdout.write(f"{one.row} {one.check}\n  target   {one.target}\n  measured {one.measured}\n")
-            sys.stdout.write("".join(f"  broken   {text}\n" for text in one.breaks[:5]))
+        for finding in found:
+            verdict = "held" if finding.held else "MISSED"
+            sys.stdout.write(
+                f"{finding.row} {finding.check}\n  target   {finding.target}\n  measured {finding.measured}\n"
+            )
+            sys.stdout.write("".join(f"  broken   {text}\n" for text in finding.breaks[:5]))
             sys.stdout.write(f"  {verdict}\n")
             sys.stdout.flush()
-            missed += not one.held
+            missed += not finding.held
         keep(found)
     PAGE.write_text(rendered(stored()), "utf-8")
     return 1 if missed else 0

@@ -120,12 +120,12 @@ def check() -> list[Finding]:
 
 
 def _finding(kind: str, way: str, judged: dict[int, Judged]) -> Finding:
-    breaks = [f"seed {seed}: {text}" for seed, one in judged.items() for text in one.breaks]
-    faults = sum((one.faults for one in judged.values()), Counter[str]())
+    breaks = [f"seed {seed}: {text}" for seed, entry in judged.items() for text in entry.breaks]
+    faults = sum((entry.faults for entry in judged.values()), Counter[str]())
     named = ", ".join(f"{count:,} {name}" for name, count in sorted(faults.items()) if count)
 
     def total(name: str) -> str:
-        return f"{sum(getattr(one, name) for one in judged.values()):,}"
+        return f"{sum(getattr(entry, name) for entry in judged.values()):,}"
 
     return Finding(
         "F8",

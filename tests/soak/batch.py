@@ -140,8 +140,8 @@ def _peak_mb(pid: int | None) -> float:
 def _making(episodes: int, seen: Measured) -> Finding:
     written = [detail["episodes"] for kind, detail in seen.told if kind == "report_written"]
     breaks = [] if written == [episodes] * REPORTS else [f"reports over {written}: {seen.told}"]
-    calm, busy = (quantile([one.took_ms for one in part], 0.99) for part in (seen.calm, seen.meanwhile))
-    work, working = (quantile([one.work_ms for one in part], 0.99) for part in (seen.calm, seen.meanwhile))
+    calm, busy = (quantile([tick.took_ms for tick in part], 0.99) for part in (seen.calm, seen.meanwhile))
+    work, working = (quantile([tick.work_ms for tick in part], 0.99) for part in (seen.calm, seen.meanwhile))
     slowest_s = max(seen.took_s)
     return Finding(
         "L6",
@@ -150,14 +150,14 @@ def _making(episodes: int, seen: Measured) -> Finding:
         f"under {LIMIT_S:.0f} s, under {LIMIT_MB} MB, tick p99 not worse by more than {WORSE:.0%} meanwhile",
         f"{slowest_s:.1f} s with the start of the process and the reading, {seen.peak_mb:.0f} MB; tick p99 "
         f"{calm:.2f} ms alone ({work:.2f} of them work) and {busy:.2f} ms meanwhile ({working:.2f}); longest "
-        f"{max(one.took_ms for one in seen.meanwhile):.1f} ms of {len(seen.meanwhile):,}",
+        f"{max(tick.took_ms for tick in seen.meanwhile):.1f} ms of {len(seen.meanwhile):,}",
         not breaks and slowest_s < LIMIT_S and seen.peak_mb < LIMIT_MB and busy <= (1 + WORSE) * calm,
         tuple(breaks),
     )
 
 
 def _hearing(episodes: int, seen: Measured) -> Finding:
-    longest = max(one.took_ms for one in seen.hearing)
+    longest = max(tick.took_ms for tick in seen.hearing)
     return Finding(
         "L6",
         f"the stepper applies these reports: read from the inbox, judged, journalled with {episodes:,} ids",

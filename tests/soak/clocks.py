@@ -48,15 +48,15 @@ def check() -> list[Finding]:
 
 def _finding(both: Everything, awake: Run, plan: Plan, falls: int, wakes: int) -> Finding:
     run, series = both.run, plan.series
-    decided = [one for one in both.claims if falls < one.key.slot <= wakes]
+    decided = [claim for claim in both.claims if falls < claim.key.slot <= wakes]
     missed = (last_slot(wakes, "weekly") - next_slot(falls, "weekly")) // (7 * 86_400 * NS) + 1
-    reports = [one for one in both.reports if falls < one.key.slot <= wakes]
-    heard = [one["report_id"] for one in run.of("report_arrived")]
+    reports = [report for report in both.reports if falls < report.key.slot <= wakes]
+    heard = [arrived["report_id"] for arrived in run.of("report_arrived")]
     held = open_at(awake, series, HISTORY + AWAKE - 1)
     left = held & set(places(run, series, "exit_filled"))
     bad = {"died", "worker_died", "slot_failed", "waker_silent"}
     rules = {
-        "the newest slot alone": [one.key.slot for one in decided] == [last_slot(wakes, "weekly")],
+        "the newest slot alone": [claim.key.slot for claim in decided] == [last_slot(wakes, "weekly")],
         "one report": len(reports) == 1,
         "each report heard once": len(heard) == len(set(heard)) == len(both.reports),
         "each position left where it would have been": held == left,
@@ -72,7 +72,8 @@ def _finding(both: Everything, awake: Run, plan: Plan, falls: int, wakes: int) -
         f"12 days of sleep under both loops in one process on an exchange; {SYMBOLS} symbols, hourly bars",
         "no slot decided twice, no stop missed, one report for all slots that were slept through",
         f"{missed} slots slept through, decided: {len(decided)}, reports: {len(reports)}, over "
-        f"{sum(one.report.n_episodes for one in reports)} episodes and heard once; {late} rows came late, "
+        f"{sum(report.report.n_episodes for report in reports)} episodes and heard once; {late} rows came "
+        "late, "
         f"{len(run.blocked('order_accepted'))} entries on them; {len(left)} of {len(held)} open positions "
         "left at the bar where a machine that is awake leaves them",
         not breaks,

@@ -41,19 +41,21 @@ def stored() -> list[Finding]:
     if not STORED.exists():
         return []
     return [
-        Finding(**one | {"breaks": tuple(one["breaks"])}) for one in json.loads(STORED.read_text("utf-8"))
+        Finding(**load | {"breaks": tuple(load["breaks"])}) for load in json.loads(STORED.read_text("utf-8"))
     ]
 
 
 def keep(new: Iterable[Finding]) -> list[Finding]:
     """Store findings in place of earlier ones of the same check; all of them, in the order of the list."""
-    found = {(one.row, one.check): one for one in stored()}
+    found = {(finding.row, finding.check): finding for finding in stored()}
     new = list(new)
-    for row in {one.row for one in new}:
-        found = {key: one for key, one in found.items() if key[0] != row}
-    found |= {(one.row, one.check): one for one in new}
-    ordered = sorted(found.values(), key=lambda one: (one.row[0], int(one.row[1:].rstrip("R")), one.row))
-    text = json.dumps([asdict(one) for one in ordered], indent=1, ensure_ascii=False)
+    for row in {finding.row for finding in new}:
+        found = {key: finding for key, finding in found.items() if key[0] != row}
+    found |= {(finding.row, finding.check): finding for finding in new}
+    ordered = sorted(
+        found.values(), key=lambda finding: (finding.row[0], int(finding.row[1:].rstrip("R")), finding.row)
+    )
+    text = json.dumps([asdict(finding) for finding in ordered], indent=1, ensure_ascii=False)
     STORED.write_text(text + "\n", "utf-8")
     return ordered
 

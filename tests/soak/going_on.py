@@ -39,7 +39,7 @@ def resumed() -> Finding:
 
     asyncio.run(trade())
     events, last = stepper.journal.events, points[-1]
-    added = tuple(one.added[0] for one in points)
+    added = tuple(savepoint.added[0] for savepoint in points)
     began = time.perf_counter()
     found = restore(replace(last, added=added), market, Settings(), JournalWriter(MemorySink()))
     took_s = time.perf_counter() - began

@@ -54,8 +54,8 @@ def _finding(name: str, address: str, head: str, bars: int, told: dict[str, Any]
         breaks.append("the head differs from the undisturbed run's")
     if found.lost or found.extra or found.doubled:
         breaks.append(f"{found.lost} orders lost, {found.extra} strange, {found.doubled} doubled")
-    came = [one for one in told["starts"] if one["recovered_s"] is not None]
-    times, starts = [one["recovered_s"] for one in came], [one["started_s"] for one in came]
+    came = [item for item in told["starts"] if item["recovered_s"] is not None]
+    times, starts = [item["recovered_s"] for item in came], [item["started_s"] for item in came]
     slowest = quantile(times, 0.99) if times else 0.0
     return Finding(
         "F1",
@@ -65,7 +65,8 @@ def _finding(name: str, address: str, head: str, bars: int, told: dict[str, Any]
         f"{found.doubled + found.extra} doubled, {found.sent_again} sent twice and known by their id; "
         f"recovery from the lease on p50 {quantile(times, 0.5):.2f} s, p99 {slowest:.2f} s; from the fork of "
         f"the process p50 {quantile(starts, 0.5):.2f} s, p99 {quantile(starts, 0.99):.2f} s; at most "
-        f"{max(one['played'] for one in came):,} of {max(one['rows'] for one in came):,} rows played again",
+        f"{max(item['played'] for item in came):,} of {max(item['rows'] for item in came):,} rows played "
+        "again",
         not breaks and slowest < RECOVERY_S,
         tuple(breaks),
     )

@@ -78,7 +78,7 @@ def check() -> list[Finding]:
     first, second = half[: len(half) // 2], half[len(half) // 2 :]
     shown, breaks = [], _ended(lived)
     for name in (field.name for field in fields(Count)):
-        before, after = (median(getattr(one, name) for one in part) for part in (first, second))
+        before, after = (median(getattr(count, name) for count in part) for part in (first, second))
         shown.append(f"{name.replace('_', ' ')} {before:.0f} and {after:.0f}")
         allowed = GROWN_MB if name.endswith("memory") else POOLS if name == "connections" else 0.0
         if after > (allowed if name == "connections" else before + allowed):

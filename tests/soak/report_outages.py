@@ -35,28 +35,29 @@ def check() -> list[Finding]:
 
 
 def _alone(how: str, went: list[Restart]) -> Finding:
-    breaks = [problem for one in went for problem in one.problems()]
-    away = sum("store_away" in one.told for one in went)
-    resumed = sum("slot_resumed" in one.told for one in went)
-    back_s = quantile([one.back_s for one in went], 0.95)
+    breaks = [problem for restart in went for problem in restart.problems()]
+    away = sum("store_away" in restart.told for restart in went)
+    resumed = sum("slot_resumed" in restart.told for restart in went)
+    back_s = quantile([restart.back_s for restart in went], 0.95)
     return Finding(
         "F4",
         f"{how} stop and start at {len(went)} random moments of a report, one worker",
         f"exactly one report and one verdict, the slot done within {BACK_S:.0f} s of the return",
-        f"{sum(len(one.written) for one in went)} reports and {sum(one.verdicts for one in went)} verdicts "
-        f"of {len(went)} slots; {away} looks met the outage, {resumed} reports were made again; verdict p95 "
-        f"{back_s:.2f} s after the return",
+        f"{sum(len(restart.written) for restart in went)} reports and "
+        f"{sum(restart.verdicts for restart in went)} verdicts of {len(went)} slots; "
+        f"{away} looks met the outage, {resumed} reports were made again; "
+        f"verdict p95 {back_s:.2f} s after the return",
         not breaks and back_s < BACK_S,
         tuple(breaks),
     )
 
 
 def _replaced(how: str, went: list[Restart]) -> Finding:
-    breaks = [problem for one in went for problem in one.problems()]
-    breaks += [f"written by {one.written}" for one in went if one.written != [("heir", 2)]]
-    refused = sum(one.frozen[-1:] == ["lease_lost"] for one in went)
+    breaks = [problem for restart in went for problem in restart.problems()]
+    breaks += [f"written by {restart.written}" for restart in went if restart.written != [("heir", 2)]]
+    refused = sum(restart.frozen[-1:] == ["lease_lost"] for restart in went)
     limit_s = LEASE_MS / 1e3 + BACK_S
-    back_s = max(one.back_s for one in went)
+    back_s = max(restart.back_s for restart in went)
     return Finding(
         "F4",
         f"{how} stop and start under {len(went)} workers that are frozen with their report; another takes "

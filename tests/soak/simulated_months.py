@@ -55,22 +55,22 @@ def check() -> list[Finding]:
 
 
 def _months(told: list[Told], again: list[Told], took_s: float, cores: int) -> Finding:
-    breaks = [f"seed {one.seed}: {text}" for one, _ in told for text in one.breaks]
+    breaks = [f"seed {entry.seed}: {text}" for entry, _ in told for text in entry.breaks]
     breaks += [
         f"seed {second.seed} had another digest the second time"
         for (first, _), (second, _) in zip([told[seed] for seed in AGAIN], again, strict=True)
         if first.digest != second.digest
     ]
-    bars, cpu_s = sum(one.bars for one, _ in told), sum(cpu for _, cpu in told)
+    bars, cpu_s = sum(entry.bars for entry, _ in told), sum(cpu for _, cpu in told)
     happened = {
-        "kills": sum(one.kills for one, _ in told),
-        "processes that went on from a savepoint": sum(one.resumed for one, _ in told),
-        "store outages": sum(one.outages for one, _ in told),
-        "commits whose answer was lost": sum(one.unknown for one, _ in told),
-        "feed anomalies": sum(one.anomalies for one, _ in told),
-        "model calls": sum(one.asked.total() for one, _ in told),
-        "evaluations": sum(one.evaluations for one, _ in told),
-        "orders": sum(one.orders for one, _ in told),
+        "kills": sum(entry.kills for entry, _ in told),
+        "processes that went on from a savepoint": sum(entry.resumed for entry, _ in told),
+        "store outages": sum(entry.outages for entry, _ in told),
+        "commits whose answer was lost": sum(entry.unknown for entry, _ in told),
+        "feed anomalies": sum(entry.anomalies for entry, _ in told),
+        "model calls": sum(entry.asked.total() for entry, _ in told),
+        "evaluations": sum(entry.evaluations for entry, _ in told),
+        "orders": sum(entry.orders for entry, _ in told),
     }
     counted = ", ".join(f"{count:,} {name}" for name, count in happened.items())
     return Finding(
@@ -86,7 +86,7 @@ def _months(told: list[Told], again: list[Told], took_s: float, cores: int) -> F
 
 
 def _store(real: list[Played]) -> Finding:
-    breaks = [text for one in real for text in one.breaks]
+    breaks = [text for entry in real for text in entry.breaks]
     if real[0].digest != real[1].digest:
         breaks.append("the second time had another digest")
     hours = 24 * STORE_DAYS

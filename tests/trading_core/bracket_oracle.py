@@ -42,7 +42,7 @@ class Rules:
 
     def switches(self) -> dict[str, Any]:
         """Keyword arguments of `simulate`."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def sign(self) -> int:

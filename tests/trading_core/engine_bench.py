@@ -156,8 +156,8 @@ def story(
     """What happened to orders, positions and limits, one line each: row, symbol, what, numbers."""
     rows = {int(label): t for t, label in enumerate(engine.bars.times.tolist())}
     lines = []
-    for one in events:
-        for event in one.events if isinstance(one, Advance) else (one,):
+    for entry in events:
+        for event in entry.events if isinstance(entry, Advance) else (entry,):
             line = _told(str(event.kind), dict(event.detail), shown)
             if line is not None:
                 lines.append(

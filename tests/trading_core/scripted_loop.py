@@ -129,7 +129,7 @@ def worlds(draw: st.DrawFn, rows: int = 70) -> World:
 
 def first_rows(full: BarSeries, rows: int) -> BarSeries:
     """A copy of the first rows."""
-    kept = {one.name: getattr(full, one.name) for one in fields(full)}
+    kept = {entry.name: getattr(full, entry.name) for entry in fields(full)}
     cut = {name: value[:rows].copy() for name, value in kept.items() if isinstance(value, np.ndarray)}
     return BarSeries(**{**kept, **cut})
 

@@ -45,7 +45,7 @@ def _rules(columns):
 
 def _same(a, b):
     for name in NAMES:
-        assert a.features.scattered(name).tobytes() == b.features.scattered(name).tobytes(), name
+        assert a.features.scatter(name).tobytes() == b.features.scatter(name).tobytes(), name
     for left, right in zip(_rules(a), _rules(b), strict=True):
         assert left.tobytes() == right.tobytes()
 

@@ -77,7 +77,7 @@ def _signal(bars: BarSeries, s: int) -> np.ndarray:
 
 
 def test_kernel_differential_settings_take_every_value_of_every_switch():
-    assert set(VALUES) == {one.name for one in fields(Rules)}
+    assert set(VALUES) == {field.name for field in fields(Rules)}
     for name, values in VALUES.items():
         assert {getattr(rules, name) for rules in SETTINGS} == set(values), name
 
@@ -91,12 +91,12 @@ def test_kernel_differential_trades_are_those_of_the_plain_reading(case):
         found = trades[trades["symbol"] == symbol]
         expected = walk(bars, _signal(bars, s), rules, s)
         assert len(expected) > 2
-        assert [rows[stamp.value] for stamp in found["entry_time"]] == [one.entry for one in expected]
-        assert [rows[stamp.value] for stamp in found["exit_time"]] == [one.exit for one in expected]
-        assert found["exit_reason"].tolist() == [one.reason for one in expected]
+        assert [rows[stamp.value] for stamp in found["entry_time"]] == [trade.entry for trade in expected]
+        assert [rows[stamp.value] for stamp in found["exit_time"]] == [trade.exit for trade in expected]
+        assert found["exit_reason"].tolist() == [trade.reason for trade in expected]
         for column in COMPARED:
             assert found[column].tolist() == pytest.approx(
-                [getattr(one, column) for one in expected], rel=1e-9, abs=1e-9
+                [getattr(trade, column) for trade in expected], rel=1e-9, abs=1e-9
             ), column
 
 
@@ -104,11 +104,11 @@ def _account(bars: BarSeries, trades: list[OracleTrade], rules: Rules) -> list[f
     """Cash and position at every close before the last exit, from the trades of one symbol."""
     worth = []
     for t in range(trades[-1].exit):
-        total = CASH + sum(one.pnl for one in trades if one.exit <= t)
-        for one in trades:
-            if one.entry <= t < one.exit:
-                moved = rules.sign * one.quantity * (bars.close[t, 0] - one.entry_price)
-                total += moved - _costs(bars, one, rules, t)
+        total = CASH + sum(trade.pnl for trade in trades if trade.exit <= t)
+        for trade in trades:
+            if trade.entry <= t < trade.exit:
+                moved = rules.sign * trade.quantity * (bars.close[t, 0] - trade.entry_price)
+                total += moved - _costs(bars, trade, rules, t)
         worth.append(float(total))
     return worth
 

@@ -169,10 +169,10 @@ def test_kernel_invariants_every_trade_is_consistent(world):
     for s, symbol in enumerate(bars.symbols):
         closed = trades[trades["s"] == s]
         held = books.closed[symbol]
-        assert closed["fees"].tolist() == pytest.approx([one.fees for one in held], abs=1e-9)
-        assert closed["quantity"].tolist() == [one.bought for one in held]
+        assert closed["fees"].tolist() == pytest.approx([holding.fees for holding in held], abs=1e-9)
+        assert closed["quantity"].tolist() == [holding.bought for holding in held]
         assert (closed["exit_price"] * closed["quantity"]).tolist() == pytest.approx(
-            [one.proceeds for one in held]
+            [holding.proceeds for holding in held]
         )
     last_exit = dict.fromkeys(range(len(bars.symbols)), -1)
     for trade in trades:

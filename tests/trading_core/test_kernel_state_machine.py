@@ -89,7 +89,7 @@ def _out() -> Out:
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def test_kernel_state_machine_step_is_taken_or_a_fault_by_the_table(pair):
     state, portfolio = (part.view(np.recarray) for part in fresh_state(1, 100.0))
-    source, target = (STATES.index(one) for one in pair)
+    source, target = (STATES.index(item) for item in pair)
     state["state"] = source
     out = _out()
     go(state[0], portfolio[0], out, 7, 0, target)
@@ -181,6 +181,6 @@ def test_kernel_symbols_meet_in_the_portfolio():
     for name in ("open", "high", "low", "close"):
         getattr(changed, name)[:, 1] *= np.linspace(1.0, 1.4, 80)
     changed.high[:, 1] *= 1.4  # the open of a bar is the close before it
-    found = [_events_of(one, 0, 4, equity_moves=True) for one in (bars, changed)]
+    found = [_events_of(entry, 0, 4, equity_moves=True) for entry in (bars, changed)]
     assert found[0] != found[1]
     assert [e["kind"] for e in found[0]] == [e["kind"] for e in found[1]]

@@ -25,7 +25,7 @@ numbers = st.recursive(
 )
 _comparisons = ("{} < {}", "{} <= {}", "{} > {}", "{} >= {}", "{} == {}", "{} != {}")
 _crossings = ("crosses_above({}, {})", "crosses_below({}, {})", "between({}, {}, 100)")
-_simple = st.sampled_from([*(f"({one})" for one in _comparisons), *_crossings])
+_simple = st.sampled_from([*(f"({comparison})" for comparison in _comparisons), *_crossings])
 conditions = st.recursive(
     st.builds(str.format, _simple, numbers, numbers),
     lambda inner: st.one_of(

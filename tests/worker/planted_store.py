@@ -27,7 +27,9 @@ def world() -> BarSeries:
 
 @cache
 def definitions() -> tuple[Any, ...]:
-    others = [one for one in load_playbooks(None) if one.id in ("channel_breakout", "mean_reversion")]
+    others = [
+        playbook for playbook in load_playbooks(None) if playbook.id in ("channel_breakout", "mean_reversion")
+    ]
     return (*load_playbooks(PLANTED), *others)
 
 

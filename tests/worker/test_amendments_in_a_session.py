@@ -135,10 +135,11 @@ def test_session_block_or_stand_down_without_a_reflection_leaves_a_skipped_invoc
     plans_changed(made, lambda plan: Plan(end, (PlanRound(answer),), "not looked at"))
     ended = payloads(finished(made), "policy_evaluation")
     met = [
-        [(one["outcome"], one["skip_reason"]) for one in evaluation["invocations"]] for evaluation in ended
+        [(episode["outcome"], episode["skip_reason"]) for episode in evaluation["invocations"]]
+        for evaluation in ended
     ]
     assert len(met) > 2
-    assert all(one == [("skipped", why)] for one in met)
+    assert all(entry == [("skipped", why)] for entry in met)
     assert made.policy_loop.counters.invocations["skipped"] == len(met)
 
 
@@ -162,9 +163,9 @@ def test_session_error_and_switched_off_reflection_leave_their_invocation_record
     broken.policy_loop.provider.provide = failing  # type: ignore[method-assign, assignment]
     for made, outcome, reason in ((broken, "error", "RuntimeError"), (off, "disabled", "reflection off")):
         ended = payloads(finished(made), "policy_evaluation")
-        met = [one for evaluation in ended for one in evaluation["invocations"]]
+        met = [item for evaluation in ended for item in evaluation["invocations"]]
         assert len(met) >= len(ended) > 20
-        assert {(one["outcome"], one["skip_reason"]) for one in met} <= {
+        assert {(episode["outcome"], episode["skip_reason"]) for episode in met} <= {
             (outcome, reason),
             ("skipped", "nothing to reflect on"),
         }
@@ -177,11 +178,15 @@ def test_session_tightened_stop_moves_in_the_engine_and_the_position_exits_there
     rows = finished(made)
     ends = evaluations(rows)
     moved = [ended for snapshot, _, ended in ends if snapshot["position"] is not None]
-    assert {one["outcome"] for one in moved} <= {"tightened", "stale", "held"}
-    tightened = [one for one in payloads(rows, "stop_tightened") if one.get("amendment_id")]
+    assert {episode["outcome"] for episode in moved} <= {"tightened", "stale", "held"}
+    tightened = [payload for payload in payloads(rows, "stop_tightened") if payload.get("amendment_id")]
     assert len(tightened) == made.policy_loop.counters.outcomes["tightened"] > 10
-    levels = {one["policy_id"]: one["stop"] for one in tightened}
-    breached = [one for one in payloads(rows, "stop_breach") if levels.get(one["policy_id"]) == one["level"]]
+    levels = {policy["policy_id"]: policy["stop"] for policy in tightened}
+    breached = [
+        payload
+        for payload in payloads(rows, "stop_breach")
+        if levels.get(payload["policy_id"]) == payload["level"]
+    ]
     assert len(breached) > 3, "exits at the very level that the amendment set"
 
 
@@ -193,16 +198,18 @@ def test_session_stop_in_force_on_a_tick_grid_is_the_level_that_was_reflected_ju
     made = session(ON_A_GRID)
     tightening(made, halfway)
     rows = finished(made)
-    reflected = {one["proposal_hash"] for one in payloads(rows, "policy_reflection") if one["amendment"]}
-    judged = {one["proposal_hash"] for one in payloads(rows, "boundary_verdict")}
-    amended = {one["amendment_id"]: one["amended"] for one in payloads(rows, "policy_amended")}
-    moved = [one for one in payloads(rows, "stop_tightened") if one.get("amendment_id")]
-    rounded = {one["proposal_hash"]: one for one in payloads(rows, "proposal_clamped")}
+    reflected = {
+        payload["proposal_hash"] for payload in payloads(rows, "policy_reflection") if payload["amendment"]
+    }
+    judged = {payload["proposal_hash"] for payload in payloads(rows, "boundary_verdict")}
+    amended = {payload["amendment_id"]: payload["amended"] for payload in payloads(rows, "policy_amended")}
+    moved = [payload for payload in payloads(rows, "stop_tightened") if payload.get("amendment_id")]
+    rounded = {payload["proposal_hash"]: payload for payload in payloads(rows, "proposal_clamped")}
     assert len(moved) == made.policy_loop.counters.outcomes["tightened"] > 5
-    for one in moved:
-        frozen = amended[one["amendment_id"]]
-        assert one["stop"] == frozen["amendment"]["stop"] == rounded[frozen["amendment_hash"]]["allowed"]
-        assert one["stop"] % TICK == 0 != rounded[frozen["amendment_hash"]]["asked"] % TICK
+    for entry in moved:
+        frozen = amended[entry["amendment_id"]]
+        assert entry["stop"] == frozen["amendment"]["stop"] == rounded[frozen["amendment_hash"]]["allowed"]
+        assert entry["stop"] % TICK == 0 != rounded[frozen["amendment_hash"]]["asked"] % TICK
         assert frozen["amendment_hash"] in reflected & judged
     assert made.policy_loop.counters.errors == 0
     index = asyncio.run(JournalIndex.read(stream(rows)))
@@ -218,7 +225,7 @@ def test_session_stop_move_of_less_than_a_tick_is_a_finding_and_no_error() -> No
     counters = made.policy_loop.counters
     assert counters.amendment_codes["stop_loosens"] == counters.outcomes["held"] > 5
     assert counters.outcomes["tightened"] == counters.outcomes["error"] == counters.errors == 0
-    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+    assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,7 @@ def test_session_stop_move_that_does_not_pass_leaves_the_stop_where_it_is(
     assert outcomes["held"] > 10
     assert outcomes["tightened"] == outcomes["error"] == made.policy_loop.counters.errors == 0
     assert made.policy_loop.counters.amendment_codes[code] == outcomes["held"]
-    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+    assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
 
 
 def foreign(met: PolicyLevelReflectionResult) -> PolicyLevelReflectionResult:
@@ -268,9 +275,11 @@ def test_session_amendment_without_a_passing_reflection_of_its_own_moves_no_stop
     rows = finished(made)
     assert len(payloads(rows, "order_accepted")) > 5
     assert payloads(rows, "policy_amended") == []
-    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+    assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
     assert made.policy_loop.counters.outcomes["kept_previous"] == 0
-    stood_down = [one for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stood_down"]
+    stood_down = [
+        payload for payload in payloads(rows, "policy_evaluation") if payload["outcome"] == "stood_down"
+    ]
     assert stood_down, "a stand-down happens all the same"
     assert made.policy_loop.counters.errors == len(payloads(rows, "error")) > 0, "and says what was wrong"
 
@@ -287,7 +296,7 @@ def test_session_amendment_that_the_judge_does_not_approve_is_not_carried_out(de
     made.policy_loop._judge.validate_amendment = unwilling  # type: ignore[method-assign, assignment]
     rows = finished(made)
     assert payloads(rows, "policy_amended") == []
-    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+    assert not [payload for payload in payloads(rows, "stop_tightened") if payload["by"] == "policy"]
     assert made.policy_loop.counters.outcomes["held"] > 10
 
 
@@ -296,11 +305,14 @@ def test_session_stand_down_retires_the_policy_and_its_armed_thesis() -> None:
     plans_changed(made, resubmitted_once_in_force)
     rows = finished(made)
     down = [ended for _, _, ended in evaluations(rows) if ended["outcome"] == "stood_down"]
-    amended = {one["amendment_id"]: one["amended"]["amendment"] for one in payloads(rows, "policy_amended")}
-    carried = [amended[one["amendment_id"]] for one in down if one["amendment_id"] is not None]
+    amended = {
+        payload["amendment_id"]: payload["amended"]["amendment"]
+        for payload in payloads(rows, "policy_amended")
+    }
+    carried = [amended[entry["amendment_id"]] for entry in down if entry["amendment_id"] is not None]
     assert len(carried) > 10
-    assert {one["kind"] for one in carried} == {"stand_down"}
-    gone = {one["policy_id"] for one in carried}
+    assert {event["kind"] for event in carried} == {"stand_down"}
+    gone = {policy["policy_id"] for policy in carried}
     after = [
         row
         for row in rows
@@ -328,7 +340,9 @@ def test_session_amendment_is_stale_when_its_position_has_changed() -> None:
     rows = finished(made)
     outcomes = made.policy_loop.counters.outcomes
     assert outcomes["tightened"] > 2
-    stale = [one["reason"] for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stale"]
+    stale = [
+        payload["reason"] for payload in payloads(rows, "policy_evaluation") if payload["outcome"] == "stale"
+    ]
     assert [reason for reason in stale if reason.startswith("the position was")]
     assert made.policy_loop.counters.errors == outcomes["error"] == 0
 
@@ -348,7 +362,9 @@ def test_session_stop_move_is_stale_when_the_stop_has_trailed_beyond_it_meanwhil
     made.policy_loop.provider.provide = overtaken  # type: ignore[method-assign]
     rows = finished(made)
     outcomes = made.policy_loop.counters.outcomes
-    stale = [one["reason"] for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stale"]
+    stale = [
+        payload["reason"] for payload in payloads(rows, "policy_evaluation") if payload["outcome"] == "stale"
+    ]
     assert len(stale) == outcomes["stale"] > 10
     assert all("any more" in reason for reason in stale)
     assert outcomes["tightened"] == outcomes["error"] == made.policy_loop.counters.errors == 0
@@ -367,9 +383,13 @@ def test_session_keep_is_stale_when_its_policy_has_gone_meanwhile() -> None:
 
     made.policy_loop.provider.provide = expired  # type: ignore[method-assign]
     rows = finished(made)
-    ended = [one for one in payloads(rows, "policy_evaluation") if one["reason"].endswith("and is none")]
+    ended = [
+        payload
+        for payload in payloads(rows, "policy_evaluation")
+        if payload["reason"].endswith("and is none")
+    ]
     assert len(ended) > 5
-    assert {one["outcome"] for one in ended} == {"stale"}
+    assert {episode["outcome"] for episode in ended} == {"stale"}
     assert made.policy_loop.counters.outcomes["kept_previous"] == 0
 
 
@@ -391,7 +411,7 @@ def test_session_why_of_a_stop_exit_leads_to_the_amendment_that_moved_the_stop()
     for row in rows:
         index.add(Event(row, json.loads(row.payload)))
     assert check_references(index, finished=True).dangling == ()
-    moved = {one["policy_id"]: one["amendment_id"] for one in payloads(rows, "policy_amended")}
+    moved = {payload["policy_id"]: payload["amendment_id"] for payload in payloads(rows, "policy_amended")}
     told = 0
     for event in index.events:
         if event.row.kind != "exit_filled" or event.payload["reason"] != "stop":
@@ -449,4 +469,4 @@ def test_session_amend_refuses_a_disabled_record_even_under_a_judge_that_approve
     made.policy_loop._judge._reflection_off = True  # type: ignore[attr-defined]
     rows = finished(made)
     assert payloads(rows, "policy_amended") == []
-    assert {one["type"] for one in payloads(rows, "error")} == {"FreezeRefused"}
+    assert {payload["type"] for payload in payloads(rows, "error")} == {"FreezeRefused"}

@@ -62,7 +62,7 @@ def names_what_it_hides(text: str, closes: set[str]) -> list[str]:
 def closes_of(run: Run) -> set[str]:
     """Closes as a question that hides nothing shows them, where their digits tell them from other numbers."""
     shown = (str(float(f"{row['snapshot']['close']:.6g}")) for row in run.of("policy_snapshot"))
-    return {one for one in shown if len(one.replace(".", "")) >= PRICE_DIGITS}
+    return {name for name in shown if len(name.replace(".", "")) >= PRICE_DIGITS}
 
 
 @pytest.mark.parametrize("who", ["strategist", "fast"])
@@ -72,11 +72,11 @@ def test_question_of_an_anonymised_run_names_no_symbol_no_year_and_no_close(who:
     asked = getattr(models, who).requests
     assert len(asked) > 50
     assert len(closes) > 50
-    for one in asked:
-        assert names_what_it_hides(one["prompt"], closes) == []
-        assert names_what_it_hides(one["system"], closes) == []
+    for item in asked:
+        assert names_what_it_hides(item["prompt"], closes) == []
+        assert names_what_it_hides(item["system"], closes) == []
     plain, by_name = everybody(False)
-    told = [names_what_it_hides(one["prompt"], closes_of(plain)) for one in getattr(by_name, who).requests]
+    told = [names_what_it_hides(item["prompt"], closes_of(plain)) for item in getattr(by_name, who).requests]
     assert all(told), "the same look finds them where nothing is hidden"
 
 
@@ -105,13 +105,17 @@ def test_stop_that_an_anonymised_model_tightens_lands_at_the_price_of_the_market
         return tighten(0.5 * (position["stop"] + asked.snapshot["close"]))
 
     run = run_on(BARS, asking(anonymise=True), models=Models(strategist=Asked(halfway)))
-    snapshots = {one["snapshot_hash"]: one["snapshot"] for one in run.of("policy_snapshot")}
-    moved = [one for one in run.of("policy_amended") if one["amended"]["amendment"]["kind"] == "tighten"]
+    snapshots = {snapshot["snapshot_hash"]: snapshot["snapshot"] for snapshot in run.of("policy_snapshot")}
+    moved = [
+        amendment
+        for amendment in run.of("policy_amended")
+        if amendment["amended"]["amendment"]["kind"] == "tighten"
+    ]
     assert len(moved) > 3
-    for one in moved:
-        seen = snapshots[one["amended"]["snapshot_hash"]]
+    for entry in moved:
+        seen = snapshots[entry["amended"]["snapshot_hash"]]
         wanted = 0.5 * (seen["position"]["stop"] + seen["close"])
-        assert one["amended"]["amendment"]["stop"] == pytest.approx(wanted, rel=1e-5)
+        assert entry["amended"]["amendment"]["stop"] == pytest.approx(wanted, rel=1e-5)
         assert abs(wanted / 100.0 - 1.0) > 0.1, "a price of the disguise would be another one"
 
 
@@ -122,12 +126,12 @@ def test_stop_that_is_not_tighter_is_sent_back_in_the_prices_of_the_question() -
 
     model = Asked(looser)
     run_on(BARS, asking(anonymise=True), models=Models(strategist=model))
-    corrected = [one for one in model.questions if one.correction is not None]
+    corrected = [question for question in model.questions if question.correction is not None]
     assert len(corrected) > 3
-    for one in corrected:
-        level = float(f"{one.snapshot['position']['stop'] * 0.9:.6g}")
-        said = [float(number) for number in re.findall(r"\d+\.?\d*", one.correction["why"])]  # type: ignore[index]
-        assert said == pytest.approx([level, one.snapshot["position"]["stop"], 100.0], rel=1e-4)
+    for question in corrected:
+        level = float(f"{question.snapshot['position']['stop'] * 0.9:.6g}")
+        said = [float(number) for number in re.findall(r"\d+\.?\d*", question.correction["why"])]  # type: ignore[index]
+        assert said == pytest.approx([level, question.snapshot["position"]["stop"], 100.0], rel=1e-4)
 
 
 def test_second_reader_may_quote_the_words_that_an_anonymised_question_showed_it() -> None:
@@ -140,7 +144,10 @@ def test_second_reader_may_quote_the_words_that_an_anonymised_question_showed_it
     quoted = {"text": "sell asset_2 short", "code": "text_contradicts_direction"}
     reply = {"verdict": "revise", "summary": "It argues short.", "findings": [], "quotations": [quoted]}
     added = weigh_reply(json.dumps(reply), asked, (), wording)
-    assert [one.code for one in added.findings] == ["model_lowered_verdict", "text_contradicts_direction"]
+    assert [finding.code for finding in added.findings] == [
+        "model_lowered_verdict",
+        "text_contradicts_direction",
+    ]
 
 
 TOLD = report(
@@ -199,7 +206,7 @@ def test_anonymised_run_has_its_headline_and_says_why() -> None:
     assert (title, ("questions", document["contamination"]["reason"]) in rows) == ("Performance", True)
     plain = agreeing_run()[0].document
     assert (plain["contamination"]["label"], plain["headline"]) == ("unknown", None)
-    sides: Any = [SimpleNamespace(document=one) for one in (document, plain)]
+    sides: Any = [SimpleNamespace(document=entry) for entry in (document, plain)]
     assert _unfit(sides[:1]) is None
     assert str(_unfit(sides)).startswith("contaminated: no knowledge cutoff")
 

@@ -41,13 +41,15 @@ def test_backtest_embedded_closed_positions_equal_episodes_and_cash_is_conserved
     episodes = [payload["episode"] for payload in run.of("episode")]
     assert len(exits) == len(episodes) == run.document["episodes"] == run.document["performance"]["trades"]
     assert len(entries) == len(exits) + len(run.document["open_positions"])
-    assert sum(one["pnl"] for one in exits) - sum(
-        one["fee"] for one in entries[: len(exits)]
-    ) == pytest.approx(sum(one["pnl"] for one in episodes) - sum(one["fee"] for one in entries[: len(exits)]))
-    realised = sum(one["pnl"] for one in episodes)
-    unrealised = sum(one["unrealised_pnl"] for one in run.document["open_positions"])
+    assert sum(trade["pnl"] for trade in exits) - sum(
+        entry["fee"] for entry in entries[: len(exits)]
+    ) == pytest.approx(
+        sum(episode["pnl"] for episode in episodes) - sum(entry["fee"] for entry in entries[: len(exits)])
+    )
+    realised = sum(episode["pnl"] for episode in episodes)
+    unrealised = sum(item["unrealised_pnl"] for item in run.document["open_positions"])
     gained = run.document["performance"]["total_return"] * 100_000.0
-    open_fees = sum(one["fee"] for one in entries) - sum(
+    open_fees = sum(entry["fee"] for entry in entries) - sum(
         next(e["fee"] for e in entries if e["order_id"] == x["entry_order_id"]) for x in exits
     )
     assert gained == pytest.approx(realised + unrealised - open_fees, abs=1e-6)
@@ -67,19 +69,23 @@ def test_backtest_embedded_one_skip_per_skipped_policy_event() -> None:
     run = embedded_run()
     skips = run.of("policy_skip")
     assert len(skips) == sum(run.document["policy_loop"]["skips"].values())
-    assert len({(one["event_id"], one["event"]) for one in skips}) == len(skips)
-    slots = [one["slot"] for one in run.of("slow_skip")]
+    assert len({(skip["event_id"], skip["event"]) for skip in skips}) == len(skips)
+    slots = [skip["slot"] for skip in run.of("slow_skip")]
     assert len(set(slots)) == len(slots)
 
 
 def test_backtest_embedded_no_order_without_a_frozen_policy_that_passed() -> None:
     run = embedded_run()
-    frozen = {one["policy_id"]: one["policy"] for one in run.of("policy_frozen")}
+    frozen = {entry["policy_id"]: entry["policy"] for entry in run.of("policy_frozen")}
     passed = {
-        one["reflection_hash"] for one in run.of("policy_reflection") if one["result"]["status"] == "pass"
+        reflection["reflection_hash"]
+        for reflection in run.of("policy_reflection")
+        if reflection["result"]["status"] == "pass"
     }
     approved = {
-        one["verdict_hash"] for one in run.of("boundary_verdict") if one["verdict"]["decision"] == "approve"
+        verdict["verdict_hash"]
+        for verdict in run.of("boundary_verdict")
+        if verdict["verdict"]["decision"] == "approve"
     }
     orders = run.of("order_accepted")
     assert len(orders) >= 30
@@ -110,9 +116,13 @@ def test_backtest_embedded_memory_is_read_at_boundaries_only() -> None:
 
 def test_backtest_embedded_judge_sees_what_the_reflection_refused_and_approves_none_of_it() -> None:
     run = embedded_run()
-    status = {one["reflection_hash"]: one["result"]["status"] for one in run.of("policy_reflection")}
+    status = {
+        reflection["reflection_hash"]: reflection["result"]["status"]
+        for reflection in run.of("policy_reflection")
+    }
     verdicts = [
-        (status[one["reflection_hash"]], one["verdict"]["decision"]) for one in run.of("boundary_verdict")
+        (status[verdict["reflection_hash"]], verdict["verdict"]["decision"])
+        for verdict in run.of("boundary_verdict")
     ]
     assert {decision for said, decision in verdicts if said == "pass"} == {"approve"}
     refused = [decision for said, decision in verdicts if said != "pass"]
@@ -121,16 +131,20 @@ def test_backtest_embedded_judge_sees_what_the_reflection_refused_and_approves_n
 
 
 def test_backtest_embedded_experiments_end_with_what_they_have_shown() -> None:
-    ended = [one for one in embedded_run().of("playbook_version") if one["state"] in ("expired", "retired")]
+    ended = [
+        version
+        for version in embedded_run().of("playbook_version")
+        if version["state"] in ("expired", "retired")
+    ]
     assert ended
-    assert all(one["evidence"]["n"] > 0 and one["evidence"]["mean_r"] is not None for one in ended)
+    assert all(entry["evidence"]["n"] > 0 and entry["evidence"]["mean_r"] is not None for entry in ended)
 
 
 def test_backtest_embedded_heartbeats_count_from_the_last_evaluation() -> None:
     last: dict[str, int] = {}
     beats = 0
-    for one in embedded_run().of("policy_snapshot"):
-        snapshot = one["snapshot"]
+    for entry in embedded_run().of("policy_snapshot"):
+        snapshot = entry["snapshot"]
         symbol, bars = snapshot["symbol"], snapshot["data_window"]["bars"]
         if snapshot["events"] == ["heartbeat"] and symbol in last:
             beats += 1
@@ -141,38 +155,40 @@ def test_backtest_embedded_heartbeats_count_from_the_last_evaluation() -> None:
 
 def test_backtest_embedded_enters_refines_and_manages_in_every_declared_way() -> None:
     run = embedded_run()
-    orders = {one["order_id"]: one for one in run.of("order_accepted")}
-    entered = {orders[one["order_id"]]["entry_kind"] for one in run.of("entry_filled")}
+    orders = {order["order_id"]: order for order in run.of("order_accepted")}
+    entered = {orders[fill["order_id"]]["entry_kind"] for fill in run.of("entry_filled")}
     assert entered == {"market", "limit", "stop"}
-    assert {one["playbook_id"] for one in run.of("entry_refined") if "entry" in one} == {"trend_pullback"}
-    assert {one["by"] for one in run.of("stop_tightened")} >= {"trail", "break_even"}
-    assert "unfilled" in {one["reason"] for one in run.of("order_refused")}
-    assert {one["playbook_id"] for one in run.of("scale_out_filled")} == {"mean_reversion"}
+    assert {refined["playbook_id"] for refined in run.of("entry_refined") if "entry" in refined} == {
+        "trend_pullback"
+    }
+    assert {move["by"] for move in run.of("stop_tightened")} >= {"trail", "break_even"}
+    assert "unfilled" in {refusal["reason"] for refusal in run.of("order_refused")}
+    assert {fill["playbook_id"] for fill in run.of("scale_out_filled")} == {"mean_reversion"}
     assert run.document["errors"] == 0
 
 
 def test_backtest_embedded_every_playbook_trades() -> None:
     run = embedded_run()
-    loaded = {one["playbook_id"] for one in run.of("playbook_version")}
-    assert {one["episode"]["playbook_id"] for one in run.of("episode")} == loaded
+    loaded = {version["playbook_id"] for version in run.of("playbook_version")}
+    assert {episode["episode"]["playbook_id"] for episode in run.of("episode")} == loaded
 
 
 def test_backtest_embedded_scale_outs_close_half_and_belong_to_one_trade() -> None:
     run = embedded_run()
-    entries = {one["order_id"]: one for one in run.of("entry_filled")}
-    exits = {one["entry_order_id"]: one for one in run.of("exit_filled")}
+    entries = {fill["order_id"]: fill for fill in run.of("entry_filled")}
+    exits = {fill["entry_order_id"]: fill for fill in run.of("exit_filled")}
     scaled = run.of("scale_out_filled")
-    assert len({one["entry_order_id"] for one in scaled}) == len(scaled) > 3
-    for one in scaled:
-        entry = entries[one["entry_order_id"]]
-        assert one["quantity"] == pytest.approx(0.5 * entry["quantity"])
-        if one["entry_order_id"] in exits:
-            assert exits[one["entry_order_id"]]["quantity"] == pytest.approx(one["remaining"])
+    assert len({item["entry_order_id"] for item in scaled}) == len(scaled) > 3
+    for item in scaled:
+        entry = entries[item["entry_order_id"]]
+        assert item["quantity"] == pytest.approx(0.5 * entry["quantity"])
+        if item["entry_order_id"] in exits:
+            assert exits[item["entry_order_id"]]["quantity"] == pytest.approx(item["remaining"])
 
 
 def test_backtest_embedded_stops_only_tighten() -> None:
     run = embedded_run()
-    sides = {one["policy_id"]: one["direction"] for one in run.of("entry_filled")}
-    for one in run.of("stop_tightened"):
-        sign = 1.0 if sides[one["policy_id"]] == "long" else -1.0
-        assert (one["stop"] - one["stop_before"]) * sign > 0.0
+    sides = {fill["policy_id"]: fill["direction"] for fill in run.of("entry_filled")}
+    for move in run.of("stop_tightened"):
+        sign = 1.0 if sides[move["policy_id"]] == "long" else -1.0
+        assert (move["stop"] - move["stop_before"]) * sign > 0.0

@@ -94,7 +94,7 @@ def of(run: Banned, kind: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def versions(run: Banned) -> list[tuple[int, dict[str, Any]]]:
-    return [one for one in of(run, "playbook_version") if one[1]["playbook_id"] == NAME]
+    return [version for version in of(run, "playbook_version") if version[1]["playbook_id"] == NAME]
 
 
 def weeks_later(at: int, weeks: int) -> int:
@@ -114,7 +114,7 @@ UNHEARD = Banned(1.0, life=3, again=4, holds=True)
 
 def test_ban_is_lifted_once_the_ledger_of_its_cell_has_shown_what_a_promotion_needs() -> None:
     told = versions(MOMENTUM)
-    states = [(one["version"], one["state"], banned(one)) for _, one in told]
+    states = [(version["version"], version["state"], banned(version)) for _, version in told]
     assert states == [
         (1, "active", False), (1, "retired", False), (2, "active", True), (2, "retired", True),
         (3, "active", False),
@@ -131,39 +131,39 @@ def test_ban_is_lifted_once_the_ledger_of_its_cell_has_shown_what_a_promotion_ne
 def test_lifted_ban_was_recommended_by_a_report_and_accepted_by_the_judge() -> None:
     lifted = versions(MOMENTUM)[-1][1]
     report = next(
-        one["report"]
-        for _, one in of(MOMENTUM, "high_level_report")
-        if one["report_id"] == lifted["report_id"]
+        payload["report"]
+        for _, payload in of(MOMENTUM, "high_level_report")
+        if payload["report_id"] == lifted["report_id"]
     )
-    asked = [one for one in report["recommendations"] if one["change"].get("eligible")]
-    assert [(one["playbook_id"], one["regime"]) for one in asked] == [(NAME, CELL)]
+    asked = [change for change in report["recommendations"] if change["change"].get("eligible")]
+    assert [(episode["playbook_id"], episode["regime"]) for episode in asked] == [(NAME, CELL)]
     verdict = next(
-        one["verdict"]
-        for _, one in of(MOMENTUM, "replan_verdict")
-        if one["verdict_id"] == lifted["verdict_id"]
+        claim["verdict"]
+        for _, claim in of(MOMENTUM, "replan_verdict")
+        if claim["verdict_id"] == lifted["verdict_id"]
     )
-    assert [(one["kind"], one["eligible"]) for one in verdict["actions"]] == [("set_eligibility", True)]
-    trial = next(one for one in report["shadow_trials"] if one["kind"] == "banned_cell")
+    assert [(event["kind"], event["eligible"]) for event in verdict["actions"]] == [("set_eligibility", True)]
+    trial = next(event for event in report["shadow_trials"] if event["kind"] == "banned_cell")
     assert lifted["evidence"]["e_value"] == trial["e_value"]
 
 
 def test_lifted_ban_counts_only_paper_trades_since_the_ban() -> None:
     told = versions(MOMENTUM)
     begun, ended = told[2][0], told[-1][0]
-    rows_of_cell = [one for _, one in of(MOMENTUM, "shadow_episode") if one["kind"] == "banned_cell"]
-    assert {one["cell"] for one in rows_of_cell} == {CELL}
-    paper = [one["episode"] for one in rows_of_cell]
-    known = [one for one in paper if one["known_at"] <= ended]
+    rows_of_cell = [event for _, event in of(MOMENTUM, "shadow_episode") if event["kind"] == "banned_cell"]
+    assert {row["cell"] for row in rows_of_cell} == {CELL}
+    paper = [row["episode"] for row in rows_of_cell]
+    known = [item for item in paper if item["known_at"] <= ended]
     assert len(known) == told[-1][1]["evidence"]["n"]
-    assert all(one["entry_label"] >= begun for one in known)
+    assert all(episode["entry_label"] >= begun for episode in known)
 
 
 def test_cell_whose_ban_was_lifted_trades_again_and_not_before() -> None:
     told = versions(MOMENTUM)
     frozen = [
-        (at, one["policy"]["regime_key"])
-        for at, one in of(MOMENTUM, "policy_frozen")
-        if one["policy"]["playbook_id"] == NAME
+        (at, entry["policy"]["regime_key"])
+        for at, entry in of(MOMENTUM, "policy_frozen")
+        if entry["policy"]["playbook_id"] == NAME
     ]
     begun, ended = told[2][0], told[-1][0]
     assert not [at for at, cell in frozen if cell == CELL and begun < at < ended]
@@ -172,18 +172,28 @@ def test_cell_whose_ban_was_lifted_trades_again_and_not_before() -> None:
 
 def test_ban_in_a_world_without_an_edge_is_renewed_at_the_end_of_its_life_and_never_ends() -> None:
     told = versions(NULL)
-    assert [(one["version"], one["state"]) for _, one in told if banned(one)][0] == (2, "active")
-    assert {one["state"] for _, one in told if one["version"] == 2} == {"active"}
+    assert [(version["version"], version["state"]) for _, version in told if banned(version)][0] == (
+        2,
+        "active",
+    )
+    assert {version["state"] for _, version in told if version["version"] == 2} == {"active"}
     ((at, renewed),) = of(NULL, "measure_renewed")
     assert renewed["measure"] == f"ban of {CELL} long"
     assert at >= told[2][1]["expires_at"]
     assert renewed["until"] == weeks_later(told[2][1]["expires_at"], 26)
     assert renewed["shown"]["n"] > 0
     assert renewed["shown"]["e_value"] < renewed["shown"]["e_needed"] == 40.0
-    reports = [one["report"] for _, one in of(NULL, "high_level_report")]
-    trials = [one for report in reports for one in report["shadow_trials"] if one["kind"] == "banned_cell"]
+    reports = [payload["report"] for _, payload in of(NULL, "high_level_report")]
+    trials = [
+        event for report in reports for event in report["shadow_trials"] if event["kind"] == "banned_cell"
+    ]
     assert trials[-1]["n"] >= 20, "there were trades enough"
-    asked = [one for report in reports for one in report["recommendations"] if one["change"].get("eligible")]
+    asked = [
+        change
+        for report in reports
+        for change in report["recommendations"]
+        if change["change"].get("eligible")
+    ]
     assert asked == []
 
 
@@ -191,30 +201,30 @@ def test_ban_that_its_ledger_contradicts_ends_with_its_life_though_no_report_was
     told = versions(UNHEARD)
     renewals = of(UNHEARD, "measure_renewed")
     lifted_at, lifted = told[-1]
-    assert [(one["version"], one["state"]) for _, one in told[1:]] == [
+    assert [(version["version"], version["state"]) for _, version in told[1:]] == [
         (1, "retired"), (2, "active"), (2, "retired"), (3, "active"),
     ]  # fmt: skip
     assert lifted["reason"] == "proven in shadow"
     assert lifted["evidence"]["e_value"] >= lifted["evidence"]["e_needed"] == 40.0
     assert lifted["evidence"]["n"] >= 20
-    ends = [told[2][1]["expires_at"], *(one["until"] for _, one in renewals)]
+    ends = [told[2][1]["expires_at"], *(entry["until"] for _, entry in renewals)]
     assert len(renewals) > 1
     assert [weeks_later(end, 4) for end in ends[:-1]] == ends[1:]
     assert lifted_at >= ends[-1], "with its life, and no report lifted it before"
-    assert all(one["shown"]["e_value"] < one["shown"]["e_needed"] for _, one in renewals)
-    assert not [one for _, one in of(UNHEARD, "replan_verdict")[1:] if one["verdict"]["actions"]]
+    assert all(entry["shown"]["e_value"] < entry["shown"]["e_needed"] for _, entry in renewals)
+    assert not [claim for _, claim in of(UNHEARD, "replan_verdict")[1:] if claim["verdict"]["actions"]]
 
 
 def test_ban_that_ended_by_itself_begins_an_epoch_and_a_renewal_does_not() -> None:
     lifted_at = versions(UNHEARD)[-1][0]
-    epochs_of = [(at, one["request"]["epochs"]) for at, one in of(UNHEARD, "high_level_request")]
-    asked = [(at, one[f"{NAME}|*"]) for at, one in epochs_of]
+    epochs_of = [(at, payload["request"]["epochs"]) for at, payload in of(UNHEARD, "high_level_request")]
+    asked = [(at, item[f"{NAME}|*"]) for at, item in epochs_of]
     renewed_at = [at for at, _ in of(UNHEARD, "measure_renewed")]
     assert {epochs for at, epochs in asked if renewed_at[0] < at < lifted_at} == {1}
     assert {epochs for at, epochs in asked if at > lifted_at} == {2}
     cell = f"{NAME}|{CELL}"
-    assert {one.get(cell) for at, one in epochs_of if at < lifted_at} == {None}
-    assert {one[cell] for at, one in epochs_of if at > lifted_at} == {1}
+    assert {item.get(cell) for at, item in epochs_of if at < lifted_at} == {None}
+    assert {item[cell] for at, item in epochs_of if at > lifted_at} == {1}
 
 
 @pytest.mark.parametrize("run", [MOMENTUM, UNHEARD, NULL])
@@ -223,10 +233,10 @@ def test_worker_reads_the_same_ledgers_and_levels_from_the_journal(run: Banned) 
     for row in rows(run):
         if row.kind == "high_level_request":
             request = json.loads(row.payload)["request"]
-            wanted = [one for one in request["shadow_trials"] if one["n"]]
+            wanted = [cell for cell in request["shadow_trials"] if cell["n"]]
             read = facts.shadow_trials(row.known_at)
-            assert [one for one in read if one["n"]] == wanted
-            compared += any(one["kind"] == "banned_cell" for one in wanted)
+            assert [cell for cell in read if cell["n"]] == wanted
+            compared += any(event["kind"] == "banned_cell" for event in wanted)
         if row.kind in facts.kinds:
             facts.add(row)
     assert compared > 3

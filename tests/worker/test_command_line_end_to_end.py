@@ -72,12 +72,12 @@ def test_command_line_journal_until_shows_what_was_known(folder: Path) -> None:
     lines = run("journal", "latest", "--jsonl", cwd=folder).stdout.splitlines()
     events = [json.loads(line) for line in lines]
     assert list(events[0]) == ["seq", "ts_event", "known_at", "kind", "symbol", "payload", "hash"]
-    assert [one["seq"] for one in events] == list(range(len(events)))
+    assert [event["seq"] for event in events] == list(range(len(events)))
     until = run("journal", "latest", "--until", "2003-10-01 00:00", "--jsonl", cwd=folder).stdout.splitlines()
     assert 0 < len(until) < len(lines)
     limit = 1_064_966_400_000_000_000
     assert [json.loads(line)["seq"] for line in until] == [
-        one["seq"] for one in events if one["known_at"] <= limit
+        event["seq"] for event in events if event["known_at"] <= limit
     ]
 
 

@@ -77,7 +77,7 @@ def fills(run: Run) -> list[dict[str, Any]]:
 
 
 def reasons(run: Run) -> set[str]:
-    return {one["reason"] for one in run.of("order_refused")}
+    return {refusal["reason"] for refusal in run.of("order_refused")}
 
 
 def on_grid(value: float, grid: float) -> bool:
@@ -85,17 +85,19 @@ def on_grid(value: float, grid: float) -> bool:
 
 
 def test_run_in_lots_fills_whole_lots_only(run_with):
-    quantities = [one["quantity"] for one in fills(run_with("[execution]\nlot_size = 10"))]
+    quantities = [fill["quantity"] for fill in fills(run_with("[execution]\nlot_size = 10"))]
     assert len(quantities) > 10
-    assert all(on_grid(one, 10) for one in quantities)
-    assert not all(on_grid(one["quantity"], 10) for one in fills(plain()))
+    assert all(on_grid(quantity, 10) for quantity in quantities)
+    assert not all(on_grid(fill["quantity"], 10) for fill in fills(plain()))
 
 
 def test_run_on_a_tick_grid_fills_and_stops_on_it(run_with):
     run = run_with("[execution]\ntick_size = 0.25")
-    assert all(on_grid(one["price"], 0.25) for one in fills(run))
-    assert all(on_grid(one["stop"], 0.25) and on_grid(one["target"], 0.25) for one in run.of("entry_filled"))
-    assert not all(on_grid(one["price"], 0.25) for one in fills(plain()))
+    assert all(on_grid(fill["price"], 0.25) for fill in fills(run))
+    assert all(
+        on_grid(fill["stop"], 0.25) and on_grid(fill["target"], 0.25) for fill in run.of("entry_filled")
+    )
+    assert not all(on_grid(fill["price"], 0.25) for fill in fills(plain()))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_run_with_a_higher_cost_earns_less_on_the_first_trade_that_pays_it(run_w
     run = run_with(f"[execution]\n{line}")
     side = "short" if "borrow" in line else "long"
     dear, cheap = (
-        next(one["episode"] for one in each.of("episode") if one["episode"]["direction"] == side)
+        next(episode["episode"] for episode in each.of("episode") if episode["episode"]["direction"] == side)
         for each in (run, plain())
     )
     assert (dear["symbol"], dear["entry_label"]) == (cheap["symbol"], cheap["entry_label"])
@@ -129,25 +131,25 @@ def test_run_with_a_wide_spread_has_its_plans_sent_back_for_what_they_would_cost
 
 def test_run_with_a_maker_fee_pays_it_on_limit_entries(run_with):
     run = run_with("[execution]\nmaker_fee_bps = 1.0")
-    kinds = {one["order_id"]: one["entry_kind"] for one in run.of("order_accepted")}
+    kinds = {order["order_id"]: order["entry_kind"] for order in run.of("order_accepted")}
     rates = {
         kind: {
-            round(one["fee"] / (one["price"] * one["quantity"]) * 1e4, 6)
-            for one in run.of("entry_filled")
-            if kinds[one["order_id"]] == kind
+            round(fill["fee"] / (fill["price"] * fill["quantity"]) * 1e4, 6)
+            for fill in run.of("entry_filled")
+            if kinds[fill["order_id"]] == kind
         }
         for kind in ("market", "limit")
     }
     assert rates == {"market": {5.0}, "limit": {1.0}}
     assert {
-        round(one["fee"] / (one["price"] * one["quantity"]) * 1e4, 6)
-        for one in run.of("exit_filled")
-        if one["reason"] == "target"
+        round(fill["fee"] / (fill["price"] * fill["quantity"]) * 1e4, 6)
+        for fill in run.of("exit_filled")
+        if fill["reason"] == "target"
     } == {1.0}
 
 
 def test_run_with_rounded_fees_pays_whole_units(run_with):
-    assert all(on_grid(one["fee"], 0.5) for one in fills(run_with("[execution]\nfee_rounding = 0.5")))
+    assert all(on_grid(fill["fee"], 0.5) for fill in fills(run_with("[execution]\nfee_rounding = 0.5")))
 
 
 GRID = '[execution]\ntick_size = 0.5\nlimit_fill = "{}"'
@@ -169,7 +171,9 @@ def test_run_with_time_exits_at_the_close_leaves_there(run_with):
     run = run_with('[execution]\ntime_exit = "close"')
     bars = fewer_bars(FROM, TO)
     rows = {int(label): row for row, label in enumerate(bars.times)}
-    timed = [one for one in run.rows if one.kind == "exit_filled" and '"reason":"time_stop"' in one.payload]
+    timed = [
+        event for event in run.rows if event.kind == "exit_filled" and '"reason":"time_stop"' in event.payload
+    ]
     assert timed
     for row in timed:
         one = json.loads(row.payload)
@@ -191,8 +195,8 @@ def test_run_sized_by_volatility_risks_its_fraction_over_so_many_atrs(run_with):
 
 def test_run_sized_fixed_orders_that_many_units(run_with):
     run = run_with('[execution]\nsizing = "fixed"\nfixed_quantity = 7.0')
-    clamped = {one["quantity"] for one in run.of("order_clamped")}
-    assert {one["quantity"] for one in run.of("order_accepted")} - clamped == {7.0}
+    clamped = {clamp["quantity"] for clamp in run.of("order_clamped")}
+    assert {order["quantity"] for order in run.of("order_accepted")} - clamped == {7.0}
 
 
 def test_run_with_a_throttle_refuses_the_order_too_many(tmp_path):
@@ -240,9 +244,9 @@ def test_run_with_a_no_trade_window_accepts_no_order_of_its_symbol_inside(run_wi
     assert "AAPL" not in inside(run)
     assert set(inside(run)) - {"AAPL"}
     assert "no_trade_window" in reasons(run)
-    refused = [one for one in run.of("order_refused") if one["reason"] == "no_trade_window"]
-    assert all(one["windows"] == ["results are due"] for one in refused), "the refusal names its window"
-    assert all("windows" not in one for one in run.of("order_refused") if one not in refused)
+    refused = [refusal for refusal in run.of("order_refused") if refusal["reason"] == "no_trade_window"]
+    assert all(item["windows"] == ["results are due"] for item in refused), "the refusal names its window"
+    assert all("windows" not in refusal for refusal in run.of("order_refused") if refusal not in refused)
 
 
 def test_run_without_a_cooldown_ends_as_any_other(run_with):
@@ -267,9 +271,11 @@ def test_run_with_a_correlation_bucket_clamps_what_would_fill_it(run_with):
         '[[envelope.correlation_buckets]]\nname = "tech"\nsymbols = ["AAPL", "IBM", "MSFT"]\n'
         "max_exposure = 0.15"
     )
-    clamps = {name for one in run.of("order_clamped") for name in one["clamps"]}
+    clamps = {name for clamp in run.of("order_clamped") for name in clamp["clamps"]}
     assert "bucket_exposure" in clamps
-    assert "bucket_exposure" not in {name for one in plain().of("order_clamped") for name in one["clamps"]}
+    assert "bucket_exposure" not in {
+        name for clamp in plain().of("order_clamped") for name in clamp["clamps"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -278,9 +284,9 @@ def test_run_with_a_correlation_bucket_clamps_what_would_fill_it(run_with):
 )
 def test_run_with_an_exposure_cap_clamps_to_it(run_with, line, clamp):
     run = run_with(f"[envelope]\n{line}")
-    assert clamp in {name for one in run.of("order_clamped") for name in one["clamps"]}
-    assert all(one["quantity"] < one["wanted"] for one in run.of("order_clamped"))
-    assert clamp not in {name for one in plain().of("order_clamped") for name in one["clamps"]}
+    assert clamp in {name for item in run.of("order_clamped") for name in item["clamps"]}
+    assert all(item["quantity"] < item["wanted"] for item in run.of("order_clamped"))
+    assert clamp not in {name for entry in plain().of("order_clamped") for name in entry["clamps"]}
 
 
 def test_run_with_consecutive_losses_breaches_and_flattens_at_the_next_open(run_with):
@@ -391,5 +397,7 @@ def test_settings_times_of_zones_and_windows_are_read_alike(tmp_path):
     zone = WINDOW.replace("no_trade_windows", "no_learn_zones")
     envelope = settings_of(tmp_path, WINDOW + zone).envelope
     expected = (1_091_318_400 * 10**9, 1_109_635_200 * 10**9)
-    assert [(one.start, one.end) for one in envelope.no_trade_windows] == [expected]
-    assert [(one.start, one.end) for one in envelope.no_learn_zones] == [expected]
+    assert [(window.start, window.end) for window in envelope.no_trade_windows] == [expected]
+    assert [(no_learn_zone.start, no_learn_zone.end) for no_learn_zone in envelope.no_learn_zones] == [
+        expected
+    ]

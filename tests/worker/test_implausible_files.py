@@ -85,14 +85,14 @@ def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(fold
 def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(folder: Path) -> None:
     backtest = run("backtest", "always.toml", "--data", "bars.csv", "--json")
     paper = run("paper", "always.toml", "--data", "bars.csv", "--feed", "replay", "--speed", "max", "--json")
-    heads = {one["journal"]["head_hash"] for one in (backtest, paper)}
+    heads = {item["journal"]["head_hash"] for item in (backtest, paper)}
     assert len(heads) == 1
     told = (
         CliRunner().invoke(app, ["journal", backtest["run_id"], "--kind", "feed_anomaly", "--jsonl"]).stdout
     )
     assert len(told.splitlines()) == len(SLIPS), told
-    for one in (backtest, paper):
-        assert run("verify", one["run_id"], "--json")["ok"]
+    for item in (backtest, paper):
+        assert run("verify", item["run_id"], "--json")["ok"]
 
     async def again() -> int:
         async with await open_store("sqlite:///thinktwice.db", create=False) as store:

@@ -69,12 +69,17 @@ class Acted:
 
     def frozen(self) -> list[dict[str, Any]]:
         """Policies of the playbook that were frozen after the verdict."""
-        return [one["policy"] for one in self.of("policy_frozen") if one["policy"]["playbook_id"] == NAME]
+        return [
+            frozen["policy"] for frozen in self.of("policy_frozen") if frozen["policy"]["playbook_id"] == NAME
+        ]
 
     def states(self) -> list[tuple[int, str]]:
         """Versions that moved with or after the verdict."""
         rows = [row for row in self.rows if row.kind == "playbook_version" and row.known_at >= self.at]
-        return [(one["version"], one["state"]) for one in map(json.loads, (row.payload for row in rows))]
+        return [
+            (version["version"], version["state"])
+            for version in map(json.loads, (row.payload for row in rows))
+        ]
 
 
 @cache
@@ -103,17 +108,17 @@ def acted(kind: Any, **fields: Any) -> Acted:
 
 
 def shadow_exits(made: Acted) -> list[str]:
-    return [one["episode"]["exit_reason"] for one in made.of("shadow_episode")]
+    return [episode["episode"]["exit_reason"] for episode in made.of("shadow_episode")]
 
 
 def test_set_eligibility_keeps_the_playbook_out_of_the_banned_cell_and_watches_it_on_paper() -> None:
     made = acted("set_eligibility", regime=CELL, eligible=False, life_blocks=20)
     assert made.states() == [(1, "retired"), (2, "active")]
-    assert CELL in {one["regime_key"] for one in held().frozen()}
-    assert CELL not in {one["regime_key"] for one in made.frozen()}
-    assert {one["playbook_version"] for one in made.frozen()} == {2}
+    assert CELL in {entry["regime_key"] for entry in held().frozen()}
+    assert CELL not in {entry["regime_key"] for entry in made.frozen()}
+    assert {entry["playbook_version"] for entry in made.frozen()} == {2}
     watched = made.of("shadow_episode")
-    assert {(one["kind"], one["episode"]["regime"]) for one in watched} == {("banned_cell", CELL)}
+    assert {(row["kind"], row["episode"]["regime"]) for row in watched} == {("banned_cell", CELL)}
 
 
 def test_set_eligibility_is_renewed_at_the_end_of_its_life_and_changes_no_version() -> None:
@@ -121,9 +126,9 @@ def test_set_eligibility_is_renewed_at_the_end_of_its_life_and_changes_no_versio
     assert made.states() == [(1, "retired"), (2, "active")]
     (renewed,) = made.of("measure_renewed")
     (banned,) = [
-        one
-        for one in (json.loads(row.payload) for row in made.rows if row.kind == "playbook_version")
-        if one["playbook_id"] == NAME and one["version"] == 2
+        episode
+        for episode in (json.loads(row.payload) for row in made.rows if row.kind == "playbook_version")
+        if episode["playbook_id"] == NAME and episode["version"] == 2
     ]
     assert (renewed["playbook_id"], renewed["version"]) == (NAME, 2)
     assert renewed["version_hash"] == banned["version_hash"]
@@ -132,20 +137,26 @@ def test_set_eligibility_is_renewed_at_the_end_of_its_life_and_changes_no_versio
     assert renewed["until"] == renewed["expires_at"] == banned["expires_at"] + 26 * WEEK
     assert renewed["shown"]["n"] > 0
     assert renewed["shown"]["e_needed"] == 40.0
-    assert CELL not in {one["regime_key"] for one in made.frozen()}
-    epochs = [one["request"]["epochs"] for one in made.of("high_level_request")]
-    assert {one[NAME] for one in epochs} == {0}, "a ban leaves the evidence of the other cells as it is"
-    assert {one[f"{NAME}|*"] for one in epochs} == {1}, "and a renewal changes nothing for all together"
+    assert CELL not in {entry["regime_key"] for entry in made.frozen()}
+    epochs = [request["request"]["epochs"] for request in made.of("high_level_request")]
+    assert {epoch[NAME] for epoch in epochs} == {0}, "a ban leaves the evidence of the other cells as it is"
+    assert {epoch[f"{NAME}|*"] for epoch in epochs} == {1}, "and a renewal changes nothing for all together"
 
 
 def test_set_risk_fraction_halves_what_the_next_orders_put_at_risk() -> None:
     made = acted("set_risk_fraction", value=0.0025, lowers_exposure=True)
     risked = {}
     for name, run in (("held", held()), ("made", made)):
-        orders = [one for one in run.of("order_accepted") if one["playbook_id"] == NAME]
-        frozen = {one["policy_id"] for one in run.of("policy_frozen") if one["policy"]["playbook_id"] == NAME}
-        risked[name] = [one["planned_risk"] * one["quantity"] for one in orders if one["policy_id"] in frozen]
-    assert {one["risk_fraction"] for one in made.frozen()} == {0.0025}
+        orders = [order for order in run.of("order_accepted") if order["playbook_id"] == NAME]
+        frozen = {
+            policy["policy_id"]
+            for policy in run.of("policy_frozen")
+            if policy["policy"]["playbook_id"] == NAME
+        }
+        risked[name] = [
+            order["planned_risk"] * order["quantity"] for order in orders if order["policy_id"] in frozen
+        ]
+    assert {entry["risk_fraction"] for entry in made.frozen()} == {0.0025}
     assert len(risked["made"]) > 3
     assert max(risked["made"]) < 260.0 < min(risked["held"][:3])
 
@@ -155,13 +166,13 @@ def test_policies_of_a_replaced_version_go_out_of_force_without_a_replan() -> No
 
     def armed_later(run: Acted) -> list[dict[str, Any]]:
         before = {
-            one["policy_id"]
+            policy["policy_id"]
             for row in run.rows
             if row.kind == "policy_frozen" and row.known_at <= run.at
-            for one in [json.loads(row.payload)]
-            if one["policy"]["playbook_id"] == NAME
+            for policy in [json.loads(row.payload)]
+            if policy["policy"]["playbook_id"] == NAME
         }
-        return [one for one in run.of("thesis_armed") if one["policy_id"] in before]
+        return [thesis for thesis in run.of("thesis_armed") if thesis["policy_id"] in before]
 
     assert armed_later(held()), "some of them are in force when the version is replaced"
     assert armed_later(made) == []
@@ -202,8 +213,8 @@ def test_set_threshold_trades_the_other_value_on_paper_only() -> None:
     made = acted("set_threshold", parameter="side", value=-1.0)
     assert made.states() == [(2, "candidate"), (2, "shadow")]
     traded = made.of("shadow_episode")
-    assert {(one["kind"], one["episode"]["playbook_version"]) for one in traded} == {("candidate", 2)}
-    assert all(one["proposal"]["setup"].startswith("1 * zscore_20") for one in made.frozen())
+    assert {(row["kind"], row["episode"]["playbook_version"]) for row in traded} == {("candidate", 2)}
+    assert all(plan["proposal"]["setup"].startswith("1 * zscore_20") for plan in made.frozen())
 
 
 def test_set_invalidation_trades_the_other_exit_on_paper_only() -> None:
@@ -212,15 +223,15 @@ def test_set_invalidation_trades_the_other_exit_on_paper_only() -> None:
     loose = acted("open_experiment", parameter="side", value=1.0, life_blocks=40)
     assert "invalidation" in shadow_exits(made)
     assert shadow_exits(made).count("invalidation") > shadow_exits(loose).count("invalidation")
-    assert {one["proposal"]["invalidation"] for one in made.frozen()} == {"close < ema_3 - 1.5 * atr_14"}
+    assert {plan["proposal"]["invalidation"] for plan in made.frozen()} == {"close < ema_3 - 1.5 * atr_14"}
 
 
 def test_open_experiment_trades_on_paper_until_its_end_and_never_becomes_active() -> None:
     made = acted("open_experiment", parameter="side", value=-1.0, life_blocks=1)
     assert made.states() == [(2, "candidate"), (2, "shadow"), (2, "expired")]
-    ended = [one for one in made.of("playbook_version") if one["state"] == "expired"]
+    ended = [version for version in made.of("playbook_version") if version["state"] == "expired"]
     assert WEEK <= ended[0]["since"] - made.at < 2 * WEEK + BAR
-    assert {one["kind"] for one in made.of("shadow_episode")} == {"experiment"}
+    assert {episode["kind"] for episode in made.of("shadow_episode")} == {"experiment"}
 
 
 def test_replan_retires_every_frozen_policy_and_opens_a_boundary_at_the_next_close() -> None:

@@ -49,13 +49,13 @@ def quick(planner="rules"):
 
 
 def verdicts(run):
-    return [one["verdict"] for one in run.of("replan_verdict")]
+    return [verdict["verdict"] for verdict in run.of("replan_verdict")]
 
 
 def test_verdict_of_the_embedded_run_names_what_its_calls_read():
     run = embedded_run()
     assert Settings().planner.judge == "rules"
-    plans = {one["evidence_id"]: one for one in run.of("evidence_plan")}
+    plans = {entry["evidence_id"]: entry for entry in run.of("evidence_plan")}
     read: dict[str, list[str]] = {}
     for call in run.of("evidence_call"):
         read.setdefault(plans[call["evidence_id"]]["report_id"], []).extend(call["ids"])
@@ -81,7 +81,9 @@ def test_every_id_and_row_of_evidence_is_in_the_run_before_it(made):
         assert all(seq < event.row.seq for seq in event.payload["rows"])
         for name in event.payload["ids"]:
             found = [index.get(kind, name) for kind in kinds]
-            assert any(one is not None and one.row.known_at <= event.row.known_at for one in found), name
+            assert any(entry is not None and entry.row.known_at <= event.row.known_at for entry in found), (
+                name
+            )
 
 
 def test_evidence_stands_between_a_report_and_its_verdict():
@@ -101,10 +103,12 @@ def test_switched_off_the_judge_reads_nothing_and_decides_the_same():
     assert off.of(*KINDS) == []
     assert len(rules.of(*KINDS)) > 3
     decided = ("decision", "actions", "refused", "reason", "known_at")
-    assert [[one[name] for name in decided] for one in verdicts(rules)] == [
-        [one[name] for name in decided] for one in verdicts(off)
+    assert [[verdict[name] for name in decided] for verdict in verdicts(rules)] == [
+        [verdict[name] for name in decided] for verdict in verdicts(off)
     ]
-    assert [one["evidence_ids"] for one in verdicts(rules)] != [one["evidence_ids"] for one in verdicts(off)]
+    assert [verdict["evidence_ids"] for verdict in verdicts(rules)] != [
+        verdict["evidence_ids"] for verdict in verdicts(off)
+    ]
 
 
 def test_tool_that_answers_otherwise_changes_the_head_of_the_run(monkeypatch):

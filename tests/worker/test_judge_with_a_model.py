@@ -69,7 +69,7 @@ def run(reply: dict[str, Any] | None) -> Run:
 
 
 def states(made: Run) -> list[str]:
-    return [one["state"] for one in made.of("playbook_version")]
+    return [version["state"] for version in made.of("playbook_version")]
 
 
 @cache
@@ -78,15 +78,15 @@ def by_rules() -> Run:
 
 
 def verdicts(made: Run) -> list[dict[str, Any]]:
-    return [one["verdict"] for one in made.of("replan_verdict")]
+    return [verdict["verdict"] for verdict in made.of("replan_verdict")]
 
 
 def test_run_whose_model_judge_drops_everything_moves_no_playbook() -> None:
     assert states(by_rules()) == ["active", "candidate", "shadow"]
     made = run({"keep": [], "reason": "too early"})
     assert states(made) == ["active"]
-    assert [one["decision"] for one in verdicts(made)] == ["hold"] * len(verdicts(by_rules()))
-    assert {one["code"] for item in verdicts(made) for one in item["refused"]} == {"dropped_by_model"}
+    assert [verdict["decision"] for verdict in verdicts(made)] == ["hold"] * len(verdicts(by_rules()))
+    assert {finding["code"] for item in verdicts(made) for finding in item["refused"]} == {"dropped_by_model"}
     assert made.document["judge"]["refused"]["dropped_by_model"] == len(verdicts(made))
 
 
@@ -94,8 +94,10 @@ def test_run_whose_model_judge_adds_an_action_or_fails_goes_by_the_rules_and_say
     for reply, fallback in (({"keep": ["a9"], "reason": "mine"}, "unknown_action"), (None, "network")):
         made = run(reply)
         assert states(made) == states(by_rules())
-        assert {one["fallback"].split(":")[0] for one in verdicts(made)} == {fallback}
-        assert [one["actions"] for one in verdicts(made)] == [one["actions"] for one in verdicts(by_rules())]
+        assert {verdict["fallback"].split(":")[0] for verdict in verdicts(made)} == {fallback}
+        assert [verdict["actions"] for verdict in verdicts(made)] == [
+            verdict["actions"] for verdict in verdicts(by_rules())
+        ]
 
 
 def test_run_with_a_model_judge_and_no_model_says_what_to_set() -> None:
@@ -141,9 +143,9 @@ def test_run_asks_its_judge_over_the_wire_is_paid_for_and_replays(
     calls = [row["call"] for row in rows if "call" in row]
     said = [row["verdict"] for row in rows if "verdict" in row]
     assert len(server.requests) == len(calls) == len(said) >= 1
-    assert {(one["prompt"], one["outcome"]) for one in calls} == {("judge_replanning", outcome)}
+    assert {(call["prompt"], call["outcome"]) for call in calls} == {("judge_replanning", outcome)}
     assert "call" in rows[0], "the raw reply is stored before the verdict"
-    assert {(one["fallback"] or "").split(":")[0] or None for one in said} == {fallback}
-    assert {len(one["actions"]) for one in said} == {0 if fallback is None else 1}
+    assert {(item["fallback"] or "").split(":")[0] or None for item in said} == {fallback}
+    assert {len(item["actions"]) for item in said} == {0 if fallback is None else 1}
     assert (outcome != "reply") or sum(row["usd"] for row in rows if "call" in row) > 0
     assert replay.ok, replay

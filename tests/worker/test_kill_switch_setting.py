@@ -9,12 +9,12 @@ PULLED = Settings(envelope=EnvelopeSettings(kill_switch=True))
 def test_session_begun_with_the_kill_switch_on_never_enters_and_every_evaluation_says_so() -> None:
     rows = finished(session(PULLED))
     assert payloads(rows, "order_accepted") == payloads(rows, "entry_filled") == []
-    assert [one["limit"] for one in payloads(rows, "envelope_breach")] == ["kill_switch"]
+    assert [payload["limit"] for payload in payloads(rows, "envelope_breach")] == ["kill_switch"]
     ended = payloads(rows, "policy_evaluation")
     assert len(ended) > 20
-    assert {one["outcome"] for one in ended} == {"stood_down"}
-    assert all("kill_switch" in one["reason"] for one in ended)
-    seen = {one["snapshot"]["risk"]["kill_switch"] for one in payloads(rows, "policy_snapshot")}
+    assert {episode["outcome"] for episode in ended} == {"stood_down"}
+    assert all("kill_switch" in reason["reason"] for reason in ended)
+    seen = {payload["snapshot"]["risk"]["kill_switch"] for payload in payloads(rows, "policy_snapshot")}
     assert seen == {True}
 
 

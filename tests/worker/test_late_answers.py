@@ -123,8 +123,10 @@ def test_session_stale_answer_keeps_or_stands_down_by_an_amendment_on_the_presen
     made = session(period=PERIOD)
     late = LateAnswers(made)
     rows = late.rows()
-    snapshots = {one["snapshot_hash"]: one["snapshot"] for one in payloads(rows, "policy_snapshot")}
-    amended = {one["amendment_id"]: one["amended"] for one in payloads(rows, "policy_amended")}
+    snapshots = {
+        payload["snapshot_hash"]: payload["snapshot"] for payload in payloads(rows, "policy_snapshot")
+    }
+    amended = {payload["amendment_id"]: payload["amended"] for payload in payloads(rows, "policy_amended")}
     carried = [
         (row.ts_event, row.known_at, ended, amended[ended["amendment_id"]])
         for row in rows

@@ -23,19 +23,19 @@ Question = tuple[str, str]
 
 def retrievals(run: Run) -> list[tuple[str, Question, dict[str, Any]]]:
     """Snapshot, question and answer of every retrieval or reuse, in order."""
-    proposals = {one["proposal_hash"]: one["proposal"] for one in run.of("policy_proposal")}
+    proposals = {plan["proposal_hash"]: plan["proposal"] for plan in run.of("policy_proposal")}
     found = []
-    for one in run.of("policy_reflection"):
-        memory, proposal = one["result"]["memory"], proposals[one["proposal_hash"]]
+    for reflection in run.of("policy_reflection"):
+        memory, proposal = reflection["result"]["memory"], proposals[reflection["proposal_hash"]]
         if memory is not None:
             question = (proposal["playbook_id"], proposal["direction"])
-            found.append((one["snapshot_hash"], question, memory))
+            found.append((reflection["snapshot_hash"], question, memory))
     return found
 
 
 def asked(run: Run) -> list[list[Question]]:
     """What each evaluation asked, in order."""
-    evaluations = groupby(retrievals(run), key=lambda one: one[0])
+    evaluations = groupby(retrievals(run), key=lambda retrieval: retrieval[0])
     return [[question for _, question, _ in group] for _, group in evaluations]
 
 
@@ -82,9 +82,9 @@ def test_memory_of_a_backtest_is_measured_by_its_budget_and_never_cut_by_it() ->
     memory = run.document["memory"]
     assert memory["over_budget"] == memory["reads"] > 0
     assert memory["degraded"] == 0
-    summaries = [one["result"]["memory"] for one in run.of("policy_reflection")]
-    assert {one["degraded"] for one in summaries if one is not None} == {None}
-    assert any(one["winners"] for one in summaries if one is not None)
+    summaries = [reflection["result"]["memory"] for reflection in run.of("policy_reflection")]
+    assert {summary["degraded"] for summary in summaries if summary is not None} == {None}
+    assert any(summary["winners"] for summary in summaries if summary is not None)
 
 
 def test_memory_of_a_run_says_how_many_episodes_it_did_not_take() -> None:
@@ -92,7 +92,7 @@ def test_memory_of_a_run_says_how_many_episodes_it_did_not_take() -> None:
     envelope = EnvelopeSettings(no_learn_zones=(history,))
     run = run_on(embedded_bars("2003-01-01", "2004-06-30"), Settings(envelope=envelope))
     memory, episodes = run.document["memory"], run.of("episode")
-    ignored = sum(one["episode"]["no_learn"] for one in episodes)
+    ignored = sum(row["episode"]["no_learn"] for row in episodes)
     assert memory["ignored"] == {"no_learn": ignored, "shadow": 0}
     assert memory["episodes"] + ignored == len(episodes)
 
@@ -119,10 +119,10 @@ def test_promotion_leaves_cases_and_expectations_of_the_old_rules_behind() -> No
     other = next(value for value in parameter.grid if value != parameter.value)
     changed = revise_fields(with_parameter(definition, name, other), version=2)
     smaller = revise_fields(definition, version=3, risk_fraction=0.001)
-    for one in (changed, smaller):
+    for entry in (changed, smaller):
         made.lifecycle._registry.record(
             PlaybookVersion(
-                definition=one, state=VersionState.CANDIDATE, since=made.clock.now, reason="tried"
+                definition=entry, state=VersionState.CANDIDATE, since=made.clock.now, reason="tried"
             )
         )
     known = made.clock.now

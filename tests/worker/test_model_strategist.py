@@ -236,7 +236,7 @@ def test_run_findings_go_back_to_the_model_and_its_mended_plan_freezes(monkeypat
     first_rounds = [(revision, bases) for revision, bases in revisions if revision["round"] == 1]
     assert len(first_rounds) > 3
     for revision, bases in first_rounds:
-        findings = {one["code"]: one for one in revision["findings"]}
+        findings = {finding["code"]: finding for finding in revision["findings"]}
         assert findings[code]["severity"] == "major"
         assert findings[code]["message"]
         refused = next(base["plan"] for base in bases if base["id"] == revision["refused"])

@@ -14,13 +14,13 @@ STRUCTURAL = {RecommendedAction.POLICY_ADJUST, RecommendedAction.REPLAN}
 def test_null_world_of_bars_leads_to_no_structural_recommendation(seed):
     world = make_world("random_walk", seed=seed, bars=1_500, symbols=4)
     run = run_on(world, Settings(execution=ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)))
-    reports = [one["report"] for one in run.of("high_level_report")]
+    reports = [report["report"] for report in run.of("high_level_report")]
     assert len(reports) >= 3
-    assert sum(one["n_episodes"] for one in reports) > 100
-    actions = {item["action"] for one in reports for item in one["recommendations"]}
+    assert sum(report["n_episodes"] for report in reports) > 100
+    actions = {item["action"] for report in reports for item in report["recommendations"]}
     assert actions.isdisjoint(STRUCTURAL)
-    grades = {item["grade"] for one in reports for item in one["clusters"]}
+    grades = {item["grade"] for report in reports for item in report["clusters"]}
     assert EvidenceGrade.SIGNIFICANT not in grades
-    active = [one for one in run.of("playbook_version") if one["state"] == "active"]
-    assert all(one["definition"]["version"] == 1 for one in active)  # experiments stay in shadow
+    active = [version for version in run.of("playbook_version") if version["state"] == "active"]
+    assert all(entry["definition"]["version"] == 1 for entry in active)  # experiments stay in shadow
     assert run.document["errors"] == 0

@@ -75,7 +75,7 @@ def test_plan_is_asked_for_recorded_and_played_without_a_key(provider, native, t
         (True, None) if native else (False, FORM.schema)
     )
     assert [(call.method, dict(call.params)) for call in plan.tools] == [
-        (one["method"], one["params"]) for one in NAMED
+        (entry["method"], entry["params"]) for entry in NAMED
     ]
     assert (plan.confidence, plan.reasoning, plan.failure) == (0.8, "Episodes, then the gate.", None)
     assert usd == pytest.approx((11 * 1.0 + 7 * 5.0) / 1e6)

@@ -20,17 +20,17 @@ from worker.studies.scenarios import PLANTED, planted_books
 
 def _versions(run: Run | None = None) -> list[dict]:  # type: ignore[type-arg]
     found = (run or planted_run()).of("playbook_version")
-    return [one for one in found if one["playbook_id"] == "buys_strength"]
+    return [episode for episode in found if episode["playbook_id"] == "buys_strength"]
 
 
 def test_planted_failure_is_found_significant_and_not_before_the_count_gate() -> None:
     run = losing_run()
     reports = [payload["report"] for payload in run.of("high_level_report")]
     grades = [
-        one["grade"]
+        episode["grade"]
         for report in reports
-        for one in report["clusters"]
-        if one["playbook_id"] == "buys_strength" and one["regime"] is None
+        for episode in report["clusters"]
+        if episode["playbook_id"] == "buys_strength" and episode["regime"] is None
     ]
     assert grades[0] != EvidenceGrade.SIGNIFICANT
     assert EvidenceGrade.SIGNIFICANT in grades
@@ -40,31 +40,35 @@ def test_planted_failure_is_found_significant_and_not_before_the_count_gate() ->
 
 def test_planted_failure_lowers_exposure_at_once_and_sends_the_better_value_to_shadow() -> None:
     structural = next(
-        one["verdict"]
-        for one in losing_run().of("replan_verdict")
-        if any(action["kind"] == "set_threshold" for action in one["verdict"]["actions"])
+        verdict["verdict"]
+        for verdict in losing_run().of("replan_verdict")
+        if any(action["kind"] == "set_threshold" for action in verdict["verdict"]["actions"])
     )
     kinds = {action["kind"]: action for action in structural["actions"]}
     assert kinds["set_risk_fraction"]["lowers_exposure"] is True
     assert (kinds["set_threshold"]["parameter"], kinds["set_threshold"]["value"]) == ("side", -1.0)
-    same_verdict = [one for one in _versions(losing_run()) if one["report_id"] == structural["report_id"]]
-    states = [(one["state"], one["definition"]["risk_fraction"]) for one in same_verdict]
+    same_verdict = [
+        version for version in _versions(losing_run()) if version["report_id"] == structural["report_id"]
+    ]
+    states = [(trial["state"], trial["definition"]["risk_fraction"]) for trial in same_verdict]
     assert ("active", 0.0025) in states
     assert [state for state, _ in states if state in ("candidate", "shadow")] == ["candidate", "shadow"]
 
 
 def test_planted_candidate_is_used_only_once_its_own_shadow_trades_prove_it() -> None:
     run = planted_run()
-    promoted = next(one for one in _versions() if one["state"] == "active" and one["evidence"].get("e_value"))
+    promoted = next(
+        trial for trial in _versions() if trial["state"] == "active" and trial["evidence"].get("e_value")
+    )
     assert promoted["evidence"]["e_value"] >= promoted["evidence"]["e_needed"] >= 40.0
     assert promoted["evidence"]["n"] >= 20
     assert promoted["definition"]["parameters"]["side"]["value"] == -1.0
     rows = [(row.kind, json.loads(row.payload)) for row in run.rows]
-    at = next(k for k, (kind, one) in enumerate(rows) if kind == "playbook_version" and one == promoted)
+    at = next(k for k, (kind, item) in enumerate(rows) if kind == "playbook_version" and item == promoted)
     frozen = [
-        (k, one["policy"]["playbook_version"], one["policy"]["proposal"]["setup"])
-        for k, (kind, one) in enumerate(rows)
-        if kind == "policy_frozen" and one["policy"]["playbook_id"] == "buys_strength"
+        (k, item["policy"]["playbook_version"], item["policy"]["proposal"]["setup"])
+        for k, (kind, item) in enumerate(rows)
+        if kind == "policy_frozen" and item["policy"]["playbook_id"] == "buys_strength"
     ]
     before = {setup for k, _, setup in frozen if k < at}
     after = {setup for k, version, setup in frozen if k > at}
@@ -75,21 +79,25 @@ def test_planted_candidate_is_used_only_once_its_own_shadow_trades_prove_it() ->
 
 def test_planted_shadow_episodes_stay_out_of_memory_and_the_account() -> None:
     run = planted_run()
-    shadow = [one["episode"] for one in run.of("shadow_episode")]
-    live = {one["episode"]["episode_id"] for one in run.of("episode")}
+    shadow = [episode["episode"] for episode in run.of("shadow_episode")]
+    live = {episode["episode"]["episode_id"] for episode in run.of("episode")}
     assert len(shadow) > 20
-    assert all(one["ledger"] == "shadow" for one in shadow)
-    assert live.isdisjoint(one["episode_id"] for one in shadow)
+    assert all(item["ledger"] == "shadow" for item in shadow)
+    assert live.isdisjoint(episode["episode_id"] for episode in shadow)
     assert run.document["episodes"] == len(live) == run.document["memory"]["episodes"]
 
 
 def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
     run = planted_run()
-    promoted = next(one for one in _versions() if one["state"] == "active" and one["evidence"].get("e_value"))
+    promoted = next(
+        version
+        for version in _versions()
+        if version["state"] == "active" and version["evidence"].get("e_value")
+    )
     r = {"before": [], "after": []}  # type: ignore[var-annotated]
-    for one in run.of("episode"):
-        r["after" if one["episode"]["playbook_version"] >= promoted["version"] else "before"].append(
-            one["episode"]["r"]
+    for episode in run.of("episode"):
+        r["after" if episode["episode"]["playbook_version"] >= promoted["version"] else "before"].append(
+            episode["episode"]["r"]
         )
     assert len(r["after"]) > 20
     assert sum(r["before"]) / len(r["before"]) < -0.3
@@ -98,11 +106,11 @@ def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
 
 def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
     run = losing_run()
-    assert [one["report_id"] for one in run.of("high_level_report")] == [
-        one["report_id"] for one in run.of("replan_verdict")
+    assert [report["report_id"] for report in run.of("high_level_report")] == [
+        verdict["report_id"] for verdict in run.of("replan_verdict")
     ]
     refused = run.of("action_refused")
-    assert {one["code"] for one in refused} == {"already_in_shadow"}
+    assert {finding["code"] for finding in refused} == {"already_in_shadow"}
     assert run.document["judge"]["refused"]["already_in_shadow"] == len(refused)
     replans = run.document["judge"]["replans"]
     assert replans[RecommendedAction.REPLAN] >= 1
@@ -115,11 +123,11 @@ def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
 def test_planted_replan_opens_a_boundary_at_the_next_close_of_every_retired_symbol() -> None:
     run = losing_run()
     rows = [(row.kind, row.known_at, row.symbol, json.loads(row.payload)) for row in run.rows]
-    verdicts = [(at, one["verdict"]) for kind, at, _, one in rows if kind == "replan_verdict"]
+    verdicts = [(at, claim["verdict"]) for kind, at, _, claim in rows if kind == "replan_verdict"]
     replanned = next(
-        at for at, one in verdicts if any(action["kind"] == "replan" for action in one["actions"])
+        at for at, item in verdicts if any(action["kind"] == "replan" for action in item["actions"])
     )
-    events = [(at, symbol, one["events"]) for kind, at, symbol, one in rows if kind == "policy_event"]
+    events = [(at, symbol, item["events"]) for kind, at, symbol, item in rows if kind == "policy_event"]
     opened = [(at, symbol) for at, symbol, kinds in events if "replan" in kinds]
     assert opened
     bar = 4 * 3_600 * 10**9
@@ -128,15 +136,15 @@ def test_planted_replan_opens_a_boundary_at_the_next_close_of_every_retired_symb
 
 
 def test_planted_next_request_knows_what_open_trials_have_shown() -> None:
-    requests = [one["request"] for one in planted_run().of("high_level_request")]
+    requests = [payload["request"] for payload in planted_run().of("high_level_request")]
     trials = [trial for request in requests for trial in request["shadow_trials"]]
     assert any(trial["kind"] == "candidate" and trial["n"] > 0 for trial in trials)
-    reports = [one["report"]["shadow_trials"] for one in planted_run().of("high_level_report")]
+    reports = [report["report"]["shadow_trials"] for report in planted_run().of("high_level_report")]
     assert reports == [request["shadow_trials"] for request in requests]
 
 
 def test_planted_trials_say_what_they_need() -> None:
-    requests = [one["request"] for one in planted_run().of("high_level_request")]
+    requests = [payload["request"] for payload in planted_run().of("high_level_request")]
     trials = [trial for request in requests for trial in request["shadow_trials"]]
     needed = [trial["e_needed"] for trial in trials if trial["kind"] == "candidate"]
     assert needed
@@ -150,7 +158,7 @@ def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
     settings = losing_settings()
     world = make_world("reverting", seed=3, bars=300, symbols=2)
     envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
-    definition = next(one for one in load_playbooks(PLANTED) if one.id == "buys_strength")
+    definition = next(playbook for playbook in load_playbooks(PLANTED) if playbook.id == "buys_strength")
     end = int(world.close_times[-1])
     market, found = Market.of(world, now=end), {}
     for name, limits in (("free", settings.envelope), ("zoned", envelope)):
@@ -166,71 +174,74 @@ def test_planted_fault_is_mended_at_default_settings_by_an_experiment_that_prove
     rows = [(row.kind, row.known_at, json.loads(row.payload)) for row in run.rows]
 
     def first(kind: str, holds: Callable[[dict[str, Any]], object], after: int = 0) -> int:
-        return next(k for k, (name, _, one) in enumerate(rows) if k >= after and name == kind and holds(one))
+        return next(k for k, (name, _, row) in enumerate(rows) if k >= after and name == kind and holds(row))
 
     def ours(one: dict[str, Any]) -> bool:
         return bool(one["playbook_id"] == "buys_strength")
 
     opened = first(
         "playbook_version",
-        lambda one: ours(one) and one["state"] == "shadow" and "experiment" in one["reason"],
+        lambda reason: ours(reason) and reason["state"] == "shadow" and "experiment" in reason["reason"],
     )
     proven = first(
         "shadow_trials",
-        lambda one: any(
+        lambda entry: any(
             ours(trial) and trial["kind"] == "experiment" and (trial["e_value"] or 0.0) >= trial["e_needed"]
-            for trial in one["trials"]
+            for trial in entry["trials"]
         ),
         opened,
     )
     asked = first(
         "high_level_report",
-        lambda one: any(
+        lambda payload: any(
             item["change"] == {"kind": "set_threshold", "parameter": "side", "value": -1.0}
             and "tried as an experiment" in item["reason"]
-            for item in one["report"]["recommendations"]
+            for item in payload["report"]["recommendations"]
         ),
         proven,
     )
     begun = first(
         "playbook_version",
-        lambda one: ours(one) and one["state"] == "shadow" and "candidate" in one["reason"],
+        lambda reason: ours(reason) and reason["state"] == "shadow" and "candidate" in reason["reason"],
         asked,
     )
-    promoted = first("playbook_version", lambda one: ours(one) and one["reason"] == PROVEN, begun)
+    promoted = first("playbook_version", lambda reason: ours(reason) and reason["reason"] == PROVEN, begun)
     assert rows[promoted][2]["definition"]["parameters"]["side"]["value"] == -1.0
     of_candidate = [
-        one["episode"]
-        for kind, _, one in rows[:promoted]
-        if kind == "shadow_episode" and one["kind"] == "candidate"
+        event["episode"]
+        for kind, _, event in rows[:promoted]
+        if kind == "shadow_episode" and event["kind"] == "candidate"
     ]
     assert len(of_candidate) >= 20
-    assert min(one["entry_label"] for one in of_candidate) >= rows[begun][1]
+    assert min(episode["entry_label"] for episode in of_candidate) >= rows[begun][1]
     frozen = [
-        one["policy"]["proposal"]["setup"]
-        for kind, _, one in rows[promoted:]
-        if kind == "policy_frozen" and one["policy"]["playbook_id"] == "buys_strength"
+        entry["policy"]["proposal"]["setup"]
+        for kind, _, entry in rows[promoted:]
+        if kind == "policy_frozen" and entry["policy"]["playbook_id"] == "buys_strength"
     ]
     assert any("-1" in setup for setup in frozen)
 
 
 def test_planted_fault_stays_where_the_slow_loop_is_off() -> None:
     off = run_on(planted_world(), Settings(high_level=HighLevelSettings(enabled=False)), planted_books())
-    assert not [one for one in off.of("playbook_version") if one["state"] != "active"]
+    assert not [version for version in off.of("playbook_version") if version["state"] != "active"]
     gained = planted_run().document["performance"]["total_return"]
     assert off.document["performance"]["total_return"] < gained - 0.01
 
 
 def test_request_names_the_positions_of_the_account_that_are_open():
     run = planted_run()
-    policies = {one["policy_id"]: one["policy"]["playbook_id"] for one in run.of("policy_frozen")}
+    policies = {frozen["policy_id"]: frozen["policy"]["playbook_id"] for frozen in run.of("policy_frozen")}
     moves = [row for row in run.rows if row.kind in ("entry_filled", "episode", "high_level_request")]
     held: dict[str, tuple[str, int]] = {}
     compared = 0
     for row in moves:
         payload = json.loads(row.payload)
         if row.kind == "high_level_request":
-            told = [(one["playbook_id"], one["entry_label"]) for one in payload["request"]["open_entries"]]
+            told = [
+                (episode["playbook_id"], episode["entry_label"])
+                for episode in payload["request"]["open_entries"]
+            ]
             assert sorted(told) == sorted(held.values())
             compared += bool(told)
         elif row.kind == "episode":

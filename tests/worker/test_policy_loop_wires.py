@@ -76,12 +76,12 @@ def abstaining(made: Session) -> None:
 
 def endings(made: Session, rows: Any, first: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(snapshot, evaluation) after row `first` of the journal, where a policy is in force and no position."""
-    seen = {one["snapshot_hash"]: one["snapshot"] for one in payloads(rows, "policy_snapshot")}
+    seen = {payload["snapshot_hash"]: payload["snapshot"] for payload in payloads(rows, "policy_snapshot")}
     ended = [json.loads(row.payload) for row in rows if row.kind == "policy_evaluation" and row.seq >= first]
-    found = [(seen[one["snapshot_hash"]], one) for one in ended]
+    found = [(seen[item["snapshot_hash"]], item) for item in ended]
     return [
-        (snapshot, one)
-        for snapshot, one in found
+        (snapshot, item)
+        for snapshot, item in found
         if snapshot["active_policy_id"] is not None and snapshot["position"] is None
     ]
 
@@ -101,7 +101,7 @@ def test_session_abstention_keeps_a_policy_only_where_its_playbook_is_still_elig
 
     made.policy_loop.provider.provide = every_fourth  # type: ignore[method-assign]
     rows = finished(made)
-    books = {one.definition.id: one.definition for one in made.registry.reader().active()}
+    books = {version.definition.id: version.definition for version in made.registry.reader().active()}
     outcomes = []
     for snapshot, ended in endings(made, rows, 0):
         if ended["outcome"] not in ("kept_previous", "stood_down"):
@@ -129,12 +129,12 @@ def test_session_abstention_keeps_no_policy_of_a_playbook_version_that_was_repla
 
         def active(self) -> Any:
             return tuple(
-                replace_definition(one, one.definition.model_copy(update={"version": 99}))
-                for one in reader.active()
+                replace_definition(version, version.definition.model_copy(update={"version": 99}))
+                for version in reader.active()
             )
 
         def get(self, playbook_id: str) -> Any:
-            return next(one for one in self.active() if one.definition.id == playbook_id)
+            return next(item for item in self.active() if item.definition.id == playbook_id)
 
     def replace_definition(version: Any, definition: Any) -> Any:
         return version.model_copy(update={"definition": definition})
@@ -143,7 +143,7 @@ def test_session_abstention_keeps_no_policy_of_a_playbook_version_that_was_repla
     abstaining(made)
     ended = endings(made, finished(made), first)
     assert ended
-    assert {one["outcome"] for _, one in ended} == {"stood_down"}
+    assert {episode["outcome"] for _, episode in ended} == {"stood_down"}
     assert made.policy_loop.counters.amendment_codes["playbook_replaced"] >= len(ended)
 
 
@@ -160,8 +160,12 @@ def test_session_judge_refuses_a_record_of_a_reflection_that_is_off_while_it_is_
     made = session()
     plans_changed(made, with_disabled_record)
     rows = finished(made)
-    told = [one["verdict"] for one in payloads(rows, "boundary_verdict") if one["verdict"]["evidence_ids"]]
-    assert [one for one in told if one["evidence_ids"] == ["no_result"]]
+    told = [
+        payload["verdict"]
+        for payload in payloads(rows, "boundary_verdict")
+        if payload["verdict"]["evidence_ids"]
+    ]
+    assert [item for item in told if item["evidence_ids"] == ["no_result"]]
     assert payloads(rows, "policy_frozen") == []
     assert made.policy_loop.counters.errors == 0, "freeze does not have to stop it"
 
@@ -173,14 +177,14 @@ def test_session_freeze_refuses_that_record_even_under_a_judge_that_approves_it(
     rows = finished(made)
     assert made.policy_loop.counters.decisions["approve"] > 20
     assert payloads(rows, "policy_frozen") == payloads(rows, "order_accepted") == []
-    assert {one["type"] for one in payloads(rows, "error")} == {"FreezeRefused"}
+    assert {payload["type"] for payload in payloads(rows, "error")} == {"FreezeRefused"}
 
 
 def test_session_with_reflection_off_freezes_amends_and_trades_on_its_records() -> None:
     made = session(Settings(reflection=ReflectionSettings(mode="off")))
     rows = finished(made)
-    met = [one["result"] for one in payloads(rows, "policy_reflection")]
-    assert all(ReflectionInvocationMeta.model_validate(one).outcome == "disabled" for one in met)
+    met = [payload["result"] for payload in payloads(rows, "policy_reflection")]
+    assert all(ReflectionInvocationMeta.model_validate(item).outcome == "disabled" for item in met)
     assert len(payloads(rows, "policy_amended")) > 5
     assert len(payloads(rows, "order_accepted")) > 5
     assert made.policy_loop.counters.errors == 0

@@ -119,13 +119,13 @@ def test_session_of_every_mode_puts_no_plan_of_a_strategist_beyond_its_playbook_
 
     strategist.answer = greedy
     rows = finished(made)
-    asked = [one for one in payloads(rows, "policy_proposal") if one["proposal"] is not None]
+    asked = [payload for payload in payloads(rows, "policy_proposal") if payload["proposal"] is not None]
     assert len(asked) > 5
-    clamps = {one["proposal_hash"] for one in payloads(rows, "proposal_clamped")}
-    for one in payloads(rows, "policy_frozen"):
-        assert one["policy"]["proposal_hash"] in clamps
-        book = BOOKS[one["policy"]["playbook_id"]]
-        assert one["policy"]["proposal"]["horizon_bars"] <= book.horizon_bars
+    clamps = {payload["proposal_hash"] for payload in payloads(rows, "proposal_clamped")}
+    for payload in payloads(rows, "policy_frozen"):
+        assert payload["policy"]["proposal_hash"] in clamps
+        book = BOOKS[payload["policy"]["playbook_id"]]
+        assert payload["policy"]["proposal"]["horizon_bars"] <= book.horizon_bars
     assert bool(clamps) == (settings.reflection.mode == "off")
     assert made.policy_loop.counters.errors == 0
 

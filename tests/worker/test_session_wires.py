@@ -234,7 +234,7 @@ def test_session_exception_in_the_loop_is_counted_shown_and_fails_closed(
     rows = finished(made)
     errors = payloads(rows, "error")
     assert errors
-    assert {one["message"] for one in errors} == {"broken on purpose"}
+    assert {error["message"] for error in errors} == {"broken on purpose"}
     assert made.policy_loop.counters.errors == len(errors)
     assert made.policy_loop.counters.outcomes["error"] == len(errors)
     assert payloads(rows, "order_accepted") == []
@@ -257,17 +257,17 @@ def test_session_judge_that_does_not_approve_gives_no_order(
     assert made.policy_loop.counters.errors == 0, "the loop obeys the judge; freeze does not have to stop it"
     assert payloads(rows, "policy_frozen") == []
     assert payloads(rows, "order_accepted") == []
-    assert max(one["rounds"] for one in payloads(rows, "policy_evaluation")) <= 2
+    assert max(payload["rounds"] for payload in payloads(rows, "policy_evaluation")) <= 2
 
 
 def test_session_reflection_and_judge_see_the_same_snapshot_and_proposal_hash() -> None:
     rows = finished(session())
-    snapshots = {one["snapshot_hash"] for one in payloads(rows, "policy_snapshot")}
-    proposals = {one["proposal_hash"] for one in payloads(rows, "policy_proposal")}
+    snapshots = {payload["snapshot_hash"] for payload in payloads(rows, "policy_snapshot")}
+    proposals = {payload["proposal_hash"] for payload in payloads(rows, "policy_proposal")}
     for kind in ("policy_reflection", "boundary_verdict"):
-        for one in payloads(rows, kind):
-            assert one["snapshot_hash"] in snapshots
-            assert one["proposal_hash"] in proposals
+        for payload in payloads(rows, kind):
+            assert payload["snapshot_hash"] in snapshots
+            assert payload["proposal_hash"] in proposals
 
 
 def test_session_error_of_a_guardrail_itself_is_recorded_twice_and_the_symbol_stands_down(
@@ -303,10 +303,13 @@ def test_session_error_of_a_guardrail_itself_is_recorded_twice_and_the_symbol_st
 
 def test_session_heartbeat_with_another_event_is_reflected_as_that_event() -> None:
     rows = finished(session())
-    seen = {one["snapshot_hash"]: one["snapshot"]["events"] for one in payloads(rows, "policy_snapshot")}
+    seen = {
+        payload["snapshot_hash"]: payload["snapshot"]["events"]
+        for payload in payloads(rows, "policy_snapshot")
+    }
     sources = [
-        (one["result"]["meta"]["source"], seen[one["snapshot_hash"]])
-        for one in payloads(rows, "policy_reflection")
+        (payload["result"]["meta"]["source"], seen[payload["snapshot_hash"]])
+        for payload in payloads(rows, "policy_reflection")
     ]
     both = [source for source, events in sources if "heartbeat" in events and len(events) > 1]
     assert both
@@ -316,7 +319,7 @@ def test_session_heartbeat_with_another_event_is_reflected_as_that_event() -> No
 def test_session_reflection_off_says_so_on_every_proposal_and_runs_no_slow_loop() -> None:
     made = session(Settings(reflection=ReflectionSettings(mode="off")))
     rows = finished(made)
-    assert {one["result"]["outcome"] for one in payloads(rows, "policy_reflection")} == {"disabled"}
+    assert {payload["result"]["outcome"] for payload in payloads(rows, "policy_reflection")} == {"disabled"}
     assert payloads(rows, "policy_frozen")
     assert payloads(rows, "slow_skip") == payloads(rows, "high_level_report") == []
 
@@ -330,12 +333,12 @@ def test_session_events_switched_off_are_skipped_with_that_reason() -> None:
         )
     )
     rows = finished(made)
-    skips = [one for one in payloads(rows, "policy_skip") if one["event"] == "heartbeat"]
+    skips = [payload for payload in payloads(rows, "policy_skip") if payload["event"] == "heartbeat"]
     assert skips
-    assert {one["reason"] for one in skips} == {"event_disabled"}
+    assert {skip["reason"] for skip in skips} == {"event_disabled"}
     assert all(
-        "heartbeat" not in one["snapshot"]["events"] or len(one["snapshot"]["events"]) > 1
-        for one in payloads(rows, "policy_snapshot")
+        "heartbeat" not in payload["snapshot"]["events"] or len(payload["snapshot"]["events"]) > 1
+        for payload in payloads(rows, "policy_snapshot")
     )
 
 
@@ -346,7 +349,7 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() 
     rows = finished(made)
     episodes = payloads(rows, "episode")
     assert len(episodes) > 3
-    assert all(one["episode"]["no_learn"] for one in episodes)
+    assert all(episode["episode"]["no_learn"] for episode in episodes)
     assert len(made.experience.memory) == 0
     last = made.clock.now
     assert all(
@@ -388,27 +391,27 @@ def test_session_no_learn_zone_of_the_settings_blocks_the_plans_of_its_bars() ->
 def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() -> None:
     made = session(Settings(policy_loop=PolicyLoopSettings(minimum_interval_bars=30)))
     rows = finished(made)
-    evaluated = [one for one in payloads(rows, "policy_event") if one["evaluated"]]
-    opened = [one for one in payloads(rows, "policy_event") if "position_opened" in one["events"]]
+    evaluated = [payload for payload in payloads(rows, "policy_event") if payload["evaluated"]]
+    opened = [payload for payload in payloads(rows, "policy_event") if "position_opened" in payload["events"]]
     assert opened
-    assert all(one["evaluated"] for one in opened)
+    assert all(entry["evaluated"] for entry in opened)
     quiet = [
-        one
-        for one in evaluated
-        if not {"position_opened", "position_closed"} & set(one["events"]) and not one["overrides"]
+        event
+        for event in evaluated
+        if not {"position_opened", "position_closed"} & set(event["events"]) and not event["overrides"]
     ]
     assert len(quiet) < len(evaluated)
 
 
 def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
     rows = finished(session())
-    said = [one for one in payloads(rows, "policy_proposal") if one["amendment"] is None]
-    answers = {one["snapshot_hash"]: one["answer"] for one in said}
-    for one in payloads(rows, "policy_snapshot"):
-        snapshot = one["snapshot"]
+    said = [payload for payload in payloads(rows, "policy_proposal") if payload["amendment"] is None]
+    answers = {entry["snapshot_hash"]: entry["answer"] for entry in said}
+    for payload in payloads(rows, "policy_snapshot"):
+        snapshot = payload["snapshot"]
         if snapshot["state"] == "POSITION_OPEN":
             assert "position_opened" in snapshot["events"]
-            assert answers[one["snapshot_hash"]] in (PlanKind.HOLD, PlanKind.TIGHTEN)
+            assert answers[payload["snapshot_hash"]] in (PlanKind.HOLD, PlanKind.TIGHTEN)
         if snapshot["state"] in ("HOLD_LOCK", "THESIS_ARMED"):
             assert {
                 "invalidation_hit",
@@ -441,7 +444,9 @@ def test_session_previous_policy_outlives_a_block_or_error_only_if_the_invariant
     ended = evaluations_of(made, 40)
     assert ended
     before = {policy.policy_id for policy in kept.values() if policy is not None}
-    stayed = {one["policy_id"] for one in ended if one["policy_id"] is not None and not one["in_position"]}
+    stayed = {
+        entry["policy_id"] for entry in ended if entry["policy_id"] is not None and not entry["in_position"]
+    }
     assert stayed <= before
     assert bool(stayed) == (limits is not FORBIDDEN)
     if limits is FORBIDDEN:
@@ -468,27 +473,32 @@ def evaluations_of(made: Session, steps: int) -> list[dict[str, Any]]:
             await made.step(timing)
         await made.journal.flush()
         rows: list[JournalRow] = made.journal._sink.rows[first:]  # type: ignore[attr-defined]
-        seen = {one["snapshot_hash"]: one["snapshot"] for one in payloads(rows, "policy_snapshot")}
+        seen = {
+            payload["snapshot_hash"]: payload["snapshot"] for payload in payloads(rows, "policy_snapshot")
+        }
         ended = [
             json.loads(row.payload) | {"symbol": row.symbol}
             for row in rows
             if row.kind == "policy_evaluation"
         ]
-        return [one | {"in_position": seen[one["snapshot_hash"]]["position"] is not None} for one in ended]
+        return [
+            snapshot | {"in_position": seen[snapshot["snapshot_hash"]]["position"] is not None}
+            for snapshot in ended
+        ]
 
     return asyncio.run(drive())
 
 
 def evaluated_symbols(made: Session, ended: list[dict[str, Any]]) -> list[int]:
-    return sorted({made.bars.symbols.index(one["symbol"]) for one in ended})
+    return sorted({made.bars.symbols.index(entry["symbol"]) for entry in ended})
 
 
 def test_session_risk_above_the_envelope_is_clamped_and_each_clamp_is_an_event() -> None:
     rows = finished(session(Settings(envelope=EnvelopeSettings(risk_fraction=0.002))))
     orders, clamps = payloads(rows, "order_accepted"), payloads(rows, "order_clamped")
     assert len(orders) > 5
-    assert len([one for one in clamps if "risk_cap" in one["clamps"]]) == len(orders)
-    assert max(one["quantity"] * one["planned_risk"] for one in orders) < 0.002 * 110_000
+    assert len([clamp for clamp in clamps if "risk_cap" in clamp["clamps"]]) == len(orders)
+    assert max(order["quantity"] * order["planned_risk"] for order in orders) < 0.002 * 110_000
 
 
 def test_session_symbol_that_loses_its_policy_gets_a_boundary_at_its_next_close() -> None:

@@ -16,12 +16,14 @@ Rule = tuple[str, str]
 
 
 def reports(run: Run) -> list[dict[str, Any]]:
-    return [one["report"] for one in run.of("high_level_report")]
+    return [report["report"] for report in run.of("high_level_report")]
 
 
 def test_slow_loop_fire_quality_counts_each_entry_rule_and_the_trades_of_its_window() -> None:
     run = embedded_run()
-    side = {one["policy_id"]: one["policy"]["proposal"]["direction"] for one in run.of("policy_frozen")}
+    side = {
+        frozen["policy_id"]: frozen["policy"]["proposal"]["direction"] for frozen in run.of("policy_frozen")
+    }
     fires: Counter[tuple[Rule, str]] = Counter()
     r: defaultdict[Rule, list[float]] = defaultdict(list)
     for row in run.rows:
@@ -47,20 +49,23 @@ def test_slow_loop_fire_quality_of_the_window_before_is_that_of_the_report_befor
     earlier, *rest = reports(embedded_run())
     assert rest
     for later in rest:
-        known = {(one["playbook_id"], one["direction"]): one["now"] for one in earlier["fire_quality"]}
-        for one in later["fire_quality"]:
-            before = known.get((one["playbook_id"], one["direction"]))
-            assert one["before"] == before or (before is None and one["before"]["armed"] == 0)
+        known = {
+            (episode["playbook_id"], episode["direction"]): episode["now"]
+            for episode in earlier["fire_quality"]
+        }
+        for episode in later["fire_quality"]:
+            before = known.get((episode["playbook_id"], episode["direction"]))
+            assert episode["before"] == before or (before is None and episode["before"]["armed"] == 0)
         earlier = later
 
 
 def test_slow_loop_reports_carry_decay_expectations_and_failure_modes_of_every_playbook() -> None:
     for report in reports(embedded_run()):
-        traded = {one["playbook_id"]: one["n"] for one in report["playbook_findings"]}
-        assert {one["playbook_id"]: one["n"] for one in report["decay"]} == traded
-        assert {one["playbook_id"]: one["n"] for one in report["expectations"]} == traded
-        assert all(0.0 <= one["level"] <= one["highest"] < one["limit"] for one in report["decay"])
-        missed = sum(len(one["missed"]) for one in report["expectations"])
+        traded = {episode["playbook_id"]: episode["n"] for episode in report["playbook_findings"]}
+        assert {episode["playbook_id"]: episode["n"] for episode in report["decay"]} == traded
+        assert {episode["playbook_id"]: episode["n"] for episode in report["expectations"]} == traded
+        assert all(0.0 <= item["level"] <= item["highest"] < item["limit"] for item in report["decay"])
+        missed = sum(len(item["missed"]) for item in report["expectations"])
         assert len(report["expectation_misses"]) == missed
         losers = sum(report["failure_modes"].values())
         unclassified = report["failure_modes"].get("unclassified", 0)
@@ -69,13 +74,13 @@ def test_slow_loop_reports_carry_decay_expectations_and_failure_modes_of_every_p
 
 
 def test_slow_loop_untraded_signals_are_told_apart_by_what_stopped_them() -> None:
-    refused = Counter(one["reason"] for one in embedded_run().of("order_refused"))
+    refused = Counter(refusal["reason"] for refusal in embedded_run().of("order_refused"))
     account = sum(count for reason, count in refused.items() if reason not in ("unfilled", "invalidated"))
     assert account
     shown: Counter[str] = Counter()
     for report in reports(embedded_run()):
-        shown.update({reason: one["n"] for reason, one in report["untraded"].items()})
-        assert all(one["resolved"] <= one["n"] for one in report["untraded"].values())
+        shown.update({reason: cell["n"] for reason, cell in report["untraded"].items()})
+        assert all(cell["resolved"] <= cell["n"] for cell in report["untraded"].values())
     assert set(shown) == {"expired", "unfilled", "blocked"}
     assert shown["blocked"] <= account
 
@@ -88,17 +93,17 @@ def test_slow_loop_reports_hold_the_actions_of_the_judge_with_what_they_changed(
     }
     last = reports(losing_run())[-1]
     history = last["judge_history"]
-    assert list(dict.fromkeys(one["verdict_id"] for one in history)) == last["judge_actions_seen"]
-    assert {one["kind"] for one in history} >= {"set_risk_fraction", "set_threshold"}
-    for one in history:
-        at, verdict = verdicts[one["verdict_id"]]
-        assert one["at"] == at
-        assert (one["kind"], one["value"]) in {(act["kind"], act["value"]) for act in verdict["actions"]}
+    assert list(dict.fromkeys(item["verdict_id"] for item in history)) == last["judge_actions_seen"]
+    assert {event["kind"] for event in history} >= {"set_risk_fraction", "set_threshold"}
+    for event in history:
+        at, verdict = verdicts[event["verdict_id"]]
+        assert event["at"] == at
+        assert (event["kind"], event["value"]) in {(act["kind"], act["value"]) for act in verdict["actions"]}
 
 
 def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
     session = losing_run().result.session
-    acted = sorted({one["at"] for one in reports(losing_run())[-1]["judge_history"]})
+    acted = sorted({report["at"] for report in reports(losing_run())[-1]["judge_history"]})
     row = session.bars.shape[0] - 1
     short = copy(session.slow_loop)
     short.facts = copy(session.slow_loop.facts)
@@ -106,23 +111,24 @@ def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
         high_level=HighLevelSettings(window_bars=row - int(session.bars.close_times.searchsorted(acted[-1])))
     )
     whole, window = (asyncio.run(loop.reflect_now(row))[1] for loop in (session.slow_loop, short))
-    assert {one.at for one in whole.judge_history} >= set(acted)
-    assert {one.at for one in window.judge_history} == {at for at in acted if at >= acted[-1]}
+    assert {seen.at for seen in whole.judge_history} >= set(acted)
+    assert {seen.at for seen in window.judge_history} == {at for at in acted if at >= acted[-1]}
     assert len(window.judge_actions_seen) < len(whole.judge_actions_seen)
 
 
 def test_slow_loop_grid_values_tried_stay_in_the_family_of_later_reports() -> None:
     run = losing_run()
     tried: set[str] = set()
-    requests = [one["request"] for one in run.of("high_level_request")]
+    requests = [payload["request"] for payload in run.of("high_level_request")]
     found = reports(run)
     assert any(report["grid_trials"] for report in found)
     for request, report in zip(requests, found, strict=True):
         assert set(request["tested_before"]) == tried
         tried |= {
-            f"grid|{one['playbook_id']}|{one['parameter']}|{one['value']!r}" for one in report["grid_trials"]
+            f"grid|{episode['playbook_id']}|{episode['parameter']}|{episode['value']!r}"
+            for episode in report["grid_trials"]
         }
-        sizes = {one["family_size"] for one in report["clusters"] if one["family_size"]}
+        sizes = {item["family_size"] for item in report["clusters"] if item["family_size"]}
         assert len(sizes) == 1
         assert min(sizes) > len(tried)
     assert tried

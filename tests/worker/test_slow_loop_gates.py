@@ -41,17 +41,17 @@ def planted_world(bars: int, minimum: int = 20, interval_days: int = 7, symbols:
 
 
 def requests(run: Run) -> list[dict[str, Any]]:
-    return [one["request"] for one in run.of("high_level_request")]
+    return [request["request"] for request in run.of("high_level_request")]
 
 
 def test_run_waits_for_the_minimum_of_episodes_in_the_settings() -> None:
     settings = Settings(high_level=HighLevelSettings(minimum_episodes=33))
     patient = run_on(embedded_bars("2003-01-01", "2006-06-30"), settings)
-    ordinary = [one["new_episodes"] for one in requests(slice_run())]
+    ordinary = [request["new_episodes"] for request in requests(slice_run())]
     assert 20 <= min(ordinary) < 33
     assert requests(patient)
-    assert all(one["new_episodes"] >= 33 for one in requests(patient))
-    needed = {one["facts"]["needed"] for one in patient.of("slow_skip")}
+    assert all(request["new_episodes"] >= 33 for request in requests(patient))
+    needed = {skip["facts"]["needed"] for skip in patient.of("slow_skip")}
     assert needed == {33}
 
 
@@ -66,17 +66,17 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
     days = 120
     run = planted_world(850, interval_days=days, symbols=12)
-    asked = {one["request_hash"]: one["request"] for one in run.of("high_level_request")}
-    reports = {one["report_id"]: asked[one["request_hash"]] for one in run.of("high_level_report")}
+    asked = {payload["request_hash"]: payload["request"] for payload in run.of("high_level_request")}
+    reports = {report["report_id"]: asked[report["request_hash"]] for report in run.of("high_level_report")}
     last, waited, overridden = None, 0, 0
-    for one in run.of("replan_verdict"):
-        request = reports[one["report_id"]]
+    for verdict in run.of("replan_verdict"):
+        request = reports[verdict["report_id"]]
         allowed = last is None or request["slot"] - last >= days * DAY
         overridden += not allowed and request["structural_override"] is not None
         allowed = allowed or request["structural_override"] is not None
         assert request["structural_allowed"] == allowed
         waited += not allowed
-        kinds = {action["kind"] for action in one["verdict"]["actions"]}
+        kinds = {action["kind"] for action in verdict["verdict"]["actions"]}
         assert allowed or kinds <= {"open_experiment"}
         if kinds - {"open_experiment"}:
             last = request["slot"]
@@ -116,7 +116,7 @@ def test_session_blocked_proposals_become_untraded_signals_of_the_next_request()
     rows = finished(made)
     assert payloads(rows, "order_accepted") == []
     request, report = asyncio.run(made.slow_loop.reflect_now(made.engine.t - 1))
-    reasons = [one.reason for one in request.untraded_signals]
+    reasons = [signal.reason for signal in request.untraded_signals]
     assert reasons.count("blocked") > 20
     assert report.untraded["blocked"]["resolved"] > 10
 
@@ -129,8 +129,8 @@ def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open
     }
     world = in_trading_hours(make_world("reverting", seed=3, bars=900, symbols=12))
     run = run_on(world, losing_settings(), (planted(eligibility=narrow), *others(others_open)))
-    verdicts = [one["verdict"] for one in run.of("replan_verdict")]
-    bans = [one for v in verdicts for one in v["actions"] if one["kind"] == "set_eligibility"]
-    refused = {one["code"] for v in verdicts for one in v["refused"]}
+    verdicts = [verdict["verdict"] for verdict in run.of("replan_verdict")]
+    bans = [event for v in verdicts for event in v["actions"] if event["kind"] == "set_eligibility"]
+    refused = {finding["code"] for v in verdicts for finding in v["refused"]}
     assert bool(bans) == banned
     assert ("floor" in refused) == (not banned)

@@ -88,7 +88,7 @@ def test_hear_closes_the_drift_window_so_that_the_next_report_compares_two_windo
 def test_hear_leaves_what_happened_after_the_clock_of_the_report_to_the_next_window() -> None:
     made = stepped()
     whole, report = asked(made)
-    outcomes = sorted(one.known_at for one in made.slow_loop.facts.learnable(made.clock.now))
+    outcomes = sorted(episode.known_at for episode in made.slow_loop.facts.learnable(made.clock.now))
     early = whole.model_copy(update={"slot": outcomes[0], "known_at": outcomes[0]})
     heard(made, early, report)
     again, _ = asked(made)
@@ -177,7 +177,7 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
     again, _ = asked(made)
     assert loop.facts.cadence(now, now) == replace(before, last_attempt=request.slot)
     assert again.drift_inputs == request.drift_inputs
-    assert [one.text for one in again.deferred_items] == ["a wish"]
+    assert [item.text for item in again.deferred_items] == ["a wish"]
     assert again.untraded_signals == signals != ()
     assert again.judge_history == (), "what was not carried out is no action"
     failure = read_from_the_journal(made, again)

@@ -21,7 +21,7 @@ def ran(*crashes: int) -> Run:
 
 
 def early(run: Run) -> list[dict[str, Any]]:
-    return [one for one in run.of("slow_skip") if not is_slot(one["slot"], "daily")]
+    return [skip for skip in run.of("slow_skip") if not is_slot(skip["slot"], "daily")]
 
 
 def test_world_of_few_but_huge_losses_is_examined_early_and_the_gate_stays_shut() -> None:
@@ -29,12 +29,12 @@ def test_world_of_few_but_huge_losses_is_examined_early_and_the_gate_stays_shut(
     rows = [(row.kind, json.loads(row.payload)) for row in run.rows if row.kind in ("episode", "slow_skip")]
     (asked,) = early(run)
     at = rows.index(("slow_skip", asked))
-    known = [one["episode"]["r"] for kind, one in rows[:at] if kind == "episode"]
+    known = [item["episode"]["r"] for kind, item in rows[:at] if kind == "episode"]
     assert len(known) == asked["facts"]["episodes"] < asked["facts"]["needed"] == 20
     assert sum(map(abs, known)) >= Settings().high_level.surprise_limit_r
     assert (asked["reason"], asked["trigger"]) == ("insufficient_episodes", "surprise")
     assert asked["next_eligible"] > asked["slot"]
-    slots = [one["slot"] for one in run.of("slow_skip") if one is not asked and "trigger" not in one]
+    slots = [skip["slot"] for skip in run.of("slow_skip") if skip is not asked and "trigger" not in skip]
     assert all(is_slot(slot, "daily") for slot in slots), "nothing else was examined between two slots"
 
 

@@ -12,30 +12,32 @@ from tests.worker.test_session_wires import finished, payloads, plans_changed, s
 
 
 def test_slow_loop_requests_carry_untraded_signals_known_since_the_last_run() -> None:
-    requests = [one["request"] for one in embedded_run().of("high_level_request")]
+    requests = [payload["request"] for payload in embedded_run().of("high_level_request")]
     signals = [signal for request in requests for signal in request["untraded_signals"]]
     assert {signal["reason"] for signal in signals} >= {"expired"}
     assert any(signal["counterfactual_r"] is not None for signal in signals)
-    assert len({(one["symbol"], one["label"], one["playbook_id"], one["reason"]) for one in signals}) == len(
-        signals
-    )
+    assert len(
+        {(reason["symbol"], reason["label"], reason["playbook_id"], reason["reason"]) for reason in signals}
+    ) == len(signals)
     for request in requests:
         assert all(signal["known_at"] <= request["known_at"] for signal in request["untraded_signals"])
 
 
 def test_slow_loop_reads_only_episodes_known_at_the_slot() -> None:
     run = embedded_run()
-    known = {one["episode"]["episode_id"]: one["episode"]["known_at"] for one in run.of("episode")}
-    for one in run.of("high_level_request"):
-        request = one["request"]
+    known = {
+        episode["episode"]["episode_id"]: episode["episode"]["known_at"] for episode in run.of("episode")
+    }
+    for payload in run.of("high_level_request"):
+        request = payload["request"]
         assert request["episode_ids"]
         assert all(known[name] <= request["slot"] <= request["known_at"] for name in request["episode_ids"])
 
 
 def test_slow_loop_runs_keep_both_gates() -> None:
     run = embedded_run()
-    slots = [one["request"]["slot"] for one in run.of("high_level_request")]
-    fresh = [one["request"]["new_episodes"] for one in run.of("high_level_request")]
+    slots = [request["request"]["slot"] for request in run.of("high_level_request")]
+    fresh = [request["request"]["new_episodes"] for request in run.of("high_level_request")]
     week = 7 * 86_400 * 10**9
     assert len(slots) > 3
     assert all(later - earlier >= week for earlier, later in zip(slots, slots[1:], strict=False))
@@ -44,14 +46,14 @@ def test_slow_loop_runs_keep_both_gates() -> None:
 
 def test_slow_loop_measured_expectations_reach_the_next_snapshots() -> None:
     snapshots = embedded_run().of("policy_snapshot")
-    measured = [sum(one["n"] for one in payload["snapshot"]["expectations"]) for payload in snapshots]
+    measured = [sum(cell["n"] for cell in payload["snapshot"]["expectations"]) for payload in snapshots]
     assert measured[0] == 0
     assert measured[-1] == embedded_run().document["episodes"]
     assert measured == sorted(measured)
 
 
 def test_slow_loop_remembers_what_the_judge_did_and_what_was_tried() -> None:
-    requests = [one["request"] for one in losing_run().of("high_level_request")]
+    requests = [request["request"] for request in losing_run().of("high_level_request")]
     assert requests[0]["judge_actions"] == requests[0]["tested_before"] == []
     assert requests[-1]["judge_actions"]
     assert any("side" in trial for trial in requests[-1]["tested_before"])
@@ -61,8 +63,8 @@ def test_slow_loop_remembers_what_the_judge_did_and_what_was_tried() -> None:
 
 def test_slow_loop_charges_a_changed_playbook_half_in_every_new_epoch() -> None:
     levels: dict[int, set[tuple[int, float]]] = {}
-    for one in losing_run().of("high_level_report"):
-        report = one["report"]
+    for payload in losing_run().of("high_level_report"):
+        report = payload["report"]
         tested = [item for item in report["clusters"] if item["playbook_id"] == "buys_strength"]
         selected = {(item["regime"]) for item in tested if item["grade"] == "significant"}
         epoch = report["epochs"].get("buys_strength", 0)
@@ -77,7 +79,7 @@ def test_slow_loop_charges_a_changed_playbook_half_in_every_new_epoch() -> None:
 def test_slow_loop_switched_off_skips_with_that_reason_and_learns_nothing() -> None:
     made = session(Settings(high_level=HighLevelSettings(enabled=False)))
     rows = finished(made)
-    assert {one["reason"] for one in payloads(rows, "slow_skip")} == {"disabled"}
+    assert {payload["reason"] for payload in payloads(rows, "slow_skip")} == {"disabled"}
     assert payloads(rows, "high_level_report") == []
 
 
@@ -87,13 +89,13 @@ def test_slow_loop_next_request_carries_what_the_fast_path_deferred() -> None:
     def wishing(plan: Plan) -> Plan:
         rounds = tuple(
             PlanRound(
-                one.answer,
-                one.request,
-                one.reflection.model_copy(update={"deferred": ("a trigger on gaps",)}),
+                payload.answer,
+                payload.request,
+                payload.reflection.model_copy(update={"deferred": ("a trigger on gaps",)}),
             )
-            if isinstance(one.reflection, PolicyLevelReflectionResult)
-            else one
-            for one in plan.rounds
+            if isinstance(payload.reflection, PolicyLevelReflectionResult)
+            else payload
+            for payload in plan.rounds
         )
         return Plan(plan.end, rounds, plan.reason)
 
@@ -115,10 +117,10 @@ def test_slow_loop_error_is_journalled_counted_once_per_slot_and_changes_nothing
     rows = finished(made)
     errors = payloads(rows, "error")
     assert errors
-    assert {one["where"] for one in errors} == {"slow_loop"}
+    assert {error["where"] for error in errors} == {"slow_loop"}
     assert made.slow_loop.counters.errors == len(errors)
     assert payloads(rows, "replan_verdict") == []
-    slots = {one["request"]["slot"] for one in payloads(rows, "high_level_request")}
+    slots = {payload["request"]["slot"] for payload in payloads(rows, "high_level_request")}
     weeks = {slot // (7 * 86_400 * 10**9) for slot in slots}
     assert len(slots) == len(errors) <= 2 * len(weeks)
     assert [json.loads(row.payload)["state"] for row in rows if row.kind == "playbook_version"] == [
@@ -127,15 +129,15 @@ def test_slow_loop_error_is_journalled_counted_once_per_slot_and_changes_nothing
 
 
 def test_slow_loop_requests_carry_drift_inputs_of_their_window() -> None:
-    requests = [one["request"]["drift_inputs"] for one in embedded_run().of("high_level_request")]
-    assert {one["trigger"] for one in requests} <= {"slot", "batch", "surprise"}
-    assert all(one["fingerprints"] for one in requests)
+    requests = [request["request"]["drift_inputs"] for request in embedded_run().of("high_level_request")]
+    assert {request["trigger"] for request in requests} <= {"slot", "batch", "surprise"}
+    assert all(request["fingerprints"] for request in requests)
     run = embedded_run()
-    armed = sum(pair["now"]["armed"] for one in requests for pair in one["fires"].values())
+    armed = sum(pair["now"]["armed"] for request in requests for pair in request["fires"].values())
     assert 0 < armed <= len(run.of("thesis_armed"))
     nothing = {"now": {"armed": 0, "activated": 0, "expired": 0, "r": []}}
     for earlier, later in zip(requests, requests[1:], strict=False):
         for name, pair in later["fires"].items():
             assert pair["before"] == earlier["fires"].get(name, nothing)["now"]
-    texts = [text for one in run.of("high_level_report") for text in one["report"]["drift_findings"]]
+    texts = [text for report in run.of("high_level_report") for text in report["report"]["drift_findings"]]
     assert any("decision windows" in text for text in texts)

@@ -52,10 +52,14 @@ def session(settings: Settings | None = None) -> tuple[Session, Asked]:
 def gathered(rows: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(snapshot, background) of every evaluation that asked a model."""
     told = [(row.kind, json.loads(row.payload)) for row in rows]
-    snapshots = {one["snapshot_hash"]: one["snapshot"] for kind, one in told if kind == "policy_snapshot"}
+    snapshots = {
+        snapshot["snapshot_hash"]: snapshot["snapshot"]
+        for kind, snapshot in told
+        if kind == "policy_snapshot"
+    }
     return [
-        (snapshots[one["snapshot_hash"]], one["background"])
-        for kind, one in told
+        (snapshots[snapshot["snapshot_hash"]], snapshot["background"])
+        for kind, snapshot in told
         if kind == "strategist_background"
     ]
 
@@ -75,12 +79,12 @@ def plain_bars(bars: BarSeries, snapshot: dict[str, Any]) -> list[list[float | N
     for bar in values[-SHOWN_BARS:]:
         line: list[float | None] = []
         for column, value in enumerate(bar):
-            known = [one[column] for one in window if one[column] is not None]
+            known = [entry[column] for entry in window if entry[column] is not None]
             others = len(known) - 1
             if value is None:
                 line += [None, None]
                 continue
-            rank = sum((one < value) + 0.5 * (one == value) for one in known) - 0.5
+            rank = sum((item < value) + 0.5 * (item == value) for item in known) - 0.5
             line += [value, rank / others if others else None]
         shown.append(line)
     return shown
@@ -109,12 +113,14 @@ def test_question_holds_the_symbols_own_last_bars_with_their_ranks() -> None:
 def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -> None:
     run, model = agreeing_run()
     cases = {
-        (snapshot["symbol"], snapshot["known_at"], one["playbook_id"], one["direction"]): one["memory"]
+        (snapshot["symbol"], snapshot["known_at"], episode["playbook_id"], episode["direction"]): episode[
+            "memory"
+        ]
         for snapshot, background in gathered(run.rows)
-        for one in background["cases"]
+        for episode in background["cases"]
     }
-    snapshots = {one["snapshot_hash"]: one["snapshot"] for one in run.of("policy_snapshot")}
-    proposals = {one["proposal_hash"]: one["proposal"] for one in run.of("policy_proposal")}
+    snapshots = {entry["snapshot_hash"]: entry["snapshot"] for entry in run.of("policy_snapshot")}
+    proposals = {proposal["proposal_hash"]: proposal["proposal"] for proposal in run.of("policy_proposal")}
     compared = 0
     for row in run.of("policy_reflection"):
         seen, plan = snapshots[row["snapshot_hash"]], proposals.get(row["proposal_hash"])
@@ -124,11 +130,11 @@ def test_question_holds_the_cases_that_a_reflection_on_such_a_plan_retrieves() -
         assert cases[key] == row["result"]["memory"]
         compared += bool(row["result"]["memory"]["winners"])
     assert compared > 10
-    shown = [one for asked in model.questions for one in (asked.background or {})["cases"]]
-    assert {tuple(sorted(one)) for one in shown} == {
+    shown = [item for asked in model.questions for item in (asked.background or {})["cases"]]
+    assert {tuple(sorted(item)) for item in shown} == {
         ("base_rates", "direction", "failures", "insufficient", "losers", "playbook_id", "winners")
     }
-    assert any(one["winners"] for one in shown)
+    assert any(item["winners"] for item in shown)
 
 
 def test_question_holds_what_became_of_the_symbols_last_plans() -> None:
@@ -156,8 +162,8 @@ def check_outcomes(rows: Any) -> None:
         before = [name for at, name in frozen[snapshot["symbol"]] if at < now][-LAST:]
         assert [plan["policy_id"] for plan in plans] == before[::-1]
         for plan in plans:
-            wanted = [one for one in trades[plan["policy_id"]] if one[0] <= now]
-            assert [(one["closed_at"], one["reason"], one["r"]) for one in plan["trades"]] == wanted
+            wanted = [trade for trade in trades[plan["policy_id"]] if trade[0] <= now]
+            assert [(trade["closed_at"], trade["reason"], trade["r"]) for trade in plan["trades"]] == wanted
             closed += len(wanted)
     assert closed > 10
 
@@ -187,7 +193,7 @@ def test_question_holds_lessons_in_force_and_what_the_last_report_found() -> Non
     graded = [cluster(grade) for grade in EvidenceGrade]
     told = report(request(snapshot.known_at), clusters=tuple(graded))
     made.slow_loop.last_report = told
-    assert [(one.grade, one.n, one.reason) for one in built().findings] == [
+    assert [(finding.grade, finding.n, finding.reason) for finding in built().findings] == [
         (EvidenceGrade.SUGGESTIVE, 31, "lost beyond doubt"),
         (EvidenceGrade.SIGNIFICANT, 31, "lost beyond doubt"),
     ]
@@ -196,7 +202,7 @@ def test_question_holds_lessons_in_force_and_what_the_last_report_found() -> Non
     version = made.registry.reader().active()[0]
     taught = version.model_copy(update={"report_id": "r", "reason": "lost in up/high", "since": 7})
     made.registry._active[version.definition.id] = taught
-    assert [(one.playbook_id, one.reason, one.since) for one in built().lessons] == [
+    assert [(lesson.playbook_id, lesson.reason, lesson.since) for lesson in built().lessons] == [
         (version.definition.id, "lost in up/high", 7)
     ]
 
@@ -242,20 +248,22 @@ def test_constant_part_holds_the_tolerances_that_the_checks_measure_by() -> None
 
 def test_question_tells_times_in_iso_8601_and_numbers_in_six_digits() -> None:
     _, model = agreeing_run()
-    for prompt in [one["prompt"] for one in model.requests[::13]]:
+    for prompt in [entry["prompt"] for entry in model.requests[::13]]:
         assert not re.search(r"(?<![\w.])\d{15,}", prompt)
         assert not re.search(r"(?<![\w.])\d*\.\d{11,}", prompt)
         asked = question(prompt)
         assert re.fullmatch(r"200\d-\d\d-\d\dT00:00:00Z", asked.snapshot["known_at"])
-        floats = [one for one in numbers([asked.snapshot, asked.background]) if isinstance(one, float)]
+        floats = [
+            number for number in numbers([asked.snapshot, asked.background]) if isinstance(number, float)
+        ]
         assert len(floats) > 100
-        assert all(one == float(f"{one:.6g}") for one in floats)
+        assert all(float_ == float(f"{float_:.6g}") for float_ in floats)
 
 
 def numbers(value: Any) -> list[Any]:
     if isinstance(value, dict | list):
         parts = value.values() if isinstance(value, dict) else value
-        return [one for part in parts for one in numbers(part)]
+        return [number for part in parts for number in numbers(part)]
     return [value]
 
 
@@ -276,7 +284,7 @@ def test_prompt_offers_no_rule_of_the_models_own_and_a_reply_with_one_is_still_r
 
 def test_run_journals_what_a_model_was_shown_and_a_run_by_rules_journals_none() -> None:
     run, model = agreeing_run()
-    choices = [one for one in model.questions if one.revision is None and one.correction is None]
+    choices = [entry for entry in model.questions if entry.revision is None and entry.correction is None]
     shown = [background["snapshot_hash"] for _, background in gathered(run.rows)]
     assert len(shown) == len(set(shown)) == len(choices)
     assert not slice_run().of("strategist_background")
@@ -295,13 +303,13 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
     panel = StrategistPanel(settings, load_prompt("strategist"), found, LiveSource(again))
 
     async def ask() -> None:
-        for one in found.asked:
-            await panel.sample(one)
+        for entry in found.asked:
+            await panel.sample(entry)
 
     asyncio.run(ask())
-    first = [one["prompt"] for one in model.requests if question(one["prompt"]).revision is None]
-    assert [one["prompt"] for one in again.requests] == first
-    assert {one["system"] for one in again.requests} == {one["system"] for one in model.requests}
+    first = [entry["prompt"] for entry in model.requests if question(entry["prompt"]).revision is None]
+    assert [entry["prompt"] for entry in again.requests] == first
+    assert {entry["system"] for entry in again.requests} == {entry["system"] for entry in model.requests}
 
 
 def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_once() -> None:
@@ -351,7 +359,7 @@ def test_strategist_that_thinks_while_later_bars_come_is_shown_nothing_later_tha
     found = gathered(rows)
     assert len(found) > 100
     for snapshot, background in found:
-        moments = [one for one in times(background) if one is not None]
+        moments = [time for time in times(background) if time is not None]
         assert max(moments, default=0) <= snapshot["known_at"]
     for snapshot, background in found[::29]:
         last = plain_bars(BARS, snapshot)[-1]
@@ -359,13 +367,13 @@ def test_strategist_that_thinks_while_later_bars_come_is_shown_nothing_later_tha
     check_outcomes(rows)
     for asked in model.questions:
         now = datetime.fromisoformat(asked.snapshot["known_at"])
-        assert all(datetime.fromisoformat(one) <= now for one in times(asked.background))
+        assert all(datetime.fromisoformat(time) <= now for time in times(asked.background))
 
 
 def times(value: Any, name: str = "") -> list[Any]:
     if isinstance(value, dict):
-        return [one for key, part in value.items() for one in times(part, key)]
+        return [time for key, part in value.items() for time in times(part, key)]
     if isinstance(value, list):
-        return [one for part in value for one in times(part, name)]
+        return [time for part in value for time in times(part, name)]
     told = name in ("known_at", "since") or name.endswith("_at")
     return [value] if told and name not in ("expires_at", "passed_over_at") else []

@@ -125,7 +125,7 @@ def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
         )  # fmt: skip
         assert row["report_id"] == report["report_id"]
         assert row["self_reported_gain"] == pytest.approx(0.3)
-        assert [one["overall"] for one in row["critiques"] if one["source"] == "model"] == [0.6, 0.9]
+        assert [item["overall"] for item in row["critiques"] if item["source"] == "model"] == [0.6, 0.9]
         assert row["usage"]["calls"] == 4
     assert "what follows" in improver.prompts[0]
 

@@ -47,7 +47,7 @@ def test_empty_store_has_the_head_that_it_had(store):
     assert "ledger" not in genesis
     reports = payloads(folder, runs[0], "high_level_report")
     assert reports
-    assert all("ledger" not in one["report"] for one in reports)
+    assert all("ledger" not in report["report"] for report in reports)
 
 
 def test_same_configuration_on_the_same_bars_has_the_same_head_whatever_came_between(store):
@@ -61,7 +61,9 @@ def test_later_configuration_has_the_earlier_ones_in_its_first_row_and_its_repor
     ledger = TrialLedger.model_validate(genesis["ledger"])
     assert (ledger.configurations, ledger.hypotheses, ledger.fresh) == (2, 2 * HYPOTHESES, False)
     requests = payloads(folder, runs[3], "high_level_request")
-    assert {json.dumps(one["request"]["ledger"]) for one in requests} == {json.dumps(genesis["ledger"])}
+    assert {json.dumps(request["request"]["ledger"]) for request in requests} == {
+        json.dumps(genesis["ledger"])
+    }
     assert TrialLedger.of_document(runs[3].document["ledger"]) == ledger
     told = payloads(folder, runs[3], "high_level_report")[-1]["report"]["narrative"]
     assert "Ledger of trials: 2 earlier configurations on these bars are counted" in told
@@ -73,8 +75,16 @@ def test_levels_of_a_later_configuration_are_shared(store):
         read_report(json.dumps(payloads(folder, run, "high_level_report")[-1]["report"]))
         for run in (runs[0], runs[3])
     )
-    alone = {(one.playbook_id, one.regime): one.alpha for one in first.clusters if one.family_size}
-    shared = {(one.playbook_id, one.regime): one.alpha for one in third.clusters if one.family_size}
+    alone = {
+        (cluster.playbook_id, cluster.regime): cluster.alpha
+        for cluster in first.clusters
+        if cluster.family_size
+    }
+    shared = {
+        (cluster.playbook_id, cluster.regime): cluster.alpha
+        for cluster in third.clusters
+        if cluster.family_size
+    }
     assert alone
     assert shared == pytest.approx({key: alpha / 3 for key, alpha in alone.items()})
     pairs = [(a.dsr, b.dsr) for a, b in zip(first.clusters, third.clusters, strict=True) if a.dsr and b.dsr]
@@ -86,13 +96,13 @@ def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
     folder, runs = store
     line = "resh ledger: 3 earlier configurations on these bars are not counted"
     reports = payloads(folder, runs[4], "high_level_report")
-    assert all(line in one["report"]["narrative"] for one in reports)
+    assert all(line in report["report"]["narrative"] for report in reports)
     told = runs[4].document["ledger"]
     assert (told["fresh"], told["configurations"]) == (True, 3)
     assert set(told["counted"].values()) == {0}
     first = payloads(folder, runs[0], "high_level_report")
-    for one, other in zip(first, reports, strict=True):
-        assert [c["alpha"] for c in one["report"]["clusters"]] == [
+    for payload, other in zip(first, reports, strict=True):
+        assert [c["alpha"] for c in payload["report"]["clusters"]] == [
             c["alpha"] for c in other["report"]["clusters"]
         ]
 
@@ -131,7 +141,7 @@ def test_replays_and_rebuilt_sessions_register_nothing(store):
     folder, runs = store
 
     async def entered(opened):
-        return [one.run_id for one in await opened.trials.all()]
+        return [trial.run_id for trial in await opened.trials.all()]
 
     assert asked(folder, entered) == [run.record.run_id for run in runs]
 
@@ -158,7 +168,7 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     told = [(row.kind, json.loads(row.payload)) for row in sink.rows]
     verdicts = [payload["verdict"] for kind, payload in told if kind == "replan_verdict"]
     assert any(verdict["actions"] for verdict in verdicts)
-    assert "grade_mismatch" not in {one["code"] for verdict in verdicts for one in verdict["refused"]}
+    assert "grade_mismatch" not in {finding["code"] for verdict in verdicts for finding in verdict["refused"]}
     needs = [
         trial["e_needed"]
         for kind, payload in told

@@ -21,6 +21,7 @@ from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.fact_check import CheckedClaim
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
+from schemas.tool import ToolReply
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidenceQuestion, ToolHost, ToolProgress
@@ -144,26 +145,36 @@ def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dic
 
 
 def recent(turns: Sequence[ConversationTurn]) -> dict[str, str]:
-    """The symbol, the playbook and the fill that were asked for last, where any was."""
+    """The symbol, the playbook and the fill that were told last, where any was.
+
+    `recent_trade` is the fill of the one trade that the newest turn told of.
+    """
     found: dict[str, str] = {}
-    for arguments in _arguments(turns):
-        for name, argument in RECENT.items():
-            value = arguments.get(argument)
-            if name not in found and isinstance(value, str):
-                found[name] = value
+    for number, turn in enumerate(reversed(turns)):
+        for named in _named_in(turn):
+            if number == 0 and "fill_id" in named:
+                found.setdefault("recent_trade", named["fill_id"])
+            for name, argument in RECENT.items():
+                value = named.get(argument)
+                if name not in found and isinstance(value, str):
+                    found[name] = value
     return found
 
 
-def _arguments(turns: Sequence[ConversationTurn]) -> Iterator[Mapping[str, Any]]:
-    """Arguments of the calls, the newest first."""
-    for turn in reversed(turns):
-        yield from (call["arguments"] for call in reversed(turn.document["answer"]["tool_calls"]))
+def _named_in(turn: ConversationTurn) -> Iterator[Mapping[str, Any]]:
+    """What the calls of a turn name, the newest first: their arguments, and the fill of a single trade."""
+    for call in reversed(turn.document["answer"]["tool_calls"]):
+        result = turn.document.get("results", {}).get(call["id"])
+        content = {} if result is None or call["client"] != OWN else ToolReply(**result).content or {}
+        trades: list[dict[str, Any]] = content.get("episodes") or []
+        fill = trades[0].get("fill_id") if len(trades) == 1 else None
+        yield {**call["arguments"], **({"fill_id": fill} if fill else {})}
 
 
 def told_turns(turns: Sequence[ConversationTurn]) -> tuple[tuple[str, str], ...]:
     """Question and answer of each turn, oldest first."""
     told = (turn.document["answer"] for turn in turns)
-    return tuple((one["question"], one["answer"] or one["clarification"] or "") for one in told)
+    return tuple((answer["question"], answer["answer"] or answer["clarification"] or "") for answer in told)
 
 
 async def _refined(

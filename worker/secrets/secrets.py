@@ -73,7 +73,7 @@ def strong(value: str) -> bool:
     It has 32 bytes or more of 12 kinds, is no shorter text repeated, and does not count up or down.
     """
     repeats = value in (value + value)[1:-1]
-    counted = sum(abs(ord(one) - ord(other)) == 1 for one, other in pairwise(value))
+    counted = sum(abs(ord(letter) - ord(other)) == 1 for letter, other in pairwise(value))
     varied = len(set(value)) >= LEAST_KINDS and not repeats and counted <= len(value) / 2
     return len(value.encode()) >= LEAST_BYTES and varied
 

@@ -4,28 +4,67 @@ A critique that cannot be read changes nothing, and neither does a correction th
 a fault of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.deliberation import Critique, Deliberation, DeliberationEvent
+from schemas.deliberation import Critique, CritiqueSource, Deliberation, DeliberationEvent, TextCandidate
 from schemas.settings.deliberation import PassSettings
-from services.deliberation.assessment import Verdict
 from services.deliberation.budget import Budget
-from services.deliberation.forms import CORRECTION, CRITIQUE
+from services.deliberation.forms import CORRECTION, CRITIQUE, Verdict
 from services.deliberation.model_critics import VERDICT_OF, pass_critic
 from services.deliberation.model_revisers import Corrector
-from services.deliberation.policies import Acceptance, brings_nothing_new, latest, skip_reason
-from services.deliberation.presets.observed import ObservedCritic, ObservedReviser
+from services.deliberation.policies import Acceptance, Round, brings_nothing_new, latest, skip_reason
 from services.deliberation.presets.quality import struck
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import ClaimCritic, NewsCritic, rule_critics
-from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.rule_critics import ClaimCritic, NewsCritic, RuleReviser, rule_critics
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 
 NAME = "pass"
 ASSESSMENT_OF = {verdict: said for said, verdict in VERDICT_OF.items()}
+
+
+@dataclass(frozen=True)
+class ObservedCritic:
+    """A critic whose every word is told on, with the ms that it took."""
+
+    inner: Critic
+    tell: Callable[[Critique | NoReply, float], None]
+
+    @property
+    def name(self) -> str:
+        """Of the critic behind it."""
+        return self.inner.name
+
+    @property
+    def source(self) -> CritiqueSource:
+        """Of the critic behind it."""
+        return self.inner.source
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """As the critic behind it."""
+        started = budget.elapsed_ms
+        said = await self.inner.critique(task, candidate, rounds, budget)
+        self.tell(said, budget.elapsed_ms - started)
+        return said
+
+
+@dataclass(frozen=True)
+class ObservedReviser:
+    """A reviser whose every text is told on, with the one before it and the ms that it took."""
+
+    inner: Reviser
+    tell: Callable[[Draft | NoReply, str, float], None]
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """As the reviser behind it."""
+        started = budget.elapsed_ms
+        said = await self.inner.revise(task, rounds, budget)
+        self.tell(said, rounds[-1].candidate.text, budget.elapsed_ms - started)
+        return said
 
 
 def calls_of(settings: PassSettings) -> int:

@@ -50,7 +50,10 @@ def call(method="market_snapshot", client="desk", reply=REPLY, is_error=False, n
 
 
 def test_reply_of_another_server_and_a_failed_call_are_told_as_such():
-    texts = [one.text for one in rule_answer([call(), call(reply="ask for less", is_error=True)], NEWEST)]
+    texts = [
+        statement.text
+        for statement in rule_answer([call(), call(reply="ask for less", is_error=True)], NEWEST)
+    ]
     assert texts[0].startswith("desk.market_snapshot answered “{")
     assert texts[1] == "desk.market_snapshot could not answer: “ask for less”."
 

@@ -7,11 +7,16 @@ from datetime import date, timedelta
 
 import pytest
 
+from agents.answering.borne_out import stands_in
 from agents.answering.rules import rule_answer
+from agents.answering.statements import price_of
+from agents.planning.completeness import to_follow
+from agents.planning.question_reading import parts_of
 from schemas.canonical import ns_to_datetime
 from schemas.evidence_plan import EvidenceCall
 from schemas.fact_check import FactRow
 from schemas.tool import ToolReply
+from services.ports import EvidenceQuestion
 from services.store import open_store
 from tests.worker.evidence_stores import store_run
 from worker.review.evidence import store_tools
@@ -50,23 +55,23 @@ def call(stored):
 
 
 def said(question, *calls):
-    return " ".join(one.text for one in rule_answer(calls, NEWEST, question))
+    return " ".join(statement.text for statement in rule_answer(calls, NEWEST, question))
 
 
 def test_worst_and_best_trades_are_those_of_all_trades_not_of_a_page(call, trades):
-    worst, best = min(one["r"] for one in trades), max(one["r"] for one in trades)
+    worst, best = min(trade["r"] for trade in trades), max(trade["r"] for trade in trades)
     assert f"{worst:+.2f}R" in said("worst trade?", call("episodes", order="worst", limit=1))
     assert f"{best:+.2f}R" in said("best trade?", call("episodes", order="best", limit=1))
     told = call("episodes", order="worst", limit=2).reply.content
     rest = call("episodes", order="worst", limit=100, cursor=told["next_cursor"]).reply.content
-    rs = [one["r"] for one in (*told["episodes"], *rest["episodes"])]
-    assert rs == sorted(one["r"] for one in trades)[: len(rs)]
+    rs = [trade["r"] for trade in (*told["episodes"], *rest["episodes"])]
+    assert rs == sorted(trade["r"] for trade in trades)[: len(rs)]
 
 
 def test_groups_are_told_with_the_one_that_made_most_and_least(call, trades):
     totals: dict[str, float] = {}
-    for one in trades:
-        totals[one["symbol"]] = totals.get(one["symbol"], 0.0) + one["r"]
+    for trade in trades:
+        totals[trade["symbol"]] = totals.get(trade["symbol"], 0.0) + trade["r"]
     first, last = max(totals, key=totals.__getitem__), min(totals, key=totals.__getitem__)
     text = said("which symbol lost most", call("episodes", by="symbol"))
     assert f"{first} made the most, {totals[first]:+.2f}R" in text
@@ -75,39 +80,39 @@ def test_groups_are_told_with_the_one_that_made_most_and_least(call, trades):
 
 def test_holds_are_told_of_each_playbook(call, trades):
     text = said("how long do i hold by playbook", call("episodes", by="playbook"))
-    for book in {one["playbook_id"] for one in trades}:
-        bars = sorted(one["hold_bars"] for one in trades if one["playbook_id"] == book)
+    for book in {trade["playbook_id"] for trade in trades}:
+        bars = sorted(trade["hold_bars"] for trade in trades if trade["playbook_id"] == book)
         middle = (bars[(len(bars) - 1) // 2] + bars[len(bars) // 2]) / 2
         assert f"The trades of {book} are held for {middle:g} bars at the median" in text
 
 
 def test_all_of_the_last_trades_that_are_asked_for_are_told(call, trades):
-    lost = [one for one in trades if one["r"] < 0][-3:]
+    lost = [trade for trade in trades if trade["r"] < 0][-3:]
     text = said("last three losing trades", call("episodes", outcome="lost", limit=3))
-    assert all(f"{one['r']:+.2f}R" in text for one in lost)
+    assert all(f"{trade['r']:+.2f}R" in text for trade in lost)
 
 
 def test_trades_since_a_day_are_those_that_ended_after_it(call, trades):
-    later = [one for one in trades if one["exit_label"] >= 1_072_915_200_000_000_000]
+    later = [trade for trade in trades if trade["exit_label"] >= 1_072_915_200_000_000_000]
     figures = call("episodes", since="2004-01-01").reply.content["figures"]
     assert figures["trades"] == len(later) > 0
 
 
 def test_months_hold_every_trade_once_in_the_month_of_its_last_bar(call, trades):
     first = [date(year, month, 1) for year in range(2000, 2005) for month in range(1, 13)]
-    ends = [one - timedelta(days=1) for one in (*first[1:], date(2005, 1, 1))]
+    ends = [entry - timedelta(days=1) for entry in (*first[1:], date(2005, 1, 1))]
     months = [
         call("episodes", since=f"{begin}", at=f"{end}T23:59:59Z", limit=100).reply.content["episodes"]
         for begin, end in zip(first, ends, strict=True)
         if begin >= date(2000, 4, 1)
     ]
-    assert sorted(one["episode_id"] for month in months for one in month) == sorted(
-        one["episode_id"] for one in trades
+    assert sorted(episode["episode_id"] for month in months for episode in month) == sorted(
+        trade["episode_id"] for trade in trades
     )
-    at_an_end = [one for one in trades if ns_to_datetime(one["exit_label"] + DAY).day == 1]
+    at_an_end = [trade for trade in trades if ns_to_datetime(trade["exit_label"] + DAY).day == 1]
     assert at_an_end, "trades that end on the last day of a month are what a window may lose"
     for month in months:
-        assert len({one["exited"][:7] for one in month}) <= 1
+        assert len({trade["exited"][:7] for trade in month}) <= 1
 
 
 def test_market_of_a_day_is_that_of_the_bar_which_closes_at_its_end(call):
@@ -138,7 +143,7 @@ def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
 @pytest.mark.parametrize(
     ("question", "told", "of"),
     [
-        ("profit factor?", "profit factor of the trades of IBM is {:.2f}", "profit_factor"),
+        ("profit factor?", "profit factor in R of the trades of IBM is {:.2f}", "profit_factor"),
         ("fees of IBM", "sum of fees of the trades of IBM is {:,.2f} in money", "fees"),
         ("median R", "median of the trades of IBM is {:+.2f}R", "median_r"),
         ("how much money did it make", "profit and loss of the trades of IBM is {:,.2f} in money", "pnl"),
@@ -161,8 +166,12 @@ def test_trades_of_a_time_are_said_to_be_of_it(call):
 
 def test_report_of_a_day_is_told_with_its_own_verdict_or_that_there_is_none(call, stored):
     newest, older = call("reports").reply.content["reports"][:2]
-    decided = [one for one in rule_answer((call("reports"),), NEWEST) if "The judge decided" in one.text]
-    assert [[row.payload() for row in one.rows] for one in decided] == [[newest["verdict_row"]]]
+    decided = [
+        statement
+        for statement in rule_answer((call("reports"),), NEWEST)
+        if "The judge decided" in statement.text
+    ]
+    assert [[row.payload() for row in statement.rows] for statement in decided] == [[newest["verdict_row"]]]
     day = newest["known_at"][:10]
     assert "No report is of" not in said(f"report of {day}", call("reports", at=f"{day}T23:59:59Z"))
     before = f"{date.fromisoformat(day) - timedelta(days=3)}"
@@ -188,8 +197,8 @@ def test_reasons_against_trades_are_counted_with_a_row_of_each(call, stored):
         )
     found = call("decisions", symbol="IBM", limit=100)
     content = found.reply.content
-    told = [one for one in content["reasons"] if one["what"] == "evaluation skipped"]
-    assert sum(one["count"] for one in told) == skips > 0
+    told = [item for item in content["reasons"] if item["what"] == "evaluation skipped"]
+    assert sum(item["count"] for item in told) == skips > 0
     assert (content["policies_frozen"], content["entries"]) == (frozen, entries)
     text = said("why no trade in IBM", found)
     assert f"{frozen} policies frozen" in text
@@ -225,9 +234,46 @@ def test_fill_that_sold_is_said_not_to_be_bought(call, trades):
 
 
 def test_side_that_was_never_traded_is_said_to_be_supposed(call, trades):
-    sides = {tuple(one[name] for name in ("symbol", "playbook_id", "regime", "direction")) for one in trades}
-    symbol, book, regime, _ = sorted(one for one in sides if (*one[:3], "long") not in sides)[0]
+    sides = {
+        tuple(trade[name] for name in ("symbol", "playbook_id", "regime", "direction")) for trade in trades
+    }
+    symbol, book, regime, _ = sorted(side for side in sides if (*side[:3], "long") not in sides)[0]
     where = {"symbol": symbol, "playbook_id": book, "regime": regime}
     found = call("episodes", **where, direction="long", limit=1)
     told = said(f"why was {symbol} bought", found)
-    assert f"The question supposes a long trade of {book} on {symbol} in {regime}: none was made." in told
+    assert f"The question supposes a long trade of {book} on {symbol} in {regime}: there is none." in told
+
+
+def test_position_of_a_day_that_is_open_is_told_and_explained(call, stored):
+    with sqlite3.connect(stored) as store:
+        entries = store.execute(
+            "select symbol, payload, known_at from journal where kind = 'entry_filled' order by seq"
+        ).fetchall()
+    symbol, text, known_at = entries[len(entries) // 2]
+    fill, at = json.loads(text), ns_to_datetime(known_at).isoformat()
+    day = ns_to_datetime(fill["bar_label"]).isoformat()
+    found = call("episodes", symbol=symbol, day=day, at=at, limit=1)
+    assert found.reply.content["figures"]["open"] == 1.0
+    told = said(f"why did we buy {symbol} on {day[:10]}?", found)
+    assert told == f"1 position of {symbol} opened on {day[:10]} is open still."
+    opened = call("explain_fill", fill_id=symbol, at=at)
+    assert opened.reply.content["fill_id"] == fill["fill_id"]
+    assert to_follow(parts_of(EvidenceQuestion(f"why did we buy {symbol} on {day[:10]}?", {})), [found])
+    side = {"long": "short", "short": "long"}[fill["direction"]]
+    other = call("episodes", symbol=symbol, day=day, at=at, direction=side)
+    assert other.reply.content["figures"]["open"] == 0.0
+
+
+def test_price_below_a_ten_thousandth_is_told_with_its_digits():
+    assert [price_of(value) for value in (7.37718e-05, 0.5, 75.30021, 1_234_567.891)] == [
+        "0.0000737718",
+        "0.5",
+        "75.3002",
+        "1,234,567.89",
+    ]
+
+
+def test_id_that_reads_as_a_huge_number_is_no_figure_of_an_answer():
+    reply = json.dumps({"trade": {"id": "415e492780156912", "other": "1e999999999"}, "won": 69, "odd": 1e400})
+    assert stands_in("69 were won.", reply, {})
+    assert not stands_in("The win rate is 67.6 %.", reply, {})

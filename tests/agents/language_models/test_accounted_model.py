@@ -89,7 +89,7 @@ def test_accounted_replayed_run_hands_out_and_journals_the_same():
     first = asyncio.run(asked(live, len(OUTCOMES)))
     again = Run(cassette=live.cassette())
     second = asyncio.run(asked(again, len(OUTCOMES)))
-    assert [told(one) for one in first] == [told(one) for one in second]
+    assert [told(item) for item in first] == [told(item) for item in second]
     assert [payload for payload, _ in live.rows()] == [payload for payload, _ in again.rows()]
     assert live.journal.head_hash == again.journal.head_hash
     assert live.account.document() == again.account.document()
@@ -174,9 +174,9 @@ def test_accounted_model_that_keeps_failing_is_left_alone_and_tried_again():
     down = [ModelError("down", retryable=True, kind="network") for _ in range(4)]
     model = Scripted(*down[:3], down[3], REPLY)
     run = Run(model, breaker_failures=3, breaker_pause=2)
-    kinds = [told(one)[2]["kind"] for one in asyncio.run(asked(run, 5))]
+    kinds = [told(item)[2]["kind"] for item in asyncio.run(asked(run, 5))]
     assert kinds == ["network"] * 3 + ["breaker"] * 2
-    kinds = [told(one)[2]["kind"] for one in asyncio.run(asked(run, 3))]
+    kinds = [told(item)[2]["kind"] for item in asyncio.run(asked(run, 3))]
     assert kinds == ["network", "breaker", "breaker"]
     assert asyncio.run(run.ask()).text == "fine"
     assert [row["change"] for row, _ in run.rows("model_breaker")] == ["opened", "closed"]

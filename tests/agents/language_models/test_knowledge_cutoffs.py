@@ -39,13 +39,13 @@ def test_cutoff_of_a_model_that_is_not_listed_is_unknown(name):
 
 
 def test_cutoff_of_a_longer_name_is_not_that_of_the_shorter_one():
-    published = {one.model: one.date for one in published_cutoffs()}
+    published = {cutoff.model: cutoff.date for cutoff in published_cutoffs()}
     assert cutoff_of("claude-opus-5-5").date == published["claude-opus-5-5"] != published["claude-opus-5"]
 
 
 def test_configured_cutoff_holds_for_every_model():
     found = cutoffs(("claude-opus-5-5", "own-model"), "2020-02-29")
-    assert [(one.date, one.kind) for one in found] == [(date(2020, 2, 29), "configured")] * 2
+    assert [(cutoff.date, cutoff.kind) for cutoff in found] == [(date(2020, 2, 29), "configured")] * 2
 
 
 @pytest.mark.parametrize("text", ["2026-06", "20260630", "30.06.2026", "2026-02-30", "soon"])

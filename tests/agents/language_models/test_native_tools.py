@@ -301,7 +301,7 @@ def test_plan_in_words_is_recorded_and_played_back(tmp_path):
             return plan, FORMATS["anthropic"].form_of(server.requests[0][1])
 
     plan, form = asyncio.run(recorded())
-    assert [one.method for one in plan.tools] == ["gate_status"]
+    assert [tool.method for tool in plan.tools] == ["gate_status"]
     assert form == FORM.schema
     played, _ = asyncio.run(_planned(RecordedSource(read_cassette(path)), None, native=False))
     assert played == plan

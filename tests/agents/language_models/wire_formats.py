@@ -45,7 +45,7 @@ def chunks(text: str = "hello", *, stop: str = "end_turn", model: str = "claude-
     """The chunks of one streamed completion."""
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
     deltas: list[Body] = [{"role": "assistant", "content": ""}, *({"content": part} for part in text)]
-    said = [base | {"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas]
+    said = [base | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
     return [
         *said,

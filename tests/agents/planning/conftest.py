@@ -60,7 +60,7 @@ def ask(stored: Path) -> Ask:
             ]
 
     def gathered(*questions: Any, settings: PlannerSettings | None = None) -> list[GatheredEvidence]:
-        pairs = [(one, {}) if isinstance(one, str) else one for one in questions]
+        pairs = [(question, {}) if isinstance(question, str) else question for question in questions]
         found: list[GatheredEvidence] = asyncio.run(asked(pairs, settings or PlannerSettings()))
         return found
 

@@ -34,8 +34,8 @@ def labelled(name: str, ids: Mapping[str, str]) -> Iterator[LabelledQuestion]:
     """The questions of a file, with the ids of a run in their places."""
     kind, recent = "", dict[str, str]()
     for line in (HERE / f"questions_{name}.txt").read_text("utf-8").splitlines():
-        for place, one in ids.items():
-            line = line.replace(f"{{{place}}}", one)
+        for place, id_ in ids.items():
+            line = line.replace(f"{{{place}}}", id_)
         if line.startswith("["):
             kind, *named = line.strip("[]").split()
             recent = dict(pair.split("=") for pair in named)

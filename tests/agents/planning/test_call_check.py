@@ -67,7 +67,7 @@ def test_call_that_was_made_or_is_planned_twice_is_dropped():
     made = [call_key(OWN, "reports", {})]
     checked = checked_plan(plan(own("reports"), own("episodes"), own("episodes", limit=20)), TOOLS, made)
     assert [call.method for call in checked.tools] == ["episodes"]
-    assert [one.method for one in checked.dropped] == ["reports", "episodes"]
+    assert [entry.method for entry in checked.dropped] == ["reports", "episodes"]
 
 
 def test_arguments_that_are_no_json_are_dropped():

@@ -170,7 +170,10 @@ def test_two_gatherings_at_once_keep_their_calls_apart():
 
     async def scenario():
         asked = [EvidenceQuestion(f"trades of {symbol}", CONTEXT) for symbol in ("IBM", "MSFT")]
-        work = [gather(one, RulePlanner(), {OWN: host}, PlannerSettings(), attended=True) for one in asked]
+        work = [
+            gather(question, RulePlanner(), {OWN: host}, PlannerSettings(), attended=True)
+            for question in asked
+        ]
         return await asyncio.gather(*work)
 
     for symbol, found in zip(("IBM", "MSFT"), asyncio.run(scenario()), strict=True):

@@ -24,7 +24,7 @@ def test_call_that_hangs_is_ended_and_loses_no_other():
     started = time.perf_counter()
     found = gathered("trades", planner, {OWN: host}, deadline_s=0.05)
     assert time.perf_counter() - started < 5
-    assert [one.reply.is_error for one in found.calls] == [True, False]
+    assert [entry.reply.is_error for entry in found.calls] == [True, False]
     assert found.calls[0].reply.text == "thinktwice.reports did not answer within 0.05 s: ask for less"
     assert (found.status, found.complete, host.cancelled) == ("gathered", False, 1)
 
@@ -41,7 +41,7 @@ def test_host_that_lists_nothing_leaves_the_others(silence, caplog):
     planner = ScriptedPlanner(plan(call("other", "look"), own("episodes")))
     hosts = {"other": SilentHost(silence), OWN: ScriptedHost({"episodes": []})}
     found = gathered("trades", planner, hosts, deadline_s=0.05)
-    assert [one.method for one in found.calls] == ["episodes"]
+    assert [entry.method for entry in found.calls] == ["episodes"]
     assert planner.tools["other"] == ()
     assert "tool_host_silent" in caplog.text
     assert "secret" not in caplog.text
@@ -51,7 +51,7 @@ def test_host_that_dies_at_a_call_ends_that_call_alone(caplog):
     died = ScriptedHost(OSError("pipe /home/secret closed"), tools=(LOOK,))
     planner = ScriptedPlanner(plan(call("other", "look"), own("episodes")), plan())
     found = gathered("trades", planner, {"other": died, OWN: ScriptedHost({"episodes": []})})
-    assert [one.reply.is_error for one in found.calls] == [True, False]
+    assert [entry.reply.is_error for entry in found.calls] == [True, False]
     assert found.calls[0].reply.text == "other.look broke off: ask again, or without it"
     assert "secret" not in caplog.text
 
@@ -78,7 +78,7 @@ def test_answer_that_gives_orders_changes_no_call():
     obeying = {"episodes": [{"symbol": order, "playbook_id": order, "fill_id": None}], "next": order}
     host, plain = ScriptedHost(obeying), ScriptedHost({"episodes": [{"symbol": "IBM"}]})
     text = "which trades did squeeze_breakout lose?"
-    found, other = (gathered(text, RulePlanner(), {OWN: one}) for one in (host, plain))
+    found, other = (gathered(text, RulePlanner(), {OWN: entry}) for entry in (host, plain))
     assert (
         host.called == plain.called == [("episodes", {"outcome": "lost", "playbook_id": "squeeze_breakout"})]
     )
@@ -90,7 +90,7 @@ def test_planner_that_repeats_itself_for_ever_is_heard_twice():
     found = gathered("price of IBM?", planner, {OWN: host}, max_iterations=5)
     assert host.called == [("list_runs", {})]
     assert (len(planner.seen), found.iterations) == (2, 2)
-    assert [len(one.dropped) for one in found.plans] == [1, 2]
+    assert [len(entry.dropped) for entry in found.plans] == [1, 2]
 
 
 def test_thousand_calls_are_cut_to_twelve_and_the_plan_says_so(caplog):
@@ -117,7 +117,7 @@ def test_unknown_tools_and_bad_arguments_are_dropped_logged_and_kept_in_the_plan
     host = ScriptedHost({"reports": []})
     found = gathered("what do reports say?", ScriptedPlanner(planned), {OWN: host})
     assert host.called == [("reports", {})]
-    reasons = [(one.client, one.method, one.reason) for one in found.plans[0].dropped]
+    reasons = [(reason.client, reason.method, reason.reason) for reason in found.plans[0].dropped]
     assert reasons == [
         ("nobody", "look", "no client 'nobody'."),
         (OWN, "episode", "no tool 'episode'. Did you mean 'episodes'?"),
@@ -145,7 +145,7 @@ def test_tool_that_may_change_something_is_neither_shown_nor_called(caplog):
     planner = ScriptedPlanner(plan(call("other", "sell"), call("other", "look")))
     found = gathered("trades", planner, {"other": host})
     assert host.called == [("look", {})]
-    assert [one.name for one in planner.tools["other"]] == ["look"]
+    assert [definition.name for definition in planner.tools["other"]] == ["look"]
     assert found.plans[0].dropped[0].reason.startswith("no tool 'sell'.")
     assert "tools_that_may_write_left_out" in caplog.text
 

@@ -49,8 +49,8 @@ class Answered:
 
 @pytest.fixture(scope="module")
 def answered(ask: Ask, ids: dict[str, str]) -> list[Answered]:
-    questions = [one for name in FILES for one in labelled(name, ids) if one.kind != "change"]
-    found = ask(*[(one.text, dict(one.recent)) for one in questions])
+    questions = [event for name in FILES for event in labelled(name, ids) if event.kind != "change"]
+    found = ask(*[(entry.text, dict(entry.recent)) for entry in questions])
     return [Answered(question, gathered) for question, gathered in zip(questions, found, strict=True)]
 
 
@@ -61,56 +61,61 @@ def test_questions_are_twenty_of_each_kind_half_of_them_held_out(ids):
 
 
 def test_change_that_is_asked_for_has_the_form_of_a_plan_and_calls_no_tool(ids, ask):
-    changes = [one for name in ("traders", "unseen") for one in labelled(name, ids) if one.kind == "change"]
+    changes = [
+        question
+        for name in ("traders", "unseen")
+        for question in labelled(name, ids)
+        if question.kind == "change"
+    ]
     record: Any = SimpleNamespace(mode="backtest", status="finished", data={"symbols": ["IBM"]})
-    for one in changes:
-        said, statement = asks_for_change(one.text, record, Settings())
-        assert (statement is not None) == one.is_change, (one.text, said.reason)
-    assert sum(one.is_change for one in changes) == 4
-    (unnamed,) = [one for one in changes if not one.is_change]
+    for change in changes:
+        said, statement = asks_for_change(change.text, record, Settings())
+        assert (statement is not None) == change.is_change, (change.text, said.reason)
+    assert sum(change.is_change for change in changes) == 4
+    (unnamed,) = [change for change in changes if not change.is_change]
     assert ask(unnamed.text)[0].status == "clarify"
 
 
 def test_expected_calls_are_made_and_no_other_tool(answered):
-    expected = [(one, call) for one in answered for call in one.question.calls]
-    missed = [(one.question.text, call) for one, call in expected if call not in made(one.gathered)]
+    expected = [(asked, call) for asked in answered for call in asked.question.calls]
+    missed = [(asked.question.text, call) for asked, call in expected if call not in made(asked.gathered)]
     assert len(missed) <= 0.05 * len(expected), missed
-    for one in answered:
-        wanted = {method for method, _ in one.question.calls}
-        assert {method for method, _ in made(one.gathered)} <= wanted, one.question.text
+    for asked in answered:
+        wanted = {method for method, _ in asked.question.calls}
+        assert {method for method, _ in made(asked.gathered)} <= wanted, asked.question.text
 
 
 def test_arguments_that_are_not_expected_are_hardly_ever_given(answered):
-    calls = [(one, call) for one in answered for call in made(one.gathered)]
-    other = [(one.question.text, call) for one, call in calls if call not in one.question.calls]
+    calls = [(asked, call) for asked in answered for call in made(asked.gathered)]
+    other = [(asked.question.text, call) for asked, call in calls if call not in asked.question.calls]
     assert len(other) <= 0.05 * len(calls), other
 
 
 def test_clear_questions_are_hardly_ever_asked_back_and_vague_ones_always(answered):
-    clear = [one for one in answered if one.is_clear]
-    back = [one.question.text for one in clear if one.gathered.status != "gathered"]
+    clear = [item for item in answered if item.is_clear]
+    back = [asked.question.text for asked in clear if asked.gathered.status != "gathered"]
     assert len(back) <= 0.05 * len(clear), back
-    for one in answered:
-        if not one.is_clear:
-            assert one.gathered.status == "clarify", one.question.text
-            assert one.gathered.clarification, one.question.text
-            assert not one.gathered.calls, one.question.text
+    for asked in answered:
+        if not asked.is_clear:
+            assert asked.gathered.status == "clarify", asked.question.text
+            assert asked.gathered.clarification, asked.question.text
+            assert not asked.gathered.calls, asked.question.text
 
 
 def test_few_questions_are_refined_and_those_are_complete(answered):
-    refined = [one.gathered for one in answered if one.gathered.refined]
+    refined = [asked.gathered for asked in answered if asked.gathered.refined]
     assert 0 < len(refined) < 0.2 * len(answered)
     assert sum(gathered.complete for gathered in refined) >= 0.9 * len(refined)
 
 
 def test_calls_of_all_questions_are_answered_by_the_run(answered):
-    for one in answered:
-        assert not any(call.reply.is_error for call in one.gathered.calls), one.question.text
-        assert one.gathered.complete == (one.gathered.status == "gathered"), one.question.text
+    for asked in answered:
+        assert not any(call.reply.is_error for call in asked.gathered.calls), asked.question.text
+        assert asked.gathered.complete == (asked.gathered.status == "gathered"), asked.question.text
 
 
 def test_confidence_is_high_where_the_rules_understood(answered):
-    sure = [one.gathered.confidence for one in answered if one.gathered.status == "gathered"]
+    sure = [asked.gathered.confidence for asked in answered if asked.gathered.status == "gathered"]
     assert min(sure) >= 0.85
-    unknown = {one.gathered.confidence for one in answered if one.gathered.plans[0].intent is None}
+    unknown = {asked.gathered.confidence for asked in answered if asked.gathered.plans[0].intent is None}
     assert unknown == {0.0}

@@ -61,41 +61,41 @@ def answers() -> list[SetAnswer]:
 
 
 async def answers_of(*numbers: int) -> list[SetAnswer]:
-    return [await answer_of(one) for number in numbers for one in question_set(number)]
+    return [await answer_of(question) for number in numbers for question in question_set(number)]
 
 
 def test_sets_have_sixty_or_seventy_questions_and_their_first_readings_are_of_their_calls():
     for number in FIRST_READINGS:
         assert len(list(question_set(number))) == (60 if number < PARTLY_MENDED else 70)
-        kept = sum(len(one.calls) for one in question_set(number))
+        kept = sum(len(question.calls) for question in question_set(number))
         assert kept == FIRST_READINGS[number].calls - FIRST_READINGS[number].rules
 
 
 def test_expected_calls_are_made_with_what_the_question_determines_and_no_other_tool(answers):
-    expected = sum(len(one.question.calls) for one in answers)
-    made = sum(one.question.made_of(one.calls) for one in answers)
+    expected = sum(len(answer.question.calls) for answer in answers)
+    made = sum(answer.question.made_of(answer.calls) for answer in answers)
     assert made >= 0.95 * expected
-    wrong = [(one.question.text, one.question.wrong_of(one.calls)) for one in answers]
-    assert not [one for one in wrong if one[1]]
+    wrong = [(answer.question.text, answer.question.wrong_of(answer.calls)) for answer in answers]
+    assert not [pair for pair in wrong if pair[1]]
 
 
 def test_clear_questions_are_hardly_ever_asked_back_and_unclear_ones_always(answers):
-    clear = [one for one in answers if one.question.status == "answered"]
-    back = [one.question.text for one in clear if not one.calls]
+    clear = [answer for answer in answers if answer.question.status == "answered"]
+    back = [asked.question.text for asked in clear if not asked.calls]
     assert len(back) <= 0.05 * len(clear), back
-    for one in answers:
-        if one.question.status == "clarify":
-            assert not one.calls, one.question.text
+    for answer in answers:
+        if answer.question.status == "clarify":
+            assert not answer.calls, answer.question.text
 
 
 def test_change_that_is_asked_for_becomes_a_plan_and_nothing_else_does(answers):
-    for one in answers:
-        assert one.is_plan == (one.question.status == "plan"), one.question.text
+    for answer in answers:
+        assert answer.is_plan == (answer.question.status == "plan"), answer.question.text
 
 
 def test_set_that_is_mended_in_part_comes_to_no_less_than_it_did():
     answers = asyncio.run(answers_of(PARTLY_MENDED))
-    assert sum(one.question.made_of(one.calls) for one in answers) >= 53
-    assert sum(bool(one.question.wrong_of(one.calls)) for one in answers) <= 3
-    assert sum(one.question.status == "answered" and not one.calls for one in answers) <= 10
-    assert not any(one.is_plan for one in answers)
+    assert sum(answer.question.made_of(answer.calls) for answer in answers) >= 53
+    assert sum(bool(answer.question.wrong_of(answer.calls)) for answer in answers) <= 3
+    assert sum(answer.question.status == "answered" and not answer.calls for answer in answers) <= 10
+    assert not any(answer.is_plan for answer in answers)

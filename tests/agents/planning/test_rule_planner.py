@@ -481,7 +481,7 @@ def test_trade_that_is_to_be_explained_is_looked_up_by_its_day_and_not_as_of_it(
 
 
 def test_letters_of_full_width_are_letters():
-    wide = "".join(chr(ord(one) + 0xFEE0) for one in "IBM")
+    wide = "".join(chr(ord(name) + 0xFEE0) for name in "IBM")
     assert calls(planned(f"trades of {wide}")) == calls(planned("trades of IBM"))
 
 

@@ -67,24 +67,24 @@ def test_every_recommendation_beyond_hold_is_asked_about_by_its_cluster():
     for report, seen in reports():
         asking = [item for item in report.recommendations if item.action != "hold"]
         evidence = read(report, seen)
-        assert [(one.playbook_id, one.regime) for one in evidence] == [
+        assert [(episode.playbook_id, episode.regime) for episode in evidence] == [
             (item.playbook_id, item.regime) for item in asking
         ]
-        for item, one in zip(asking, evidence, strict=True):
+        for item, asked in zip(asking, evidence, strict=True):
             named = {"playbook_id": item.playbook_id, "regime": item.regime}
             cluster = {name: value for name, value in named.items() if value is not None} | {"limit": 5}
             of_playbook = {name: value for name, value in cluster.items() if name != "regime"}
-            made = [(call.method, dict(call.params)) for call in one.gathered.calls]
+            made = [(call.method, dict(call.params)) for call in asked.gathered.calls]
             assert made == [
                 ("episodes", cluster), ("gate_status", cluster), ("playbooks", of_playbook)
             ]  # fmt: skip
-            assert (one.gathered.status, one.gathered.complete, one.gathered.refined) == (
+            assert (asked.gathered.status, asked.gathered.complete, asked.gathered.refined) == (
                 "gathered",
                 True,
                 False,
             )
-            assert one.kind in one.gathered.question
-            assert not any(call.reply.is_error for call in one.gathered.calls)
+            assert asked.kind in asked.gathered.question
+            assert not any(call.reply.is_error for call in asked.gathered.calls)
 
 
 def test_report_that_only_holds_is_not_asked_about():
@@ -169,15 +169,15 @@ def test_rows_hold_the_hash_of_each_result_with_its_ids_and_rows():
     report, seen = reports()[-1]
     evidence = read(report, seen)
     rows = written(evidence)
-    calls = [call for one in evidence for call in one.gathered.calls]
+    calls = [call for asked in evidence for call in asked.gathered.calls]
     told = [payload for kind, payload in rows if kind == "evidence_call"]
-    assert [one["result_hash"] for one in told] == [call.reply.content_hash for call in calls]
-    for one, call in zip(told, calls, strict=True):
+    assert [item["result_hash"] for item in told] == [call.reply.content_hash for call in calls]
+    for item, call in zip(told, calls, strict=True):
         content = call.reply.content
-        assert one["rows"] == [row["seq"] for row in content["rows"]]
-        assert all(row < seen for row in one["rows"])
-        for name in one["ids"]:
+        assert item["rows"] == [row["seq"] for row in content["rows"]]
+        assert all(row < seen for row in item["rows"])
+        for name in item["ids"]:
             assert name in call.reply.text
-    episodes = next(one for one in told if one["tool"] == "episodes")
+    episodes = next(item for item in told if item["tool"] == "episodes")
     assert 1 <= len(episodes["ids"]) <= 5
     assert len({payload["evidence_id"] for kind, payload in rows if kind == "evidence_plan"}) == len(evidence)

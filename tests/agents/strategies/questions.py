@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
     def base(self, origin: str = "playbook") -> str:
         """Id of the first base of that origin."""
-        return str(next(one["id"] for one in self.bases if one["origin"] == origin))
+        return str(next(base["id"] for base in self.bases if base["origin"] == origin))
 
 
 def question(prompt: str) -> Question:

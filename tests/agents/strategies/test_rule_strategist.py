@@ -54,8 +54,8 @@ def test_rule_strategist_in_a_position_tightens_on_one_r_and_on_a_shock_and_else
     ahead = SNAPSHOT.model_copy(update={"position": position})
     behind = SNAPSHOT.model_copy(update={"position": changed(position, {"r_now": 0.9})})
     shocked = behind.model_copy(update={"events": ("volatility_shock",)})
-    answers = [asyncio.run(STRATEGIST.answer(one, None)) for one in (ahead, behind, shocked)]
-    assert [(one.kind, one.tighter_stop) for one in answers] == [
+    answers = [asyncio.run(STRATEGIST.answer(item, None)) for item in (ahead, behind, shocked)]
+    assert [(answer.kind, answer.tighter_stop) for answer in answers] == [
         (PlanKind.TIGHTEN, position.entry_price),
         (PlanKind.HOLD, None),
         (PlanKind.TIGHTEN, 97.5),

@@ -178,7 +178,7 @@ def test_server_that_broke_off_is_read_again_before_its_next_use(monkeypatch):
             raise ConnectionResetError
 
         with monkeypatch.context() as patched:
-            patched.setattr(type(host), "_called", staticmethod(breaks))
+            patched.setattr(type(host), "_call", staticmethod(breaks))
             reply = await host.call("quote", {})
         assert "broke off" in reply.text
         assert await names(host) == ["quote", "book"], "no hour is waited for"

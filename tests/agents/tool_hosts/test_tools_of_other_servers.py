@@ -100,7 +100,7 @@ def test_changed_definition_is_refused_until_it_is_accepted(changed, caplog):
             await names(host),
             await host.call("quote", {}),
             await host.call("book", {}),
-            await host.offered(),
+            await host.list_offered(),
         )
 
     with caplog.at_level(logging.WARNING):
@@ -130,7 +130,7 @@ def test_silent_server_leaves_what_was_pinned_with_a_warning(caplog):
     reply = with_tools(gone, lambda host: host.call("quote", {}), book, deadline_s=5)
     assert reply.text == "server desk does not answer: ask without it, or start it"
     with pytest.raises(ConfigError, match="does not answer and nothing of it is pinned"):
-        with_tools(gone, lambda host: host.offered(), deadline_s=5)
+        with_tools(gone, lambda host: host.list_offered(), deadline_s=5)
     with pytest.raises(ConfigError, match="does not answer: start it, and pin then"):
         with_tools(gone, lambda host: host.accept(), deadline_s=5)
 

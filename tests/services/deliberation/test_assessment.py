@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.deliberation.assessment import UNSAID, clamped, parse_assessment
-from services.deliberation.forms import read_assessment
+from services.deliberation.forms import UNSAID, clamped, parse_assessment, read_assessment
 
 LONGEST = 100_000
 WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "```", "no", "n't", "x", "\n"]

@@ -9,7 +9,7 @@ from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
 from services.deliberation.presets.reflection_pass import calls_of, result_fields, run_pass
 from services.deliberation.refine import Task
-from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.rule_critics import RuleReviser
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import HANGS, critique, failing, texts
 

@@ -13,8 +13,7 @@ import prompts
 from schemas.reflection import HighLevelReflectionReport
 from schemas.vocabulary import RecommendedAction
 from services.deliberation.fact_check import check_facts
-from services.deliberation.report_claims import LEAD, NEXT, values_of
-from services.deliberation.report_forms import NAMES, forms, words_of_value
+from services.deliberation.report_claims import LEAD, NAMES, NEXT, forms, values_of, words_of_value
 from services.deliberation.report_records import records_of
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.recorded import EMBEDDED, WORLDS, recorded

@@ -13,8 +13,7 @@ from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
 from services.deliberation.policies import Round, aggregate
 from services.deliberation.refine import NOTHING_LEFT, Draft, Task
-from services.deliberation.rule_critics import cut_off
-from services.deliberation.rule_reviser import RuleReviser, ended
+from services.deliberation.rule_critics import RuleReviser, cut_off, ended
 from services.model_calls.asking import NoReply
 from tests.services.deliberation.recorded import recorded, recorded_report
 

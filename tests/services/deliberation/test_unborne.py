@@ -8,8 +8,8 @@ import re
 import pytest
 
 from services.deliberation.fact_check import check_facts
-from services.deliberation.report_forms import forms
-from services.deliberation.unborne import UNBORNE
+from services.deliberation.report_claims import forms
+from services.deliberation.scopes import UNBORNE
 from tests.services.deliberation.recorded import recorded
 
 TRUE = (

@@ -55,7 +55,9 @@ class Desk:
 
     def take(self, now: int, *bars: RawBar, hold: bool = False):
         """Bars arrive at a time; what comes of it."""
-        found: list[BarRow | FeedAnomaly] = [item for one in bars for item in self.assembler.take(one, now)]
+        found: list[BarRow | FeedAnomaly] = [
+            item for entry in bars for item in self.assembler.take(entry, now)
+        ]
         found += self.assembler.rows(now, hold=hold)
         self.items += found
         return found

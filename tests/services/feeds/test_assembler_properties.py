@@ -60,8 +60,8 @@ def driven(events: list[tuple[int, int, RawBar]], count: int) -> Desk:
     """Bars arrive, and a feed also looks when a row is due."""
     desk = Desk(SYMBOLS, SETTINGS)
     bars: dict[int, list[RawBar]] = {close(number) + GRACE: [] for number in range(count)}
-    for at, _, one in events:
-        bars.setdefault(at, []).append(one)
+    for at, _, entry in events:
+        bars.setdefault(at, []).append(entry)
     for at in sorted(bars):
         desk.take(at, *bars[at])
     return desk
@@ -77,7 +77,7 @@ def test_rows_equal_the_clean_feed_wherever_data_is_equal_and_each_fault_is_told
         (label(number), {symbol: bar(number, symbol) for symbol in SYMBOLS if (number, symbol) in there})
         for number in range(count)
     ]
-    assert [(row.label, dict(row.bars)) for row in desk.rows()] == [one for one in expected if one[1]]
+    assert [(row.label, dict(row.bars)) for row in desk.rows()] == [pair for pair in expected if pair[1]]
     told = Counter((item.kind, item.symbol, item.label) for item in desk.told())
     assert not told or max(told.values()) == 1
     for kind, name in ((Kind.DUPLICATE, "again"), (Kind.CONFLICT, "conflict")):
@@ -134,7 +134,7 @@ def test_order_within_one_moment_changes_no_row(found, random):
     moments = sorted({at for at, _, _ in events})
     first, second = Desk(SYMBOLS, SETTINGS), Desk(SYMBOLS, SETTINGS)
     for at in [*moments, close(count) + 300 * NS]:
-        now = [one for when, _, one in events if when == at]
+        now = [entry for when, _, entry in events if when == at]
         first.take(at, *now)
         random.shuffle(now)
         second.take(at, *now)
@@ -158,8 +158,8 @@ anything = st.builds(
 @given(st.lists(st.tuples(st.integers(-5, 30), anything, st.booleans()), max_size=40))
 def test_whatever_arrives_rows_stay_in_order_and_hold_possible_bars(steps):
     desk = Desk(("A", "B"), SETTINGS)
-    for number, one, hold in steps:
-        desk.take(close(number), one, hold=hold)
+    for number, item, hold in steps:
+        desk.take(close(number), item, hold=hold)
     labels = [row.label for row in desk.rows()]
     assert labels == sorted(set(labels))
     for row in desk.rows():
@@ -173,6 +173,6 @@ def test_whatever_arrives_rows_stay_in_order_and_hold_possible_bars(steps):
                 <= values.high
             )
     again = Desk(("A", "B"), SETTINGS)
-    for number, one, hold in steps:
-        again.take(close(number), one, hold=hold)
+    for number, item, hold in steps:
+        again.take(close(number), item, hold=hold)
     assert repr(again.items) == repr(desk.items)

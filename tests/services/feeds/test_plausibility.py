@@ -163,7 +163,7 @@ def test_plausibility_tells_the_bar_taken_unsettled_and_blocks_until_two_lie_wit
     guard = PlausibilityGuard(("A",), SETTINGS)
     crash = [at(price) for price in (*CALM, *steps(0.4, 8), 0.0655, 0.0655, 0.0655)]
     seen = [guard.sift(BarRow(number, {"A": bar}), blocks=True) for number, bar in enumerate(crash)]
-    [unsettled] = [one for told, _ in seen for one in told if one.kind == "unsettled"]
+    [unsettled] = [anomaly for told, _ in seen for anomaly in told if anomaly.kind == "unsettled"]
     taken = len(CALM) + LONGEST_DOUBT
     assert (unsettled.symbol, unsettled.label) == ("A", taken)
     assert unsettled.detail["doubts"] == LONGEST_DOUBT
@@ -228,10 +228,10 @@ def test_plausibility_row_keeps_the_bars_of_the_others_and_shuts_the_one_in_doub
         BarRow(0, {"A": at(100.0), "B": at(5.0)}),
     )
     told, row = guard.sift(BarRow(1, {"A": at(1_000.0), "B": at(5.0)}), blocks=True)
-    assert [(one.kind, one.symbol, one.label) for one in told] == [("implausible", "A", 1)]
+    assert [(episode.kind, episode.symbol, episode.label) for episode in told] == [("implausible", "A", 1)]
     assert row == BarRow(1, {"B": at(5.0)}, {"A": BlockReason.IMPLAUSIBLE})
     told, row = guard.sift(BarRow(2, {"A": at(1_000.0)}), blocks=True)
-    assert ([one.kind for one in told], row) == (["implausible", "withheld"], None), "no bar, no row"
+    assert ([anomaly.kind for anomaly in told], row) == (["implausible", "withheld"], None), "no bar, no row"
     told, row = guard.sift(BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"}), blocks=True)
     assert (told, row) == ([], BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"})), "confirmed"
     _, row = guard.sift(BarRow(4, {"A": at(1.0), "B": at(5.0)}), blocks=False)
@@ -290,9 +290,11 @@ def test_plausibility_of_a_series_is_that_of_its_rows_one_by_one(moves) -> None:
     bars = walked(moves)
     guard = PlausibilityGuard(bars.symbols, SETTINGS)
     expected = [
-        (t, one.payload()) for t, row in enumerate(rows_of(bars)) for one in guard.sift(row, blocks=False)[0]
+        (t, anomaly.payload())
+        for t, row in enumerate(rows_of(bars))
+        for anomaly in guard.sift(row, blocks=False)[0]
     ]
-    assert [(t, one.payload()) for t, one in doubted_bars(bars, SETTINGS)] == expected
+    assert [(t, doubted_bar.payload()) for t, doubted_bar in doubted_bars(bars, SETTINGS)] == expected
 
 
 @given(WALKS, st.integers(1, 29))
@@ -302,7 +304,7 @@ def test_plausibility_after_a_restart_anywhere_doubts_what_it_would_have_doubted
     told, kept = [], []
     for row in rows[:stop]:
         doubts, left = whole.sift(row, blocks=True)
-        told += [one.payload() for one in doubts]
+        told += [doubt.payload() for doubt in doubts]
         kept += [left] if left is not None else []
     again = PlausibilityGuard(("S0", "S1", "S2", "S3"), SETTINGS)
     again.remember(_series(kept), told)

@@ -68,8 +68,8 @@ def test_levels_hold_every_trade_once_in_any_order(regimes, random):
             for item in build_clusters(batch)
             if (item.regime is not None) + (item.timeframe is not None) == level
         ]
-        assert sorted(one.episode_id for group in members for one in group) == sorted(
-            one.episode_id for one in batch
+        assert sorted(entry.episode_id for group in members for entry in group) == sorted(
+            entry.episode_id for entry in batch
         )
 
 

@@ -8,7 +8,7 @@ BOOK = playbook()
 
 
 def measured(episodes):
-    at = max(one.known_at for one in episodes) + 7 * DAY_NS
+    at = max(told.known_at for told in episodes) + 7 * DAY_NS
     return measure(build_clusters(episodes), GateSettings(), {"pullback": BOOK}, "1h", at)
 
 

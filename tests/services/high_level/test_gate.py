@@ -82,5 +82,5 @@ def test_structural_action_needs_significance_unless_the_runbook_mode_is_chosen(
 @given(EVIDENCE, st.floats(1, 100))
 def test_more_evidence_never_weakens_the_action(case, factor):
     more = Evidence(case.n, case.e_value * factor, case.alpha, case.minimum, case.regime_cell)
-    first, second = (decide(one, GateSettings()).strongest_action for one in (case, more))
+    first, second = (decide(entry, GateSettings()).strongest_action for entry in (case, more))
     assert STRENGTH[second] >= STRENGTH[first]

@@ -48,8 +48,8 @@ def critique(**changes):
 
 def labels(*rows):
     return {
-        one.name: list(zip(one.forecasts, one.outcomes, strict=True))
-        for one in stated_confidence(index_of(*rows))
+        entry.name: list(zip(entry.forecasts, entry.outcomes, strict=True))
+        for entry in stated_confidence(index_of(*rows))
     }
 
 

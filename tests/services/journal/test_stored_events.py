@@ -26,7 +26,7 @@ def test_payloads_that_were_parsed_last_are_kept_up_to_a_length():
     parsed = RecentRows(most=3 * len(texts[0]))
     events = stored(texts, parsed)
     read = [event.payload for event in events]
-    assert [one["fill_id"] for one in read] == [f"f{n}" for n in range(10)]
+    assert [fill["fill_id"] for fill in read] == [f"f{n}" for n in range(10)]
     assert [events[n].glance() is read[n] for n in range(10)] == [False] * 7 + [True] * 3
     assert events[0].payload is events[0].glance()
     assert events[7].glance() is not read[7]

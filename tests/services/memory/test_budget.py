@@ -32,13 +32,12 @@ def slow(step_ms: float, **settings) -> EpisodeMemory:
 
 def test_reader_without_a_deadline_answers_in_full_however_long_it_takes():
     late, quick = slow(1e6), slow(0.0)
-    answers = [one.reader().retrieve(query(), LATE) for one in (late, quick)]
+    answers = [memory.reader().retrieve(query(), LATE) for memory in (late, quick)]
     assert answers[0].content_hash == answers[1].content_hash
     assert answers[0].degraded is None
     assert len(answers[0].winners) == 3
-    assert [(one.document()["over_budget"], one.document()["degraded"]) for one in (late, quick)] == [
-        (1, 0), (0, 0)
-    ]  # fmt: skip
+    told = [memory.document() for memory in (late, quick)]
+    assert [(document["over_budget"], document["degraded"]) for document in told] == [(1, 0), (0, 0)]
 
 
 def test_reader_past_its_deadline_returns_the_base_rates_of_everything_and_says_so():

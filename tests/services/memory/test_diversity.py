@@ -71,8 +71,8 @@ def test_whatever_the_future_holds_the_answer_is_the_same(past, future, point, d
         for k, e in enumerate(future)
     ]
     ends = [memory(*order).reader() for order in (known, later + known, known + later)]
-    assert len({one.retrieve(query(point), known_at).content_hash for one in ends}) == 1
-    assert len({one.base_rates(known_at).model_dump_json() for one in ends}) == 1
+    assert len({end.retrieve(query(point), known_at).content_hash for end in ends}) == 1
+    assert len({end.base_rates(known_at).model_dump_json() for end in ends}) == 1
 
 
 def test_second_nearest_of_one_day_gives_way_to_the_next_day():

@@ -45,8 +45,8 @@ def test_cases_are_those_of_versions_under_the_same_rules():
         found.add(episode(number, playbook_hash=version, r=-1.0))
     reader = found.reader()
     asked = {version: replace(query(), playbook_hash=version) for version in rules}
-    answers = {version: reader.retrieve(one, LATE) for version, one in asked.items()}
-    assert {name[0]: sorted(ids(one.losers)) for name, one in answers.items()} == {
+    answers = {version: reader.retrieve(entry, LATE) for version, entry in asked.items()}
+    assert {name[0]: sorted(ids(answer.losers)) for name, answer in answers.items()} == {
         "a": [0, 2],
         "b": [1],
         "c": [0, 2],

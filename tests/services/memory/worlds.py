@@ -67,7 +67,7 @@ def histories(draw, width=5, most=60, days=4):
 
 
 def distance(item: Episode, asked: MemoryQuery) -> int:
-    a, b = (np.array(one, dtype=np.float32).astype(float) for one in (item.fingerprint, asked.fingerprint))
+    a, b = (np.array(pair, dtype=np.float32).astype(float) for pair in (item.fingerprint, asked.fingerprint))
     return round(float(np.sqrt(sum((a - b) ** 2)) / 1e-9))
 
 

@@ -56,7 +56,7 @@ def test_ledger_call_that_may_break_a_limit_is_refused_by_its_name(scope, limit,
     kinds = {"event": EventLimits, "day": ModelLimits, "run": RunLimits}
     limits = {name: kind(calls=None, usd=None) for name, kind in kinds.items()}
     limits[scope] = kinds[scope](**{"calls": None, "usd": None, limit: value})
-    ledger = Ledger(LlmSettings.model_validate({f"per_{name}": one for name, one in limits.items()}))
+    ledger = Ledger(LlmSettings.model_validate({f"per_{name}": entry for name, entry in limits.items()}))
     ledger.charge(used, now=5)
     refusal = ledger.refusal(QUESTION, PRICE, now=5)
     assert (refusal is not None) == refused

@@ -88,12 +88,12 @@ def test_summary_is_cached_until_a_new_trade_of_the_playbook():
 def test_trades_of_other_rules_are_no_measure_of_the_version_in_force():
     old, new = definition(), definition(horizon_bars=11, version=2)
     banned = definition(version=3, risk_fraction=0.001)
-    rules = {one.content_hash: outcome_rules(one) for one in (old, new, banned)}
+    rules = {entry.content_hash: outcome_rules(entry) for entry in (old, new, banned)}
     found = ExpectationBook(SimulatedClock(LATE), rules.__getitem__)
     found.record(episode(1, playbook_hash=old.content_hash))
-    assert [found.summary(one, LATE).n for one in (old, new, banned)] == [1, 0, 1]
+    assert [found.summary(entry, LATE).n for entry in (old, new, banned)] == [1, 0, 1]
     found.record(episode(2, playbook_hash=new.content_hash))
-    assert [found.summary(one, LATE).n for one in (old, new, banned)] == [1, 1, 1]
+    assert [found.summary(entry, LATE).n for entry in (old, new, banned)] == [1, 1, 1]
 
 
 def test_trade_that_arrives_late_is_seen_from_when_it_was_known():

@@ -55,7 +55,7 @@ class World:
 
     def weigh(self, at: int, *proven: tuple[str, str]) -> tuple[PlaybookVersion, ...]:
         """What a slot does: measures whose life is over are renewed, or end when they are named as proven."""
-        contradicted: dict[tuple[str, str | None], Evidence] = {one: EVIDENCE for one in proven}
+        contradicted: dict[tuple[str, str | None], Evidence] = {pair: EVIDENCE for pair in proven}
         self.renewed = self.lifecycle.renew_due(at, "1d", proven=contradicted)
         return (*self.lifecycle.end_contradicted(at, contradicted), *self.lifecycle.expire_due(at))
 
@@ -183,9 +183,9 @@ def test_two_measures_that_are_contradicted_at_once_end_each_with_its_own_eviden
     ledgers.append((world.alpha().content_hash, ""))
     world.act("set_risk_fraction", value=0.0025, life_blocks=10)
     found = world.lifecycle.end_contradicted(
-        NOON + TEN_DAYS, {one: {"n": 20 + k} for k, one in enumerate(ledgers)}
+        NOON + TEN_DAYS, {ledger: {"n": 20 + k} for k, ledger in enumerate(ledgers)}
     )
-    entered = [(one.reason, one.evidence) for one in found if one.state is ACTIVE]
+    entered = [(version.reason, version.evidence) for version in found if version.state is ACTIVE]
     assert entered == [
         ("proven in shadow", {"n": 20}),
         ("proven in shadow", {"n": 21}),
@@ -279,7 +279,7 @@ def test_playbooks_of_a_run_count_lives_in_the_blocks_of_its_gate(block, ends):
     )  # fmt: skip
     at = ns("2026-03-12T09:30")
     found = books.lifecycle.apply([ban], report_id="r", verdict_id="v", at=at, timeframe="15m")
-    assert [one.expires_at for one in found if one.state is ACTIVE] == [ns(ends)]
+    assert [version.expires_at for version in found if version.state is ACTIVE] == [ns(ends)]
 
 
 @pytest.mark.parametrize(
@@ -305,10 +305,12 @@ def test_lives_are_counted_in_whole_blocks_of_the_timeframe(block, timeframe, tr
     found = world.lifecycle.apply(
         [*measures, tried], report_id="r", verdict_id="v", at=at, timeframe=timeframe
     )
-    ends = [one.expires_at for one in found if one.state in (ACTIVE, SHADOW)]
+    ends = [version.expires_at for version in found if version.state in (ACTIVE, SHADOW)]
     assert ends == [ns(measure_ends), ns(measure_ends), ns(trial_ends)]
     assert world.lifecycle.expire_due(ns(trial_ends) - 1) == ()
-    assert [one.reason for one in world.lifecycle.expire_due(ns(trial_ends))] == ["not promoted in time"]
+    assert [version.reason for version in world.lifecycle.expire_due(ns(trial_ends))] == [
+        "not promoted in time"
+    ]
 
 
 def test_action_of_an_older_document_lives_as_long_as_the_settings_say():
@@ -426,7 +428,7 @@ def test_risk_cut_is_active_at_once_and_ends_by_its_own_evidence():
     assert world.alpha().risk_fraction == 0.0025
     second = (world.alpha().content_hash, "")
     world.act("set_risk_fraction", value=0.001, life_blocks=5)
-    assert [one.ledger for one in world.lifecycle.risk_cuts()] == [first, second]
+    assert [cut.ledger for cut in world.lifecycle.risk_cuts()] == [first, second]
     world.weigh(NOON + 6 * DAY, second)
     assert world.alpha().risk_fraction == 0.0025
     ended = world.weigh(NOON + TEN_DAYS, first)
@@ -442,7 +444,7 @@ def test_risk_cut_without_evidence_is_renewed():
     world = World(action_life_blocks=26)
     world.act("set_risk_fraction", value=0.0025)
     assert world.weigh(NOON + 27 * DAY) == ()
-    assert [(one.text, one.until) for one in world.renewed] == [("risk 0.0025", NOON + 53 * DAY)]
+    assert [(renewal.text, renewal.until) for renewal in world.renewed] == [("risk 0.0025", NOON + 53 * DAY)]
     assert world.alpha().risk_fraction == 0.0025
 
 

@@ -124,22 +124,26 @@ class LifecycleMachine(RuleBasedStateMachine):
     def measures(self):
         """(playbook, direction and cell, ledger) of every ban, and the fraction of every playbook."""
         compositions = (self.lifecycle._composition(version) for version in self.reader.active())
-        return {(one.baseline.id, held.key, held.ledger) for one in compositions for held in one.measures}
+        return {
+            (composition.baseline.id, held.key, held.ledger)
+            for composition in compositions
+            for held in composition.measures
+        }
 
     @rule(days=st.integers(1, 40), data=st.data())
     def wait(self, days, data):
         """No measure ends without evidence: what ends was due and contradicted, the rest goes on."""
         self.now += days * DAY
-        before, definitions_before = self.measures(), [one.definition for one in self.reader.active()]
+        before, definitions_before = self.measures(), [entry.definition for entry in self.reader.active()]
         ledgers = sorted({ledger for _, _, ledger in before})
-        proven = {one: {"n": 21} for one in ledgers if data.draw(st.booleans())}
+        proven = {item: {"n": 21} for item in ledgers if data.draw(st.booleans())}
         known = len(self.registry.history())
         renewed = self.lifecycle.renew_due(self.now, "1d", proven=proven)
         assert len(self.registry.history()) == known, "a renewal is no transition"
-        assert [one.definition for one in self.reader.active()] == definitions_before
-        assert all(one.until > self.now for one in renewed)
+        assert [entry.definition for entry in self.reader.active()] == definitions_before
+        assert all(renewal.until > self.now for renewal in renewed)
         ended = self.lifecycle.end_contradicted(self.now, proven)
-        assert all(one.evidence == {"n": 21} for one in ended if one.state is VersionState.ACTIVE)
+        assert all(entry.evidence == {"n": 21} for entry in ended if entry.state is VersionState.ACTIVE)
         gone = before - self.measures()
         assert {ledger for _, _, ledger in gone} <= set(proven)
         assert len({(name, ledger) for name, _, ledger in gone}) == len(ended) / 2
@@ -164,7 +168,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     def versions_are_numbered_once_and_their_parents_exist(self):
         for name in NAMES:
             first = dict.fromkeys(item.definition.content_hash for item in self.registry.history(name))
-            numbers = [self.reader.by_hash(one).definition.version for one in first]
+            numbers = [self.reader.by_hash(entry).definition.version for entry in first]
             assert numbers == list(range(1, len(numbers) + 1))
         for version in self.registry.latest():
             if version.parent_hash is not None:

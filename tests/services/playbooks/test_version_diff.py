@@ -9,7 +9,7 @@ BOOK = load_playbooks(PLANTED)[0]
 
 
 def told(after, before=BOOK):
-    return [one.payload() for one in changes(before, after)]
+    return [change.payload() for change in changes(before, after)]
 
 
 def test_changes_name_each_field_with_its_value_before_and_after():
@@ -30,5 +30,5 @@ def test_changes_of_number_and_date_alone_are_none():
 
 def test_changes_show_a_field_that_only_one_version_has():
     more = {**BOOK.parameters, "other": BOOK.parameters["side"]}
-    found = {one["field"]: one["from"] for one in told(revise_fields(BOOK, parameters=more))}
+    found = {item["field"]: item["from"] for item in told(revise_fields(BOOK, parameters=more))}
     assert found["parameters.other.value"] is None

@@ -27,16 +27,16 @@ def content(folder):
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.*")}
 
 
-@pytest.mark.parametrize("book", ALL, ids=lambda one: one.id)
+@pytest.mark.parametrize("book", ALL, ids=lambda item: item.id)
 def test_playbook_written_is_read_back_as_the_same(book):
     lesson = revise_fields(book, version=7, known_at=123, risk_fraction=0.00125)
     side = lesson.eligibility["long"]
     lesson = revise_fields(
         lesson, eligibility={**lesson.eligibility, "long": revise_fields(side, banned=("up/low", "down/mid"))}
     )
-    for one in (book, lesson):
-        read = parse_playbook(playbook_toml(one).encode(), Path("book.toml"))
-        assert read == revise_fields(one, known_at=None)
+    for item in (book, lesson):
+        read = parse_playbook(playbook_toml(item).encode(), Path("book.toml"))
+        assert read == revise_fields(item, known_at=None)
 
 
 @given(
@@ -55,7 +55,7 @@ def test_folder_written_is_what_runtime_playbooks_reads_and_holds_no_candidate(t
     folder = tmp_path / "books"
     names = written(folder, ALL, [tried], note="x")
     assert set(names) == set(content(folder))
-    assert load_playbooks(folder) == tuple(sorted(ALL, key=lambda one: one.id))
+    assert load_playbooks(folder) == tuple(sorted(ALL, key=lambda definition: definition.id))
     assert load_playbooks(folder / "candidates") == (tried,)
     assert json.loads((folder / MANIFEST).read_text())["note"] == "x"
 
@@ -65,7 +65,7 @@ def test_folder_written_before_is_replaced_whole(tmp_path):
     folder.mkdir()
     written(folder, ALL, [revise_fields(ALL[-1], version=2)])
     written(folder, BOOKS[:2])
-    assert sorted(content(folder)) == sorted([f"{one.id}.toml" for one in BOOKS[:2]] + [MANIFEST])
+    assert sorted(content(folder)) == sorted([f"{book.id}.toml" for book in BOOKS[:2]] + [MANIFEST])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["books"]
 
 

@@ -225,7 +225,11 @@ def rule_cut_in_the_middle(request: Request) -> Request:
 
 @fault("rules_differ_from_playbook")
 def rules_of_another_playbook(request: Request) -> Request:
-    other = next(one for one in PLAYBOOKS if one.id != request.playbook.id and one.entry_kind == "market")
+    other = next(
+        playbook
+        for playbook in PLAYBOOKS
+        if playbook.id != request.playbook.id and playbook.entry_kind == "market"
+    )
     texts = rule_texts(render_rules(other, request.proposal.direction))
     return plan(request, **{role: texts[role] for role in ("setup", "stop", "target", "invalidation")})
 

@@ -204,7 +204,7 @@ def test_memory_one_day_of_losers_alone_does_not_contradict():
         loser(k, fingerprint=(0.5, 0.5, 0.5, 0.5, 0.5 + k / 100), entry_label=entered * DAY)
         for k, entered in enumerate([7] * 6 + list(range(8, 40)))
     ]
-    spread = [one.model_copy(update={"entry_label": k * DAY}) for k, one in enumerate(day)]
+    spread = [episode.model_copy(update={"entry_label": k * DAY}) for k, episode in enumerate(day)]
     found = {}
     for name, history in (("day", day), ("spread", spread)):
         found[name] = memory(*history).reader().retrieve(query(), LATE)

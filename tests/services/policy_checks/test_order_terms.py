@@ -90,7 +90,7 @@ def test_order_terms_invalidation_is_tried_from_the_entry_to_the_stop():
 def test_order_terms_entry_that_cannot_be_read_is_unknown_and_nothing_is_measured_from_it():
     request = waiting("stop", "prev(high, 1)")
     seen = check_coherence(request, read_levels(request))
-    assert [one.evidence for one in seen if one.code == "level_unknown"] == [("entry",)]
+    assert [finding.evidence for finding in seen if finding.code == "level_unknown"] == [("entry",)]
     assert read_levels(request).risk is None
     assert not {"reward_to_risk_too_low", "entry_on_wrong_side"} & set(codes(seen))
 
@@ -116,7 +116,7 @@ def test_order_terms_trail_must_be_a_price():
 )
 def test_order_terms_management_at_the_target_is_out_of_reach(terms, code):
     # The stop is 4 away and the target 10: 2.5R.
-    seen = [one for one in found(request_with(**PLAIN, **terms)) if one.endswith("_beyond_target")]
+    seen = [item for item in found(request_with(**PLAIN, **terms)) if item.endswith("_beyond_target")]
     assert seen == ([] if code is None else [code])
 
 

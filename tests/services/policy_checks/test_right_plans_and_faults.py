@@ -88,7 +88,7 @@ def test_faults_are_many_and_most_have_a_place_in_every_plan():
 
 
 def test_some_plans_are_of_most_playbooks_and_both_directions():
-    assert len({(one.request.playbook.id, one.request.proposal.direction) for one in SOME_PLANS}) >= 8
+    assert len({(plan.request.playbook.id, plan.request.proposal.direction) for plan in SOME_PLANS}) >= 8
 
 
 @pytest.mark.parametrize("name", RIGHT_BANKS)
@@ -106,13 +106,13 @@ def test_every_contrary_text_that_a_quoting_reader_objects_to_is_sent_back(name)
 @EVERY_FAULT
 def test_remedy_where_a_finding_has_one_removes_it(fault):
     spoiled = [fault.spoil(plan.request) for plan in SOME_PLANS]
-    for request in [one for one in spoiled if one is not None]:
+    for request in [item for item in spoiled if item is not None]:
         (result,) = reflected([request])
         for finding in result.findings:
             if finding.remedy is None:
                 continue
             (after,) = reflected([remedied(request, finding.remedy)])
-            left = [(one.code, one.evidence) for one in after.findings]
+            left = [(entry.code, entry.evidence) for entry in after.findings]
             assert (finding.code, finding.evidence) not in left, finding
 
 
@@ -127,8 +127,10 @@ def test_remedy_is_there_for_whatever_the_plan_can_satisfy(fault):
         if request is None:
             continue
         (result,) = reflected([request])
-        bare = [one for one in result.findings if one.code in fault.codes and one.remedy is None]
-        assert [one for one in bare if one.code not in BEYOND_THE_PLAN] == []
+        bare = [
+            finding for finding in result.findings if finding.code in fault.codes and finding.remedy is None
+        ]
+        assert [finding for finding in bare if finding.code not in BEYOND_THE_PLAN] == []
 
 
 def test_fault_codes_are_documented():

@@ -79,7 +79,7 @@ def test_gate_several_events_give_one_skip_each() -> None:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_gate_disabled_event_is_skipped_and_starts_nothing(event: PolicyEventKind) -> None:
-    settings = PolicyLoopSettings(events=tuple(one for one in EVENTS if one is not event))
+    settings = PolicyLoopSettings(events=tuple(kind for kind in EVENTS if kind is not event))
     decision = decide(facts(events=(event,)), settings, "1h")
     assert not decision.evaluate
     assert [skip.reason for skip in decision.skips] == [SkipReason.EVENT_DISABLED]
@@ -101,10 +101,10 @@ def test_gate_without_regime_or_while_busy_nothing_starts(change: dict, reason: 
 
 
 def test_gate_minimum_interval_is_the_larger_of_seconds_and_bars() -> None:
-    assert [DEFAULTS.minimum_bars(one) for one in ("1m", "5m", "15m", "1h", "1d")] == [15, 3, 3, 3, 3]
+    assert [DEFAULTS.minimum_bars(word) for word in ("1m", "5m", "15m", "1h", "1d")] == [15, 3, 3, 3, 3]
 
 
 def test_gate_heartbeat_follows_the_table_or_the_setting() -> None:
-    assert [DEFAULTS.heartbeat_bars(one) for one in HEARTBEAT_BARS] == [15, 12, 12, 12, 12, 5]
+    assert [DEFAULTS.heartbeat_bars(bar) for bar in HEARTBEAT_BARS] == [15, 12, 12, 12, 12, 5]
     assert PolicyLoopSettings(heartbeat_s=3_600).heartbeat_bars("15m") == 4
     assert PolicyLoopSettings(heartbeat_s=1).heartbeat_bars("1d") == 1

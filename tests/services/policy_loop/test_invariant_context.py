@@ -10,7 +10,7 @@ from tests.worker.shared_runs import embedded_bars, run_on
 
 @pytest.mark.parametrize(("account", "blocked"), [(0.005, True), (0.015, False)])
 def test_run_playbook_over_the_risk_cap_is_blocked_unless_the_account_allows_it(account, blocked):
-    bold = tuple(changed(one, {"risk_fraction": 0.015}) for one in load_playbooks(None))
+    bold = tuple(changed(playbook, {"risk_fraction": 0.015}) for playbook in load_playbooks(None))
     settings = Settings(envelope=EnvelopeSettings(risk_fraction=account))
     policy = run_on(embedded_bars("2003-01-01", "2003-08-15"), settings, bold).document["policy_loop"]
     assert ("risk_fraction_over_cap" in policy["finding_codes"]) == blocked

@@ -56,7 +56,7 @@ def test_plan_outcome_holds_each_trade_with_its_r():
     plans.frozen(mine, 3)
     plans.observe(event(TickEventKind.EXIT_FILLED, mine, 7, reason="target", r=1.5))
     (told,) = plans.of(in_force(None))
-    assert [(one.closed_at, one.reason, one.r) for one in told.trades] == [(7, "target", 1.5)]
+    assert [(trade.closed_at, trade.reason, trade.r) for trade in told.trades] == [(7, "target", 1.5)]
     assert told.became == "exit_filled", "a plan that traded and went is not called retired"
 
 
@@ -64,10 +64,10 @@ def test_plan_outcomes_are_the_last_of_the_symbol_newest_first_and_say_who_was_r
     plans = PlanOutcomes()
     every = [policy(str(number)) for number in range(LAST + 2)]
     plans.frozen(policy("x", "ELSE"), 1)
-    for at, one in enumerate(every):
-        plans.frozen(one, at)
+    for at, entry in enumerate(every):
+        plans.frozen(entry, at)
     told = plans.of(in_force(every[-1]))
-    assert [one.policy_id for one in told] == [one.policy_id for one in every[:1:-1]]
-    assert [one.became for one in told] == ["frozen"] + ["replaced"] * (LAST - 1)
-    assert [one.became for one in plans.of(in_force(None))][0] == "retired"
+    assert [entry.policy_id for entry in told] == [entry.policy_id for entry in every[:1:-1]]
+    assert [outcome.became for outcome in told] == ["frozen"] + ["replaced"] * (LAST - 1)
+    assert [outcome.became for outcome in plans.of(in_force(None))][0] == "retired"
     assert plans.of(SNAPSHOT.model_copy(update={"symbol": "NONE"})) == ()

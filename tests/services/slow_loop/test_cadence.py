@@ -234,7 +234,7 @@ def histories(draw):
     since = base.started_at if base.last_run is None else base.last_run
     times = draw(st.lists(st.integers(min(since, base.now), base.now), max_size=60).map(sorted))
     resolved = [(at_ns, draw(st.sampled_from(["a", "b", "c"]))) for at_ns in times]
-    counts = {name: sum(one == name for _, one in resolved) for name in ("a", "b", "c")}
+    counts = {name: sum(item == name for _, item in resolved) for name in ("a", "b", "c")}
     return replace(base, new_episodes=counts), resolved
 
 
@@ -257,7 +257,7 @@ def test_early_moment_does_not_depend_on_when_somebody_looks(history, later_ns, 
     moment = early_moment(now, resolved)
     later = now.now + later_ns
     seen = [*resolved, *((later, name) for name in more)]
-    counts = {name: sum(one == name for _, one in seen) for name in ("a", "b", "c")}
+    counts = {name: sum(item == name for _, item in seen) for name in ("a", "b", "c")}
     if moment is not None:
         assert early_moment(replace(now, now=later, new_episodes=counts), seen) == moment
 

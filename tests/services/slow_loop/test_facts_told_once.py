@@ -102,7 +102,7 @@ def told(facts: LoopFacts, clocks: tuple[int, ...]) -> list[tuple[int, UntradedS
     columns = RuleColumns(series)
     for at in clocks:
         clock = int(series.close_times[at])
-        found += [(at, one) for one in asked(facts, clock, columns).untraded_signals]
+        found += [(at, signal) for signal in asked(facts, clock, columns).untraded_signals]
         made.append(report(clock))
         facts.runs.add_outside(made)
     return found
@@ -116,8 +116,8 @@ def test_deferred_need_of_a_late_answer_is_told_by_the_first_report_that_could_k
     facts.add(row(1, "policy_reflection", day(8), day(10), reflected))
     needs_told = {}
     for clock in (day(9), day(10), day(14)):
-        needs_told[clock] = [one.text for one in asked(facts, clock).deferred_items]
-        facts.runs.add_outside([report(one) for one in needs_told])
+        needs_told[clock] = [item.text for item in asked(facts, clock).deferred_items]
+        facts.runs.add_outside([report(number) for number in needs_told])
     assert needs_told == {day(9): [], day(10): ["raise the risk"], day(14): []}
 
 
@@ -136,7 +136,7 @@ def test_signal_whose_outcome_came_before_its_answer_is_told_after_the_answer(
 ) -> None:
     series = bars()
     found = told(journalled_block(0, 45, 55, proposal(target=0.5)), clocks)
-    assert [(at, one.reason, one.known_at) for at, one in found] == [
+    assert [(at, signal.reason, signal.known_at) for at, signal in found] == [
         (60, "blocked", int(series.close_times[55]))
     ]
 

@@ -57,7 +57,9 @@ def test_loop_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(ru
         if row.kind == "high_level_request":
             answer = Run(decided["slot"], "slot", decided["structural_allowed"])
             made = facts.request(answer, row.known_at, columns).untraded_signals
-            assert json.loads(canonical_json([one.payload() for one in made])) == decided["untraded_signals"]
+            assert (
+                json.loads(canonical_json([item.payload() for item in made])) == decided["untraded_signals"]
+            )
             told += len(made)
     assert told > 20
 

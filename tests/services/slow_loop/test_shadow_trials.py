@@ -61,7 +61,9 @@ class Lifecycle:
     def active(self, playbook_id: str) -> Any:
         """The incumbent of every candidate: other rules, and a ledger without a trade."""
         made = playbook("incumbent", horizon_bars=self.incumbent)
-        eligibility = {side: revise_fields(one, banned=self.banned) for side, one in made.eligibility.items()}
+        eligibility = {
+            side: revise_fields(item, banned=self.banned) for side, item in made.eligibility.items()
+        }
         return revise_fields(made, eligibility=eligibility)
 
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
@@ -77,7 +79,7 @@ class Lifecycle:
         return tuple(self.cuts)
 
     def _leave(self, name: str, into: list[str]) -> tuple[str]:
-        self.open = [one for one in self.open if one.version_hash != name]
+        self.open = [item for item in self.open if item.version_hash != name]
         into.append(name)
         return (name,)
 
@@ -259,7 +261,10 @@ def test_trials_tell_the_one_value_that_they_try(kind):
         parameters = {**trial.definition.parameters, **changes}
         trial.definition = revise_fields(trial.definition, parameters=parameters)
     shadow.step(10, OVER)
-    told = {one["playbook_id"]: (one.get("parameter"), one.get("value")) for one in shadow.summaries()}
+    told = {
+        summary["playbook_id"]: (summary.get("parameter"), summary.get("value"))
+        for summary in shadow.summaries()
+    }
     assert told == {"one": ("stretch", 1.1), "two": (None, None), "none": (None, None)}
 
 
@@ -306,7 +311,7 @@ def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since()
     lifecycle = Lifecycle()
     shadow = trials(lifecycle)
     lifecycle.cuts.append(cut(START + 30 * 7 * DAY_NS))
-    other = [one.model_copy(update={"playbook_id": "other"}) for one in traded([1.0] * 40)]
+    other = [entry.model_copy(update={"playbook_id": "other"}) for entry in traded([1.0] * 40)]
     shadow.step(10, OVER, [*traded([1.0] * 40), *other])
     assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
     assert shadow.proven == {}

@@ -29,7 +29,7 @@ def calibrated(n, seed=1, low=0.1, high=0.9):
 
 
 def measured(stated, came) -> Calibration:
-    found = calibrate([float(one) for one in stated], [bool(one) for one in came])
+    found = calibrate([float(item) for item in stated], [bool(item) for item in came])
     assert found is not None
     return found
 
@@ -45,7 +45,7 @@ def error_of(found: Calibration) -> CalibrationError:
 
 def members(found, labels):
     """The labels of each bin, told by its edges alone."""
-    return [[label for label in labels if one.lower <= label[0] <= one.upper] for one in found.bins]
+    return [[label for label in labels if cell.lower <= label[0] <= cell.upper] for cell in found.bins]
 
 
 @given(LABELS)
@@ -79,9 +79,9 @@ def test_parts_are_what_their_formulas_say(labels):
 def test_bins_hold_every_label_once_in_order_and_part_no_equal_forecasts(labels):
     found = found_of(labels)
     assert 1 <= len(found.bins) <= BINS
-    assert [one.n for one in found.bins] == [len(inside) for inside in members(found, labels)]
-    assert sum(one.n for one in found.bins) == found.n == len(labels)
-    edges = [edge for one in found.bins for edge in (one.lower, one.upper)]
+    assert [bucket.n for bucket in found.bins] == [len(inside) for inside in members(found, labels)]
+    assert sum(bucket.n for bucket in found.bins) == found.n == len(labels)
+    edges = [edge for bucket in found.bins for edge in (bucket.lower, bucket.upper)]
     assert edges == sorted(edges)
     assert all(left.upper < right.lower for left, right in zip(found.bins, found.bins[1:], strict=False))
 
@@ -102,7 +102,7 @@ def test_order_of_many_labels_changes_no_chance_level():
 @pytest.mark.parametrize("n", [10, 200, 207, 1_000])
 def test_bins_of_different_forecasts_are_ten_of_equal_mass(n):
     found = measured(np.linspace(0.0, 1.0, n), np.arange(n) % 2 == 0)
-    sizes = [one.n for one in found.bins]
+    sizes = [bucket.n for bucket in found.bins]
     assert len(sizes) == BINS
     assert max(sizes) - min(sizes) <= 1
 
@@ -110,7 +110,7 @@ def test_bins_of_different_forecasts_are_ten_of_equal_mass(n):
 def test_figures_of_four_labels_by_hand():
     # Two pairs of ties: 0.2 came true once in two, 0.8 twice in two. o = 3/4.
     found = found_of([(0.2, True), (0.2, False), (0.8, True), (0.8, True)])
-    assert [(one.lower, one.upper, one.n, one.base_rate) for one in found.bins] == [
+    assert [(bucket.lower, bucket.upper, bucket.n, bucket.base_rate) for bucket in found.bins] == [
         (0.2, 0.2, 2, 0.5),
         (0.8, 0.8, 2, 1.0),
     ]
@@ -158,7 +158,7 @@ def test_chance_level_is_that_of_the_simulation_written_a_second_time(n, level):
 def test_error_is_the_weighted_distance_of_the_bins():
     stated, came = calibrated(333)
     found = measured(stated, came)
-    distances = [one.n * abs(one.mean_forecast - one.base_rate) for one in found.bins]
+    distances = [bucket.n * abs(bucket.mean_forecast - bucket.base_rate) for bucket in found.bins]
     assert error_of(found).ece == pytest.approx(sum(distances) / 333)
 
 
@@ -214,7 +214,7 @@ def test_calibrated_forecaster_is_beyond_chance_in_one_of_twenty():
 def test_outcomes_without_a_link_to_the_forecasts_are_associated_in_one_of_twenty():
     random = np.random.default_rng(4)
     many = [measured(random.random(60), random.random(60) < 0.4).association for _ in range(400)]
-    assert 8 <= sum(abs(one) > BEYOND_CHANCE for one in many) <= 32
+    assert 8 <= sum(abs(value) > BEYOND_CHANCE for value in many) <= 32
 
 
 def test_forecasts_that_promise_too_much_have_a_positive_excess_and_sorted_ones_an_association():

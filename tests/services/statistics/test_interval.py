@@ -193,8 +193,8 @@ def test_interval_covers_the_mean_at_every_look_as_often_as_it_says(world):
     else:
         r = alike_brackets(draw, runs, weeks, 8, 0.9, 3.0)
     covered = 0
-    for one in r:
-        shown = weekly_track(one).interval(weeks)
+    for item in r:
+        shown = weekly_track(item).interval(weeks)
         lower = -np.inf if shown.lower is None else shown.lower
         upper = np.inf if shown.upper is None else shown.upper
         covered += shown.kind != "moved" and lower <= truth <= upper

@@ -140,7 +140,7 @@ def test_configurations_before_share_the_level_of_every_member():
     names = ["p1", "p1|up/mid", "p2"]
     alone = register_family(names, 0.1)
     shared = [register_family(names, 0.1, tried_before=k) for k in range(20)]
-    assert [one.charged.sum() for one in shared] == pytest.approx(
+    assert [family.charged.sum() for family in shared] == pytest.approx(
         [alone.charged.sum() / (1 + k) for k in range(20)]
     )
     assert shared[0] == alone

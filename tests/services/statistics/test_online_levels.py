@@ -38,7 +38,7 @@ def test_online_levels_promote_a_worthless_candidate_in_few_runs_however_many_th
     for _ in range(runs):
         # Brackets of mean zero, five a week, watched after each week without restarts.
         r = bracket(rng, (candidates, weeks, 5), 2.0)
-        highest = np.array([weekly_track(one)._walks[GAINING][PLAIN].max() for one in r])
+        highest = np.array([weekly_track(item)._walks[GAINING][PLAIN].max() for item in r])
         wrong["fixed"] += bool((highest >= 1.0 / 0.05).any())
         wrong["online"] += bool((highest >= 1.0 / levels).any())
     assert wrong["online"] <= 0.05 * runs

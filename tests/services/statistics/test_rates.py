@@ -40,14 +40,14 @@ def outcomes(world, draw, runs):
 def test_claim_that_is_false_reaches_twenty_in_a_year_in_one_of_twenty_clusters_at_most(world, claim):
     runs = 300
     r = outcomes(world, np.random.default_rng(31), runs)
-    highest = np.array([weekly_track(one)._paths[0][claim].max() for one in r])
+    highest = np.array([weekly_track(item)._paths[0][claim].max() for item in r])
     assert (highest >= 20.0).mean() <= 0.05 + error(0.05, runs)
 
 
 def test_loss_of_two_fifths_r_is_found_within_a_year_at_the_level_of_one_cell_of_fifteen():
     runs = 200
     r = outcomes("t3", np.random.default_rng(32), runs) - 0.4
-    highest = np.array([weekly_track(one)._paths[0][LOSING].max() for one in r])
+    highest = np.array([weekly_track(item)._paths[0][LOSING].max() for item in r])
     assert (highest >= 720.0).mean() >= 0.75 - error(0.75, runs)
 
 
@@ -68,9 +68,9 @@ def test_family_of_a_null_world_is_flagged_in_one_of_twenty_years_at_most(world)
     draw = np.random.default_rng(34)
     flagged = []
     for _ in range(runs):
-        tracks = [weekly_track(one) for one in outcomes(world, draw, cells)]
+        tracks = [weekly_track(outcome) for outcome in outcomes(world, draw, cells)]
         looks = tracks[0].blocks.complete_at
-        logs = np.stack([one.log_e_at(looks) for one in tracks])  # (cells, looks, claims)
+        logs = np.stack([track.log_e_at(looks) for track in tracks])  # (cells, looks, claims)
         assert logs.shape == (cells, WEEKS, len(CLAIMS))
         scaled = logs.max(axis=2).T + np.log(family.charged)
         flagged.append(e_bh_rows(scaled, family.q).any())
@@ -81,5 +81,5 @@ def test_correlated_winner_is_not_called_losing():
     """Eight symbols that share most of a bet and earn a tenth of R a trade."""
     runs = 150
     r = outcomes("8 symbols +3/-1", np.random.default_rng(35), runs) + 0.1
-    highest = np.array([weekly_track(one)._paths[0][LOSING].max() for one in r])
+    highest = np.array([weekly_track(item)._paths[0][LOSING].max() for item in r])
     assert (highest >= 720.0).mean() <= 0.03 + error(0.03, runs)

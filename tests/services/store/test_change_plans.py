@@ -92,7 +92,7 @@ def test_edit_makes_a_revision_voids_the_approval_and_withdraws_its_request(addr
     async def scenario(store, run_id):
         await store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash[:12], ANN)
         revised = await store.plans.revise(run_id, second, PLAN.content_hash, BOB)
-        claims = [await store.plans.claim(run_id, PLAN.plan_id, one.content_hash) for one in (PLAN, second)]
+        claims = [await store.plans.claim(run_id, PLAN.plan_id, item.content_hash) for item in (PLAN, second)]
         with pytest.raises(ConfigError, match=r"newest revision 2 has .*edit by bob"):
             await store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash, ANN)
         with pytest.raises(ConfigError, match="newest revision 2"):
@@ -168,10 +168,10 @@ def test_decisions_of_two_at_once_are_one_and_the_other_is_told_who_and_when(add
 
     told, asked = with_run(address, kept(scenario))
     # An approval may be cancelled while nobody has claimed it; nothing else is decided twice.
-    won = [one.state for one in told if not isinstance(one, Exception)]
+    won = [trial.state for trial in told if not isinstance(trial, Exception)]
     assert won in (["approved"], ["cancelled"], ["approved", "cancelled"], ["cancelled", "approved"])
     assert sorted(won) == sorted(set(won))
-    lost = [str(one) for one in told if isinstance(one, Exception)]
+    lost = [str(item) for item in told if isinstance(item, Exception)]
     assert len(lost) == 8 - len(won)
     assert all("(approve by " in said or "(cancel by " in said for said in lost)
     assert len(asked) == won.count("approved")
@@ -383,7 +383,7 @@ def test_journal_of_a_text_plan_keeps_who_approved_it_and_when_and_takes_its_edi
     text, run, changed = with_run(address, kept(scenario))
     assert second.content_hash != PLAN.content_hash
     assert (text.record.state, text.record.journalled) == ("completed", True)
-    assert [(one.by, one.at) for one in text.record.decisions] == [("ann", ANN.at)]
+    assert [(decision.by, decision.at) for decision in text.record.decisions] == [("ann", ANN.at)]
     assert (run.plan, run.record.hash, run.record.revision) == (changed, changed.content_hash, 2)
     assert (run.record.decided.by, run.record.decided.at) == ("eve", MADE + 7)
 

@@ -182,8 +182,8 @@ class Interleavings(RuleBasedStateMachine):
             return await asyncio.gather(*order, return_exceptions=True)
 
         told = self.run(gathered())
-        won = {one.state for one in told if not isinstance(one, Exception)}
-        assert all(isinstance(one, ConfigError) for one in told if isinstance(one, Exception))
+        won = {trial.state for trial in told if not isinstance(trial, Exception)}
+        assert all(isinstance(item, ConfigError) for item in told if isinstance(item, Exception))
         if allowed:
             assert won in ({"approved"}, {"cancelled"}, {"approved", "cancelled"})
             self.model.state = "cancelled" if "cancelled" in won else "approved"

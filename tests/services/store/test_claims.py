@@ -34,7 +34,9 @@ def test_claim_of_a_slot_is_made_once(address):
 
     won, claims = with_run(address, scenario)
     assert sorted(won) == [False] * 5 + [True]
-    assert [(one.state, one.attempts, one.owner, one.epoch) for one in claims] == [("claimed", 1, "a", 1)]
+    assert [(claim.state, claim.attempts, claim.owner, claim.epoch) for claim in claims] == [
+        ("claimed", 1, "a", 1)
+    ]
 
 
 def test_claim_keeps_the_request_byte_for_byte(address):
@@ -59,7 +61,7 @@ def test_skip_is_recorded_once_for_a_slot_and_takes_the_place_of_a_run(address):
 
     first, second, run, claims = with_run(address, scenario)
     assert (first, second, run) == (True, False, False)
-    assert [(one.state, one.reason, one.facts) for one in claims] == [
+    assert [(claim.state, claim.reason, claim.facts) for claim in claims] == [
         ("skipped", "insufficient_episodes", {"counted": 3})
     ]
 
@@ -98,7 +100,7 @@ def test_claims_standing_names_the_newest_by_state_and_the_oldest_open(address):
     empty, standing, claims = with_run(address, scenario)
     assert empty == ClaimState(None, None, None, None)
     assert standing == ClaimState(*(MONDAY + n * WEEK for n in (4, 3, 4, 1)))
-    assert [one.state for one in claims] == ["claimed", "claimed", "done", "failed"]
+    assert [claim.state for claim in claims] == ["claimed", "claimed", "done", "failed"]
 
 
 def test_claims_of_runs_and_jobs_are_apart(address):

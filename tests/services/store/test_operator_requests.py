@@ -32,9 +32,11 @@ def test_requests_wait_in_the_order_of_their_numbers_and_keep_their_payload(addr
         return numbers, await store.operator.waiting(run_id)
 
     numbers, waiting = with_run(address, scenario)
-    assert numbers == [1, 2, 3, 4, 5] == [one.number for one in waiting]
-    assert [(one.kind, one.payload) for one in waiting] == asked
-    assert {(one.state, one.answered_ms, one.result) for one in [*waiting]} == {("waiting", None, None)}
+    assert numbers == [1, 2, 3, 4, 5] == [entry.number for entry in waiting]
+    assert [(row.kind, row.payload) for row in waiting] == asked
+    assert {(trial.state, trial.answered_ms, trial.result) for trial in [*waiting]} == {
+        ("waiting", None, None)
+    }
 
 
 def test_request_is_answered_once_and_the_first_answer_stays(address):

@@ -51,7 +51,7 @@ def test_report_of_a_slot_is_written_once(address):
 
     wrote, stored = with_run(address, scenario)
     assert wrote == [True, False]
-    assert [one.report.narrative for one in stored] == ["a"]
+    assert [payload.report.narrative for payload in stored] == ["a"]
 
 
 def test_report_without_a_claim_is_not_written(address):
@@ -70,10 +70,10 @@ def test_inbox_hands_each_report_to_one_consumer_oldest_first(address):
             await reported(store, lease, run_id, MONDAY + n * WEEK)
         return await asyncio.gather(*(store.reports.take(run_id, f"c{n}", HOUR) for n in range(8)))
 
-    taken = [one for one in with_run(address, scenario) if one is not None]
-    assert sorted(one.slot for one in taken) == [MONDAY, MONDAY + WEEK, MONDAY + 2 * WEEK]
-    assert {one.epoch for one in taken} == {1}
-    assert all(one.report.request_hash == one.request.content_hash for one in taken)
+    taken = [item for item in with_run(address, scenario) if item is not None]
+    assert sorted(slot.slot for slot in taken) == [MONDAY, MONDAY + WEEK, MONDAY + 2 * WEEK]
+    assert {item.epoch for item in taken} == {1}
+    assert all(payload.report.request_hash == payload.request.content_hash for payload in taken)
 
 
 def test_delivery_stores_one_verdict_and_ends_the_matter(address):
@@ -130,7 +130,7 @@ def test_reports_are_listed_by_slot_from_a_given_one_on(address):
     async def scenario(store, run_id, lease):
         for n in (0, 1, 2):
             await reported(store, lease, run_id, MONDAY + n * WEEK)
-        return [one.key for one in await store.reports.all(run_id, JOB, after=MONDAY)], run_id
+        return [item.key for item in await store.reports.all(run_id, JOB, after=MONDAY)], run_id
 
     keys, run_id = with_run(address, scenario)
     assert keys == [SlotKey(run_id, JOB, MONDAY + n * WEEK) for n in (1, 2)]

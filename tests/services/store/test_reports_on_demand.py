@@ -43,8 +43,8 @@ def test_report_on_demand_is_judged_once_whoever_asks(address):
         report_id = told.content_hash[:16]
         async with await open_store(address, create=True) as other:
             decided = [
-                (store, other)[n % 2].on_demand.decide(run_id, report_id, one, [CALL])
-                for n, one in enumerate(said)
+                (store, other)[n % 2].on_demand.decide(run_id, report_id, item, [CALL])
+                for n, item in enumerate(said)
             ]
             answers = await asyncio.gather(*decided)
         unknown = await store.on_demand.decide(run_id, "0" * 16, said[0], [])
@@ -59,17 +59,17 @@ def test_report_on_demand_is_judged_once_whoever_asks(address):
 
 def test_reports_on_demand_are_found_by_run_and_by_the_start_of_their_id(address):
     asked = [request(MONDAY + n * WEEK) for n in (1, 0)]
-    told = [report(one) for one in asked]
+    told = [report(item) for item in asked]
 
     async def scenario(store, run_id):
         other = (await store.runs.create(new_run())).run_id
-        for one, its in zip(asked, told, strict=True):
-            await store.on_demand.put(run_id, one, its)
+        for item, its in zip(asked, told, strict=True):
+            await store.on_demand.put(run_id, item, its)
         await store.on_demand.put(other, asked[0], told[0])
-        named = [await store.on_demand.named(told[0].content_hash[:n]) for n in (16, 6)]
-        return await store.on_demand.of_run(run_id), named, await store.on_demand.named("%")
+        named = [await store.on_demand.find_by_prefix(told[0].content_hash[:n]) for n in (16, 6)]
+        return await store.on_demand.of_run(run_id), named, await store.on_demand.find_by_prefix("%")
 
     of_run, named, nothing = with_run(address, scenario)
-    assert [one.known_at for one in of_run] == [MONDAY, MONDAY + WEEK]
-    assert [[one.run_id for one in found] for found in named] == [["r0001", "r0002"]] * 2
+    assert [item.known_at for item in of_run] == [MONDAY, MONDAY + WEEK]
+    assert [[run.run_id for run in found] for found in named] == [["r0001", "r0002"]] * 2
     assert nothing == []

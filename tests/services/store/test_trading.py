@@ -55,7 +55,7 @@ async def stored(store, run_id):
     return {
         "bars": [row async for row in store.trading.rows(run_id)],
         "journal": [row async for row in store.journal.rows(run_id)],
-        "orders": [order.order_id for order in await store.trading.unacknowledged(run_id)],
+        "orders": [order.order_id for order in await store.trading.list_unacknowledged(run_id)],
         "head": (record.events, record.head_hash),
     }
 
@@ -115,7 +115,7 @@ def test_run_is_neither_closed_nor_reopened_nor_spoken_for_under_a_stale_lease(a
         await store.runs.close(run_id, "interrupted")
         with pytest.raises(LeaseLost):
             await store.runs.reopen(run_id, stale)
-        return before, (await store.runs.find(run_id)).status, await store.trading.seen(run_id)
+        return before, (await store.runs.find(run_id)).status, await store.trading.last_seen(run_id)
 
     assert of_run(address, scenario) == ("running", "interrupted", None)
 
@@ -168,7 +168,7 @@ async def read(rows, seen):
 def test_rows_of_bars_with_a_hole_are_refused_at_the_hole(address, start, missing):
     async def scenario(store, run_id):
         lease = await store.leases.take("trading", "me", HOUR)
-        await store.trading.commit(lease, run_id, [one for one in BARS if one[0] != missing], [])
+        await store.trading.commit(lease, run_id, [bar for bar in BARS if bar[0] != missing], [])
         seen: list[int] = []
         with pytest.raises(StoreError, match=f"run '{run_id}': row {missing} of its bars is missing"):
             await read(store.trading.rows(run_id, start), seen)

@@ -51,7 +51,7 @@ def test_twenty_configurations_are_one_budget(address):
 
     found = in_store(address, scenario)
     assert found[0] == NO_TRIALS
-    assert [one.configurations for one in found] == list(range(20))
+    assert [item.configurations for item in found] == list(range(20))
     assert found[-1] == TrialLedger(configurations=19, hypotheses=190, candidates=38, promotions=19)
 
 
@@ -200,7 +200,7 @@ def test_ledger_takes_hostile_names_and_huge_counts(address):
 @pytest.mark.parametrize(
     "damage",
     [{"symbols": "no list"}, {"symbols": "7"}, {"ledger": "{"}, {"candidates": -1}, {"promotions": 99}],
-    ids=lambda one: f"{one}",
+    ids=lambda item: f"{item}",
 )
 def test_damaged_row_of_the_ledger_is_told_by_whoever_reads_it(address, damage):
     async def scenario(store):

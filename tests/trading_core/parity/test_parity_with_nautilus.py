@@ -27,11 +27,11 @@ def test_parity_with_nautilus_every_trade_is_equal_but_for_levels_between_two_ti
 @pytest.mark.parametrize("case", CASES[NAME], ids=lambda case: case.name)
 def test_parity_with_nautilus_differing_stops_lie_between_two_ticks(case):
     differing = compared(NAME, case, relative=NEAR).differing
-    for one in differing.to_dict("records"):
-        stop_in_ticks = one["entry_price"] * (1.0 - BRACKET["stop_pct"]) / TICK
+    for trade in differing.to_dict("records"):
+        stop_in_ticks = trade["entry_price"] * (1.0 - BRACKET["stop_pct"]) / TICK
         assert stop_in_ticks % 1.0 == pytest.approx(0.5, abs=1e-6)
-        assert one["exit_price"] == pytest.approx((stop_in_ticks + 0.5) * TICK, abs=NEAR)
-        assert one["exit_price_theirs"] == pytest.approx((stop_in_ticks - 0.5) * TICK, abs=NEAR)
+        assert trade["exit_price"] == pytest.approx((stop_in_ticks + 0.5) * TICK, abs=NEAR)
+        assert trade["exit_price_theirs"] == pytest.approx((stop_in_ticks - 0.5) * TICK, abs=NEAR)
 
 
 @pytest.mark.parametrize("case", CASES[NAME], ids=lambda case: case.name)

@@ -12,7 +12,7 @@ from tests.trading_core.parity.recorded import compared, every_case, recorded_as
 EXACT = (BACKTESTING.name, BACKTRADER.name, VECTORBT.name)
 
 
-@pytest.mark.parametrize("peer_case", [one for one in every_case() if one[0] in EXACT], ids=told)
+@pytest.mark.parametrize("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=told)
 def test_parity_every_trade_is_equal(peer_case):
     name, case = peer_case
     found = compared(name, case, relative=0.0)
@@ -20,7 +20,7 @@ def test_parity_every_trade_is_equal(peer_case):
     assert found.equal == found.ours == found.theirs
 
 
-@pytest.mark.parametrize("peer_case", [one for one in every_case() if one[0] in EXACT], ids=told)
+@pytest.mark.parametrize("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=told)
 def test_parity_fees_and_profit_are_equal(peer_case):
     name, case = peer_case
     ours, theirs = simulated(case.bars(), recording(name).switches), recording(name).trades[case.name]
@@ -50,7 +50,7 @@ def needed(name):
 
 @pytest.mark.parametrize(
     ("name", "switches"),
-    [one for name in EXACT for one in needed(name)],
+    [item for name in EXACT for item in needed(name)],
     ids=lambda value: value if isinstance(value, str) else "-".join(map(str, *value.items())),
 )
 def test_parity_needs_every_setting(name, switches):

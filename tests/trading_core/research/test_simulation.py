@@ -79,17 +79,17 @@ def test_simulation_any_switches_agrees_with_oracle_trade_by_trade(seed, grid, r
     for s, symbol in enumerate(bars.symbols):
         found = trades[trades["symbol"] == symbol]
         expected = walk(bars, _signal(bars, s), rules, s)
-        assert [rows[stamp.value] for stamp in found["entry_time"]] == [one.entry for one in expected]
-        assert [rows[stamp.value] for stamp in found["exit_time"]] == [one.exit for one in expected]
-        assert found["exit_reason"].tolist() == [one.reason for one in expected]
+        assert [rows[stamp.value] for stamp in found["entry_time"]] == [trade.entry for trade in expected]
+        assert [rows[stamp.value] for stamp in found["exit_time"]] == [trade.exit for trade in expected]
+        assert found["exit_reason"].tolist() == [trade.reason for trade in expected]
         for column in COMPARED:
             assert found[column].tolist() == pytest.approx(
-                [getattr(one, column) for one in expected], abs=1e-9
+                [getattr(trade, column) for trade in expected], abs=1e-9
             ), column
 
 
 @pytest.mark.parametrize(
-    "switch", [one for one in Rules().switches() if one not in ("direction", "quantity")]
+    "switch", [name for name in Rules().switches() if name not in ("direction", "quantity")]
 )
 def test_simulation_every_switch_matters_to_the_comparison(switch):
     """A switch that the oracle and the kernel both forgot would be equal for no reason."""

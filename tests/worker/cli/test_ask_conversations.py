@@ -28,6 +28,19 @@ def test_that_symbol_is_the_one_of_the_turn_before(planted):
     assert "No earlier question named a symbol" in lonely["clarification"]
 
 
+@pytest.mark.parametrize("question", ["Why was it made?", "Why was that trade made?"])
+def test_trade_that_the_turn_before_told_is_the_one_that_it_means(planted, question):
+    asked(planted, "what was the worst trade of the run?", "--conversation", "desk")
+    worst = planted.run("ask", "--conversation", "desk", "--show", "--json")
+    told = asked(planted, question, "--conversation", "desk")
+    (name, arguments), *further = calls(told)
+    assert (name, further) == ("explain_fill", [])
+    fill = planted.run("why", "latest", arguments["fill_id"], "--json")
+    r = json.loads(fill.stdout)["facts"]["r"] if fill.exit_code == 0 else None
+    assert r is not None
+    assert f"{r:+.2f}R" in json.loads(worst.stdout)["answer"]
+
+
 def test_last_answer_is_shown_again_without_asking_and_is_deletable(planted):
     told = asked(planted, "why did buys_strength lose?", "--conversation", "desk")
     shown = planted.run("ask", "--conversation", "desk", "--show", "--json")

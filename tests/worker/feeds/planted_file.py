@@ -43,7 +43,7 @@ class PlannedFile:
         series = plan.series
         self._closes: list[int] = series.close_times.tolist()
         self._begin: int = self._closes[plan.history - 1]
-        self._lines = deque(sorted(self._sent(), key=lambda one: one[:2]))
+        self._lines = deque(sorted(self._sent(), key=lambda pair: pair[:2]))
         self._away = deque(sorted(self._closes[row] + 20 * NS for row in plan.outages))
         self._back: int | None = None
         self._aside = path.with_suffix(".aside")

@@ -100,8 +100,8 @@ def test_reader_takes_a_whole_file_that_the_bar_files_take(folder):
     from worker.feeds.files.files import load_bar_file
 
     series = load_bar_file(path)
-    found = [one for one in CsvRows(path, "A", None).read(text.encode()) if isinstance(one, RawBar)]
+    found = [entry for entry in CsvRows(path, "A", None).read(text.encode()) if isinstance(entry, RawBar)]
     assert len(found) == series.bar_count
-    for one in found:
-        row, s = int((series.times == one.label).argmax()), series.symbols.index(one.symbol)
-        assert tuple(one.bar) == tuple(getattr(series, name)[row, s] for name in one.bar._fields)
+    for episode in found:
+        row, s = int((series.times == episode.label).argmax()), series.symbols.index(episode.symbol)
+        assert tuple(episode.bar) == tuple(getattr(series, name)[row, s] for name in episode.bar._fields)

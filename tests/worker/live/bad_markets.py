@@ -89,7 +89,8 @@ class Run:
     def told(self) -> Counter[Key]:
         """Anomalies as they stand in the journal."""
         return Counter(
-            (Kind(one["anomaly"]), one["symbol"], one["bar_label"]) for one in self.of("feed_anomaly")
+            (Kind(anomaly["anomaly"]), anomaly["symbol"], anomaly["bar_label"])
+            for anomaly in self.of("feed_anomaly")
         )
 
     def decisions(self, *without: str) -> list[tuple[Any, ...]]:

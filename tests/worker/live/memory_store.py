@@ -197,9 +197,9 @@ class _Trading(_Part):
         if new and new[0].prev_hash != (kept[-1].hash if kept else GENESIS_HASH):
             raise StoreError(f"row {new[0].seq} does not follow the stored head")
         kept.extend(new)
-        for one in new:
-            if one.kind in ORDER_KINDS:
-                order = OutgoingOrder(json.loads(one.payload)["order_id"], one.seq, one.payload)
+        for event in new:
+            if event.kind in ORDER_KINDS:
+                order = OutgoingOrder(json.loads(event.payload)["order_id"], event.seq, event.payload)
                 self._stored.orders[run_id].setdefault(order.order_id, (order, "intended"))
         if new:
             record = self._stored.records[run_id]
@@ -210,21 +210,21 @@ class _Trading(_Part):
         for row in self._stored.bars[run_id][start:]:
             yield row
 
-    async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
+    async def list_unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
         await self._turn("orders")
         return [order for order, state in self._stored.orders[run_id].values() if state == "intended"]
 
     async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
         await self._turn("acknowledge")
         orders = self._stored.orders[run_id]
-        for one in order_ids:
-            orders[one] = orders[one][0], "acknowledged"
+        for id_ in order_ids:
+            orders[id_] = orders[id_][0], "acknowledged"
 
     async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
         await self._turn("send")
         known = self._stored.sends.setdefault(account, {})
-        for one in orders:
-            known[one.order_id] = known.get(one.order_id, 0) + 1
+        for order in orders:
+            known[order.order_id] = known.get(order.order_id, 0) + 1
 
     async def at_venue(self, account: str) -> dict[str, int]:
         await self._turn("venue")

@@ -30,7 +30,7 @@ class KillAt:
         self._point = point
         self._left = time
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """Count, and end the process when it is time."""
         if point == self._point:
             self._left -= 1

@@ -165,7 +165,7 @@ class Fate:
     def _wait(self) -> float:
         return float(self._rng.exponential(48 * HOUR_S))
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """A step of the process."""
         if self.dead:
             raise Killed(point)
@@ -365,7 +365,7 @@ def _entries(rows: list[JournalRow]) -> list[str]:
 def _answers(rows: list[JournalRow]) -> list[str]:
     """Every evaluation that was asked for is answered once."""
     events = [json.loads(row.payload) for row in rows if row.kind == "policy_event"]
-    asked = Counter(one["event_id"] for one in events if one["evaluated"])
+    asked = Counter(event["event_id"] for event in events if event["evaluated"])
     arrived = Counter(json.loads(row.payload)["event_id"] for row in rows if row.kind == "answer_arrived")
     return [] if asked == arrived else [f"{asked.total()} evaluations, {arrived.total()} answers"]
 

@@ -36,7 +36,7 @@ class SlowStore:
     ) -> None:
         await asyncio.sleep(1.0)
         self.rows += [row for row in rows if row.seq >= len(self.rows)]
-        self.bars += [one for one in bars if one[0] >= len(self.bars)]
+        self.bars += [bar for bar in bars if bar[0] >= len(self.bars)]
         self.closings += [closing] if closing is not None else []
         assert [row.seq for row in self.rows] == list(range(len(self.rows))), "a gap"
         if self._failures:
@@ -123,7 +123,7 @@ def test_news_of_a_row_is_told_after_its_commit_and_not_for_one_that_fails() -> 
 
     def heard(row: JournalRow) -> None:
         told.append((row.seq, asyncio.get_running_loop().time()))
-        assert [one.seq for one in store.rows][row.seq] == row.seq, "told before it was stored"
+        assert [entry.seq for entry in store.rows][row.seq] == row.seq, "told before it was stored"
 
     async def scenario() -> None:
         kept = Kept(store, heard)

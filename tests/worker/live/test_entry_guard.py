@@ -24,7 +24,7 @@ def row(*blocked: str) -> BarRow:
 
 
 def changes(told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, str | None]]:
-    return [(one["change"], one["reason"]) for kind, one in told if kind == "safe_mode"]
+    return [(reason["change"], reason["reason"]) for kind, reason in told if kind == "safe_mode"]
 
 
 class Guarded:
@@ -72,8 +72,8 @@ def test_paper_run_whose_rows_are_all_blocked_is_in_safe_mode_and_says_why(tmp_p
     bars = make_world("reverting", seed=5, bars=60, symbols=2, timeframe="1m")
     blocked = dict.fromkeys(bars.symbols, str(reason))
     items: list[Item] = [
-        replace(one, blocked=blocked) if 20 <= number < 30 else one
-        for number, one in enumerate(rows_of(bars))
+        replace(entry, blocked=blocked) if 20 <= number < 30 else entry
+        for number, entry in enumerate(rows_of(bars))
     ]
     told: list[tuple[str, dict[str, Any]]] = []
 
@@ -83,4 +83,4 @@ def test_paper_run_whose_rows_are_all_blocked_is_in_safe_mode_and_says_why(tmp_p
 
     asyncio.run(run())
     of_it = [(kind, name) for kind in ("entered", "raised", "ended", "left")]
-    assert [one for one in changes(told) if one[1] == name] == of_it
+    assert [change for change in changes(told) if change[1] == name] == of_it

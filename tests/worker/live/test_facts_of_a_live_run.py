@@ -31,7 +31,7 @@ def wishing(plan: Plan) -> Plan:
         said = said.model_copy(update={"deferred": (f"a trigger on gaps, {one.request.snapshot.bar_label}",)})
         return PlanRound(one.answer, one.request, said)
 
-    return Plan(plan.end, tuple(wished(one) for one in plan.rounds), plan.reason)
+    return Plan(plan.end, tuple(wished(entry) for entry in plan.rounds), plan.reason)
 
 
 class Live:
@@ -86,7 +86,7 @@ class Live:
 
 
 def deferred(request: Any) -> list[str]:
-    return [one.text for one in request.deferred_items]
+    return [item.text for item in request.deferred_items]
 
 
 def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> None:
@@ -102,20 +102,21 @@ def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> 
             arriving = live.asked()
             told += deferred(arriving[0])
             signals += [
-                (one.symbol, one.label, one.playbook_id, one.reason) for one in arriving[0].untraded_signals
+                (signal.symbol, signal.label, signal.playbook_id, signal.reason)
+                for signal in arriving[0].untraded_signals
             ]
         else:
             live.apply_report(*arriving)  # some rows after its clock: what came meanwhile is for the next one
             arriving = None
     written = [
         text
-        for one in live.made.journal._sink.rows  # type: ignore[attr-defined]
-        if one.kind == "policy_reflection"
-        for text in json.loads(one.payload)["result"].get("deferred", ())
+        for event in live.made.journal._sink.rows  # type: ignore[attr-defined]
+        if event.kind == "policy_reflection"
+        for text in json.loads(event.payload)["result"].get("deferred", ())
     ]
     assert sorted(told) == sorted(written)
     assert len(told) > 20
     assert len(signals) == len(set(signals)) > 10
-    episodes = [one.no_learn for one in live.made.slow_loop.facts.episodes]
+    episodes = [episode.no_learn for episode in live.made.slow_loop.facts.episodes]
     assert True in episodes
     assert False in episodes

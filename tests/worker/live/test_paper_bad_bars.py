@@ -66,9 +66,11 @@ def test_paper_bars_that_are_lost_leave_the_decisions_of_a_feed_that_never_had_t
     assert run.told() == feed.told(), "each fault once, and nothing else"
     without = clean_run(series(), run.traded)
     assert run.decisions("feed_anomaly") == without.decisions("feed_anomaly")
-    conflicts = [one for one in run.of("policy_event") if "conflicting_data" in one["overrides"]]
+    conflicts = [event for event in run.of("policy_event") if "conflicting_data" in event["overrides"]]
     assert conflicts, "conflicting data is an override"
-    assert conflicts == [one for one in without.of("policy_event") if "conflicting_data" in one["overrides"]]
+    assert conflicts == [
+        event for event in without.of("policy_event") if "conflicting_data" in event["overrides"]
+    ]
     assert run.blocked("order_accepted") == []
     assert {"stale", "missing bar", "conflicting bars"} <= {
         reason for row in run.rows for reason in row.blocked.values()
@@ -95,10 +97,10 @@ def test_paper_symbol_with_contradicted_bars_is_not_entered_though_its_trigger_f
 def test_paper_position_in_contradicted_bars_is_left_where_it_would_have_been(tmp_path) -> None:
     exits = places(clean(), series(), "exit_filled")
     entry, leaving = next(
-        (one, other)
-        for one in places(clean(), series(), "entry_filled")
+        (place, other)
+        for place in places(clean(), series(), "entry_filled")
         for other in exits
-        if one[1] == other[1] and 0 < other[0] - one[0] < planted_file.SETTINGS.quarantine_bars
+        if place[1] == other[1] and 0 < other[0] - place[0] < planted_file.SETTINGS.quarantine_bars
     )
     run = contradicted_at(tmp_path, *entry)
     assert leaving in places(run, series(), "exit_filled")
@@ -116,6 +118,6 @@ def test_paper_rows_that_come_long_after_an_outage_are_traded_by_exits_alone() -
     assert {reason for number in shut for reason in run.rows[number].blocked.values()} == {LATE}
     assert run.blocked("order_accepted") == []
     assert run.decisions() == clean_run(series(), run.rows).decisions(), "at once or one a minute"
-    told = [one["anomaly"] for one in run.of("feed_anomaly")]
+    told = [anomaly["anomaly"] for anomaly in run.of("feed_anomaly")]
     assert told.count("disconnected") == told.count("reconnected") == len(away)
     assert told.count("stale") == told.count("fresh") == len(away) * len(series().symbols)

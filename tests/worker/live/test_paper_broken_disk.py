@@ -37,7 +37,7 @@ class BreaksAt:
         self._rows = 0
         self.store: Any = None
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         self._rows += point == "validated"
 
     @property

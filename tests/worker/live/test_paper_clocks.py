@@ -61,7 +61,7 @@ def trade() -> tuple[int, int, int]:
         (entry, min(row for row, of in exits if row >= entry and of == column), column)
         for entry, column in places(clean(), series(), "entry_filled")
     ]
-    return next(one for one in trades if one[1] - one[0] > 2 and one[1] < BARS - 20)
+    return next(pair for pair in trades if pair[1] - pair[0] > 2 and pair[1] < BARS - 20)
 
 
 @pytest.mark.parametrize("kind", FEEDS)
@@ -75,7 +75,9 @@ def test_paper_wall_clock_that_jumps_is_told_once_and_stops_only_entries(tmp_pat
 
     run = run_on(kind, tmp_path, series(), wrong_for_a_while)
     assert [(row.label, row.bars) for row in run.rows] == [(row.label, row.bars) for row in clean().rows]
-    clocks = [one["detail"]["reason"] for one in run.of("feed_anomaly") if one["anomaly"] == "clock"]
+    clocks = [
+        anomaly["detail"]["reason"] for anomaly in run.of("feed_anomaly") if anomaly["anomaly"] == "clock"
+    ]
     assert clocks == ["jump", "jump", "source agrees"], "away, back, and believed again"
     shut = [number for number, row in enumerate(run.rows) if set(row.blocked) == set(series().symbols)]
     assert shut[:1] == [entry + 1]
@@ -84,7 +86,7 @@ def test_paper_wall_clock_that_jumps_is_told_once_and_stops_only_entries(tmp_pat
     assert run.blocked("order_accepted") == []
     assert (leaving, column) in places(run, series(), "exit_filled"), "where the right clock leaves it"
     assert run.decisions() == clean_run(series(), run.rows).decisions()
-    told = [one["anomaly"] for one in run.of("feed_anomaly")]
+    told = [anomaly["anomaly"] for anomaly in run.of("feed_anomaly")]
     assert told.count("stale") == told.count("fresh") == (3 if hours > 0 else 0), "an hour without bars"
     assert run.verified or kind == "exchange"
 
@@ -93,7 +95,9 @@ def test_paper_wall_clock_that_is_wrong_at_the_start_blocks_until_it_is_right(tm
     entry = places(clean(), series(), "order_accepted")[0][0]
     end = (entry - HISTORY + 1.4) * BAR_S
     run = run_on("exchange", tmp_path, series(), lambda now: HOUR_S if now < end else 0.0)
-    clocks = [one["detail"]["reason"] for one in run.of("feed_anomaly") if one["anomaly"] == "clock"]
+    clocks = [
+        anomaly["detail"]["reason"] for anomaly in run.of("feed_anomaly") if anomaly["anomaly"] == "clock"
+    ]
     assert clocks == ["source differs", "jump", "source agrees"]
     assert [number for number, row in enumerate(run.rows) if row.blocked] == list(range(HISTORY, entry + 1))
     assert run.blocked("order_accepted") == []
@@ -166,10 +170,10 @@ def test_paper_machine_that_sleeps_for_twelve_days_stops_at_its_stop_and_decides
     awake = clean_run(hours(), rows[: len(rows) - ASLEEP_ROWS])
     exits = places(awake, hours(), "exit_filled")
     entry, leaving, column = next(
-        (row, *one)
+        (row, *pair)
         for row, of in places(awake, hours(), "entry_filled")
-        for one in exits
-        if one[1] == of and row > history + 24 and 1 < one[0] - row < 40
+        for pair in exits
+        if pair[1] == of and row > history + 24 and 1 < pair[0] - row < 40
     )
     falls_asleep = (entry - history + 1.4) * HOUR_S
     feed = PlannedMarket(plan, settings, sleep=(falls_asleep, TWELVE_DAYS_S), look_s=300.0)
@@ -181,7 +185,9 @@ def test_paper_machine_that_sleeps_for_twelve_days_stops_at_its_stop_and_decides
     assert late == list(range(entry + 1, entry + ASLEEP_ROWS)), "but the last, which is fresh"
     assert run.blocked("order_accepted") == []
     assert (leaving, column) in places(run, hours(), "exit_filled"), "where it would have been awake"
-    clocks = [one["detail"]["reason"] for one in run.of("feed_anomaly") if one["anomaly"] == "clock"]
+    clocks = [
+        anomaly["detail"]["reason"] for anomaly in run.of("feed_anomaly") if anomaly["anomaly"] == "clock"
+    ]
     assert clocks == ["jump", "source agrees"]
     assert run.verified
 

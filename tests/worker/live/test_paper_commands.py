@@ -80,7 +80,9 @@ class Asked:
 def positions_between(folder: Any, first: int, last: int) -> list[int]:
     labels = bars().times.tolist()
     rows = [json.loads(row.payload) for row in rows_stored(folder, "latest", "entry_filled")]
-    return [labels.index(one["bar_label"]) for one in rows if first < labels.index(one["bar_label"]) <= last]
+    return [
+        labels.index(item["bar_label"]) for item in rows if first < labels.index(item["bar_label"]) <= last
+    ]
 
 
 def test_paper_kill_switch_flattens_and_blocks_until_it_is_off_again(tmp_path) -> None:
@@ -88,12 +90,12 @@ def test_paper_kill_switch_flattens_and_blocks_until_it_is_off_again(tmp_path) -
     live = Asked(requests)
     asyncio.run(live.trade(tmp_path))
     commands = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "operator_command")]
-    assert [one["payload"]["on"] for one in commands] == [True, False]
+    assert [command["payload"]["on"] for command in commands] == [True, False]
     assert positions_between(tmp_path, ASK_AT + 1, OFF_AT) == []
     assert positions_between(tmp_path, OFF_AT, bars().shape[0])
 
     async def answers(store: Store) -> list[str]:
-        return [one.state for one in await store.operator.all("r0001")]
+        return [request.state for request in await store.operator.all("r0001")]
 
     assert asked(tmp_path, answers) == ["done", "done"]
     report = replayed(tmp_path, Settings())
@@ -116,7 +118,7 @@ class Heard:
             return await store.operator.all("r0001")
 
         every: list[OperatorRequest] = asked(self.folder, answers)
-        (found,) = [one for one in every if one.kind == kind]
+        (found,) = [request for request in every if request.kind == kind]
         return found
 
 
@@ -146,7 +148,7 @@ def test_paper_replan_request_reflects_asks_the_judge_and_replays(heard) -> None
     answer = heard.answer("replan")
     assert answer.state == "done"
     verdicts = [json.loads(row.payload) for row in rows_stored(heard.folder, "latest", "replan_verdict")]
-    assert [one["verdict_id"] for one in verdicts] == [answer.result["verdict_id"]]
+    assert [verdict["verdict_id"] for verdict in verdicts] == [answer.result["verdict_id"]]
     assert heard.outcome.document["high_level"]["runs"] == 1
     assert (heard.report.ok, heard.report.problem) == (True, None)
 

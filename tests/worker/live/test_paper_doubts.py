@@ -74,7 +74,9 @@ def backtest() -> Backtest:
 def told(rows: Any) -> list[tuple[str, int]]:
     """Symbol and label of each doubt."""
     found = [json.loads(row.payload) for row in rows if row.kind == "feed_anomaly"]
-    return [(one["symbol"], one["bar_label"]) for one in found if one["anomaly"] == "implausible"]
+    return [
+        (anomaly["symbol"], anomaly["bar_label"]) for anomaly in found if anomaly["anomaly"] == "implausible"
+    ]
 
 
 def test_backtest_that_always_guards_leaves_out_and_journals_the_bars_in_doubt() -> None:
@@ -182,13 +184,13 @@ def test_live_bad_tick_on_an_open_position_exits_nothing_and_opens_a_boundary(fa
     assert (bad, column) not in places(run, series(), "exit_filled")
     exits = [row for row, other in places(run, series(), "exit_filled") if other == column and row > entry]
     assert exits[0] in (leaving, leaving + 1), "on good bars alone; a time stop counts one bar less"
-    opened = [one for one in run.of("policy_event") if "conflicting_data" in one["overrides"]]
-    assert [(one["bar_label"], one["state"], one["evaluated"]) for one in opened] == [
+    opened = [event for event in run.of("policy_event") if "conflicting_data" in event["overrides"]]
+    assert [(trial["bar_label"], trial["state"], trial["evaluated"]) for trial in opened] == [
         (labels[bad + 1], "HOLD_LOCK", True)
     ]
     blocked = run.of("entries_blocked")
-    assert [one["blocked"] for one in blocked] == [{symbol: "implausible bar"}, {}]
-    assert [one["bar_label"] for one in blocked] == [labels[bad], labels[bad + 1]]
+    assert [item["blocked"] for item in blocked] == [{symbol: "implausible bar"}, {}]
+    assert [item["bar_label"] for item in blocked] == [labels[bad], labels[bad + 1]]
     assert run.verified
 
 
@@ -234,11 +236,11 @@ def test_live_crash_that_never_settles_reaches_the_stop_and_blocks_entries_until
     run = live(crashing(series(), first, column))
     symbol, labels = series().symbols[column], series().times.tolist()
     assert told(run.journal) == [(symbol, label) for label in labels[first : first + LONGEST_DOUBT]]
-    [taken] = [one for one in run.of("feed_anomaly") if one["anomaly"] == "unsettled"]
+    [taken] = [anomaly for anomaly in run.of("feed_anomaly") if anomaly["anomaly"] == "unsettled"]
     assert (taken["symbol"], taken["bar_label"]) == (symbol, labels[first + LONGEST_DOUBT])
     exits = [row for row, other in places(run, series(), "exit_filled") if other == column and row >= first]
     assert exits[0] == first + LONGEST_DOUBT, "the position is protected again"
-    reasons = [(one["bar_label"], one["blocked"].get(symbol)) for one in run.of("entries_blocked")]
+    reasons = [(block["bar_label"], block["blocked"].get(symbol)) for block in run.of("entries_blocked")]
     expected: list[tuple[int, str | None]] = [
         (first, "implausible bar"),
         (first + LONGEST_DOUBT, "unsettled price"),
@@ -254,9 +256,9 @@ def test_live_row_of_nothing_but_doubts_tells_who_may_not_enter(symbols) -> None
     bars = series().select(names)
     run = live(changed(bars, {(300, column): 10.0 for column in range(symbols)}))
     labels = bars.times.tolist()
-    withheld = [one for one in run.of("feed_anomaly") if one["anomaly"] == "withheld"]
-    assert [one["bar_label"] for one in withheld] == [labels[300]]
-    told_blocked = [(one["bar_label"], one["blocked"]) for one in run.of("entries_blocked")]
+    withheld = [anomaly for anomaly in run.of("feed_anomaly") if anomaly["anomaly"] == "withheld"]
+    assert [row["bar_label"] for row in withheld] == [labels[300]]
+    told_blocked = [(block["bar_label"], block["blocked"]) for block in run.of("entries_blocked")]
     assert told_blocked == [(labels[300], dict.fromkeys(names, "implausible bar")), (labels[301], {})]
     assert run.verified
 
@@ -378,9 +380,9 @@ def test_live_conflict_opens_a_boundary_of_its_symbol_in_this_state_and_replays_
     items.insert(row + 1, conflict(symbol, labels[row]))
     run = live(series(), items)
     opened = [
-        (one["bar_label"], one["state"], one["evaluated"])
-        for one in run.of("policy_event")
-        if "conflicting_data" in one["overrides"]
+        (event["bar_label"], event["state"], event["evaluated"])
+        for event in run.of("policy_event")
+        if "conflicting_data" in event["overrides"]
     ]
     assert opened == [(labels[row + 1], state, True)]
     assert [
@@ -400,6 +402,6 @@ def test_live_other_anomalies_open_no_boundary() -> None:
         items.insert(300, FeedAnomaly(kind, symbol, labels[299], {}))
     items.insert(300, conflict("NOBODY", labels[299]))
     counts = Counter(
-        reason for one in live(series(), items).of("policy_event") for reason in one["overrides"]
+        reason for event in live(series(), items).of("policy_event") for reason in event["overrides"]
     )
     assert counts["conflicting_data"] == 0

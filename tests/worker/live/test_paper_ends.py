@@ -179,7 +179,7 @@ async def until(holds: Callable[[], Any]) -> None:
 
 async def answered(store: Store) -> int:
     """How many requests have their answer."""
-    return sum(one.state != "waiting" for one in await store.operator.all("r0001"))
+    return sum(request.state != "waiting" for request in await store.operator.all("r0001"))
 
 
 async def all_answered(store: Store) -> bool:

@@ -18,9 +18,9 @@ def test_paper_process_killed_at_random_bars_ends_with_the_undisturbed_head(tmp_
     head = calm["document"]["journal"]["head_hash"]
     for told, address in zip(disturbed, addresses, strict=True):
         assert (told["code"], told["kills"]) == (0, KILLS), told["said"]
-        assert {one["code"] for one in told["starts"][:-1]} == {-signal.SIGKILL}
-        assert any(one["rows"] for one in told["starts"]), "nothing was recovered: this says nothing"
-        assert all(one["played"] <= one["rows"] for one in told["starts"])
+        assert {finding["code"] for finding in told["starts"][:-1]} == {-signal.SIGKILL}
+        assert any(item["rows"] for item in told["starts"]), "nothing was recovered: this says nothing"
+        assert all(item["played"] <= item["rows"] for item in told["starts"])
         found = left(address)
         assert (found.head, found.bars) == (head, BARS)
         assert (found.lost, found.extra, found.doubled) == (0, 0, 0)

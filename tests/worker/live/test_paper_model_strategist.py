@@ -62,7 +62,7 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     def stepper(model: Asked) -> LiveStepper:
         journal = JournalWriter(MemorySink(), 10**9)
         given = Models(strategist=model)
-        return LiveStepper(settings, MARKET, journal, lock_step=True, ask=lambda one: None, models=given)
+        return LiveStepper(settings, MARKET, journal, lock_step=True, ask=lambda entry: None, models=given)
 
     async def take(one: LiveStepper, start: int, stop: int) -> None:
         for row in ROWS[start:stop]:
@@ -74,10 +74,10 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     found = restore(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
     again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     before = len(models[0].requests)
-    for one in (first, again):
-        asyncio.run(take(one, 200, 360))
-    asked = [[(one["system"], one["prompt"]) for one in model.requests] for model in models]
+    for entry in (first, again):
+        asyncio.run(take(entry, 200, 360))
+    asked = [[(request["system"], request["prompt"]) for request in model.requests] for model in models]
     assert asked[1] == asked[0][before:]
     assert len(models[1].requests) > 10
-    assert any(one.background["last_plans"] for one in models[1].questions[:2])  # type: ignore[index]
+    assert any(question.background["last_plans"] for question in models[1].questions[:2])  # type: ignore[index]
     assert again.journal.head_hash == first.journal.head_hash

@@ -77,5 +77,5 @@ def test_paper_orders_reach_the_venue_once_each(paper) -> None:
 
     sent = asked(folder, venue)
     expected = backtest().of("order_accepted", "exit_filled", "scale_out_filled")
-    assert sorted(sent) == sorted(one["order_id"] for one in expected)
+    assert sorted(sent) == sorted(order["order_id"] for order in expected)
     assert set(sent.values()) == {1}

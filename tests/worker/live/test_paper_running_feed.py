@@ -111,7 +111,7 @@ def test_paper_live_answers_are_journalled_with_their_bar_and_the_run_replays_to
     outcome = asyncio.run(live.trade(tmp_path))
     arrived = payloads(tmp_path, "answer_arrived")
     evaluated = payloads(tmp_path, "policy_evaluation")
-    assert [one["event_id"] for one in arrived] == [one["event_id"] for one in evaluated]
+    assert [event["event_id"] for event in arrived] == [event["event_id"] for event in evaluated]
     assert len(arrived) > 50
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
@@ -127,9 +127,9 @@ def test_paper_live_answer_after_more_than_its_bars_is_stale_and_never_trades(tm
     outcome = asyncio.run(live.trade(tmp_path))
     assert live.waited > 20, "somebody has to be late for this to mean something"
     arrived = payloads(tmp_path, "answer_arrived")
-    outcomes = [one["outcome"] for one in payloads(tmp_path, "policy_evaluation")]
-    assert max(one["bars_later"] for one in arrived) >= later
-    late = [how for how, one in zip(outcomes, arrived, strict=True) if one["bars_later"] > 1]
+    outcomes = [payload["outcome"] for payload in payloads(tmp_path, "policy_evaluation")]
+    assert max(entry["bars_later"] for entry in arrived) >= later
+    late = [how for how, entry in zip(outcomes, arrived, strict=True) if entry["bars_later"] > 1]
     assert set(late) == ({"stale"} if late else set())
     assert bool(late) == stale or later == 1
     assert ("frozen" in outcomes) or stale
@@ -148,8 +148,8 @@ def test_paper_live_run_killed_with_an_answer_on_its_way_asks_again_and_replays(
     assert outcome.record.run_id == "r0001"
     assert outcome.document is not None
     assert outcome.document["data"]["bars"] == bars().bar_count
-    asked = [one["event_id"] for one in payloads(tmp_path, "policy_event") if one["evaluated"]]
-    answered = [one["event_id"] for one in payloads(tmp_path, "answer_arrived")]
+    asked = [payload["event_id"] for payload in payloads(tmp_path, "policy_event") if payload["evaluated"]]
+    answered = [payload["event_id"] for payload in payloads(tmp_path, "answer_arrived")]
     assert sorted(asked) == sorted(answered), "no evaluation is lost and none is answered twice"
     report = replayed(tmp_path, second.settings)
     assert (report.ok, report.problem) == (True, None)
@@ -162,7 +162,7 @@ def test_paper_live_retrieval_over_its_budget_is_degraded_and_the_replay_measure
     outcome = asyncio.run(live.trade(tmp_path))
     assert outcome.document is not None
     assert outcome.document["memory"]["degraded"] > 0
-    late = [one for one in payloads(tmp_path, "answer_arrived") if one["late_retrievals"]]
+    late = [payload for payload in payloads(tmp_path, "answer_arrived") if payload["late_retrievals"]]
     assert late
     monkeypatch.setattr(MemoryView, "_elapsed_ms", lambda self, started: 0.0)
     report = replayed(tmp_path, live.settings)
@@ -188,12 +188,12 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
     outcome = asyncio.run(live.trade(tmp_path, RunningFeed(bars(), with_an_outage)))
     assert [kind for kind, _ in live.told if kind.startswith("store")] == ["store_away", "store_back"]
     blocked = payloads(tmp_path, "entries_blocked")
-    assert [set(one["blocked"].values()) for one in blocked[:2]] == [{"safe mode: store_away"}, set()]
+    assert [set(entry["blocked"].values()) for entry in blocked[:2]] == [{"safe mode: store_away"}, set()]
     labels = bars().times.tolist()
-    first, last = (labels.index(one["bar_label"]) for one in blocked[:2])
+    first, last = (labels.index(entry["bar_label"]) for entry in blocked[:2])
     assert first <= away.start + 3
     assert last >= away.stop - 1
-    taken = [labels.index(one["bar_label"]) for one in payloads(tmp_path, "order_accepted")]
+    taken = [labels.index(payload["bar_label"]) for payload in payloads(tmp_path, "order_accepted")]
     assert taken
     assert not [row for row in taken if first <= row < last], "no entry while nothing can be kept"
     assert outcome.document is not None

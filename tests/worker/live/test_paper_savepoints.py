@@ -101,11 +101,11 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
     process, played = Process(tmp_path), []
     for rows in (130, 333, 180, 220):
         process.dies(rows)
-        played += [one["rows_played"] for one in process.said("recovered")]
+        played += [entry["rows_played"] for entry in process.said("recovered")]
     kinds = {row.kind for row in rows_stored(tmp_path)}
     assert {"shadow_episode", "high_level_report", "replan_verdict", "episode"} <= kinds
     outcome = process.trades()
-    played += [one["rows_played"] for one in process.said("recovered")]
+    played += [entry["rows_played"] for entry in process.said("recovered")]
     assert outcome.document is not None
     head = calm().document["journal"]["head_hash"]
     assert outcome.document["journal"]["head_hash"] == head
@@ -130,7 +130,7 @@ def _counted(part: Any) -> Any:
     if isinstance(part, dict):
         timed = ("_ms", "seconds", "_s")
         kept = {key: part[key] for key in part if key not in MEASURED and not key.endswith(timed)}
-        return {key: _counted(one) for key, one in kept.items()}
+        return {key: _counted(item) for key, item in kept.items()}
     return part
 
 
@@ -150,8 +150,8 @@ def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its
     async def unhurried(number: int) -> None:
         """The next row comes once what came before it is stored."""
         await asyncio.sleep(0.004)
-        for one in writing:
-            await asyncio.wait_for(one.caught_up(), 60)
+        for loop in writing:
+            await asyncio.wait_for(loop.caught_up(), 60)
 
     monkeypatch.setattr(CommitLoop, "wake", woken)
     process, often = Process(tmp_path, FULL, look_s=0.01), Pace(events=1, share=0.0)

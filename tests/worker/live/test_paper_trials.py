@@ -100,7 +100,7 @@ def test_paper_on_the_bars_of_its_backtest_is_the_same_trial(tmp_path):
     heads = asked(tmp_path, lambda store: store.runs.all())
     assert outcome.record.head_hash == heads[0].head_hash
     assert "ledger" not in genesis(tmp_path, "r0003")
-    assert len({one.on.key for one in entered(tmp_path)}) == 2
+    assert len({item.on.key for item in entered(tmp_path)}) == 2
 
 
 @pytest.mark.parametrize("savepoints", [True, False], ids=["from_a_savepoint", "from_the_first_row"])
@@ -119,7 +119,7 @@ def test_successor_of_a_paper_process_starts_with_what_its_run_started_with(trie
     assert TrialLedger.model_validate(begun).configurations == 1
     report = asked(tried_once, played_again)
     assert (report.ok, report.problem) == (True, None)
-    assert [one.ledger.configurations for one in entered(tried_once)] == [0, 1, 2]
+    assert [item.ledger.configurations for item in entered(tried_once)] == [0, 1, 2]
 
 
 def test_process_that_dies_before_its_first_row_is_stored_is_entered_once(tried_once):

@@ -48,7 +48,7 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
         happened.set()
 
     def decided(slot: int) -> bool:
-        slots = [one["slot"] for kind, one in told if kind in ("slot_skipped", "report_written")]
+        slots = [entry["slot"] for kind, entry in told if kind in ("slot_skipped", "report_written")]
         return max(slots, default=0) >= slot
 
     def heard(process: PaperProcess) -> bool:
@@ -88,18 +88,20 @@ def test_paper_with_slow_loop_hears_each_report_once_and_replays(tmp_path) -> No
     assert outcome.document is not None
     assert outcome.document["errors"] == 0
     assert "died" not in [kind for kind, _ in told]
-    written = [one["report_id"] for kind, one in told if kind == "report_written"]
+    written = [entry["report_id"] for kind, entry in told if kind == "report_written"]
     arrived = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "report_arrived")]
-    heard = [one["report_id"] for one in arrived]
+    heard = [item["report_id"] for item in arrived]
     assert heard
     assert heard == written[: len(heard)], "in order, each once"
     verdicts = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "replan_verdict")]
-    assert [one["report_id"] for one in verdicts] == heard
+    assert [verdict["report_id"] for verdict in verdicts] == heard
     requests = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "high_level_request")]
-    assert any(one["request"]["untraded_signals"] for one in requests), "resolved on the bars of the run"
+    assert any(request["request"]["untraded_signals"] for request in requests), (
+        "resolved on the bars of the run"
+    )
     stored = asked(tmp_path, _reports)
-    delivered = [one for one in stored if one.verdict is not None]
-    assert {one.report_id for one in delivered} <= set(heard)
+    delivered = [claim for claim in stored if claim.verdict is not None]
+    assert {item.report_id for item in delivered} <= set(heard)
     assert len(delivered) >= len(heard) - 1, "the last one may be acknowledged by the next process"
     report = replayed(tmp_path, Settings())
     assert (report.ok, report.problem) == (True, None)

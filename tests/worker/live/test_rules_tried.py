@@ -41,10 +41,10 @@ class Tried(Asked):
 
     async def between(self, number: int) -> None:
         await super().between(number)
-        for one in self.rules.get(number, []):
+        for on in self.rules.get(number, []):
             self.answered.clear()
             waiting = len(await self.store.operator.all("r0001"))
-            self.numbers.append(await self.store.trials.note_rule(one))
+            self.numbers.append(await self.store.trials.note_rule(on))
             if len(await self.store.operator.all("r0001")) > waiting:
                 await asyncio.wait_for(self.answered.wait(), 20.0)
 
@@ -61,7 +61,7 @@ def payloads(folder: Any, kind: str) -> list[Any]:
 
 
 def commands(folder: Any) -> list[Any]:
-    return [one for one in payloads(folder, "operator_command") if one["kind"] == "rule_tried"]
+    return [payload for payload in payloads(folder, "operator_command") if payload["kind"] == "rule_tried"]
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,10 @@ def test_rule_tried_during_a_live_run_makes_the_next_family_larger_and_its_gate_
     assert before.get("ledger") is None
     assert (after["ledger"]["configurations"], after["ledger"]["hypotheses"]) == (1, 1)
     levels = [
-        {(one["playbook_id"], one["regime"]): one["alpha"] for one in report["report"]["clusters"]}
+        {
+            (episode["playbook_id"], episode["regime"]): episode["alpha"]
+            for episode in report["report"]["clusters"]
+        }
         for report in (payloads(folder, "high_level_report")[-1] for folder in (plain, tried))
     ]
     assert levels[0]

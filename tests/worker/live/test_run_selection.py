@@ -45,7 +45,7 @@ def decided(folder: Path, settings: Settings, *, new: bool = False) -> Decision:
     async def decide() -> Decision:
         async with await open_store(address(folder), create=True) as store:
             feed = open_feed("csv", settings)
-            left = [str(one) for one in await left_behind(store, settings, feed, new=new)]
+            left = [str(run) for run in await left_behind(store, settings, feed, new=new)]
             record = await run_to_trade(store, settings, feed, "test", new=new)
             await feed.close()
             return record.run_id, feed.symbols, left
@@ -120,7 +120,7 @@ def test_run_whose_symbols_were_named_does_not_go_on_with_others(tmp_path, file)
     decided(tmp_path, following(file, ("A",)))
     run_id, symbols, left = decided(tmp_path, following(file, ("A", "B")))
     assert (run_id, symbols) == ("r0002", ("A", "B"))
-    assert [one.split(";")[0] for one in left] == [
+    assert [name.split(";")[0] for name in left] == [
         f"run r0001 is not over and does not go on: it has another configuration on the same {str(file)!r}"
     ]
 
@@ -162,7 +162,7 @@ def test_runs_that_are_left_behind_for_a_new_one_are_named_the_newest_first(tmp_
     for number in range(5):
         run_id, _, left = decided(tmp_path, following(file), new=True)
         assert run_id == f"r{number + 1:04d}"
-    assert [one.split(";")[0] for one in left] == [
+    assert [name.split(";")[0] for name in left] == [
         f"run r000{number} is not over and does not go on: --new was given" for number in (4, 3, 2)
     ]
 
@@ -191,8 +191,8 @@ def test_processes_that_start_at_the_same_time_trade_one_run(tmp_path, request, 
                 await store.close()
 
     found = asyncio.run(all_at_once())
-    assert {one.run_id for one in found} == {"r0001"}
-    assert all(replace(one, head_hash=found[0].head_hash) == found[0] for one in found)
+    assert {record.run_id for record in found} == {"r0001"}
+    assert all(replace(record, head_hash=found[0].head_hash) == found[0] for record in found)
 
 
 def test_process_that_died_while_it_decided_is_not_waited_for(tmp_path, file) -> None:

@@ -15,7 +15,7 @@ STORE, LOOP = SafeModeReason.STORE_AWAY, SafeModeReason.CRASH_LOOP
 
 
 def kinds(changes):
-    return [(one.kind, one.reason) for one in changes]
+    return [(change.kind, change.reason) for change in changes]
 
 
 def test_soft_reason_enters_and_its_end_leaves():
@@ -57,7 +57,7 @@ def test_release_leaves_what_still_holds():
     mode, _ = mode.raise_reason(STORE, 2)
     mode, _ = mode.clear_reason(LOOP, 3)
     mode, changes = mode.release(4)
-    assert [one.reason for one in mode.held] == [STORE]
+    assert [held.reason for held in mode.held] == [STORE]
     assert kinds(changes) == [("ended", LOOP)]
 
 
@@ -67,7 +67,7 @@ def test_operators_release_tells_of_the_end_and_not_that_something_waits():
     guard.hold(LOOP)
     guard.hold(STORE)
     guard.release()
-    assert [one.reason for one in guard.mode.held] == [STORE]
+    assert [held.reason for held in guard.mode.held] == [STORE]
     assert told == [("entered", LOOP), ("raised", LOOP), ("raised", STORE), ("ended", LOOP)]
 
 
@@ -83,10 +83,10 @@ class Machine(RuleBasedStateMachine):
         before = self.mode
         self.mode, changes = step
         self.at += 1
-        for one in changes:
-            if one.kind in ("entered", "left"):
-                assert self.inside == (one.kind == "left")
-                self.inside = one.kind == "entered"
+        for change in changes:
+            if change.kind in ("entered", "left"):
+                assert self.inside == (change.kind == "left")
+                self.inside = change.kind == "entered"
         assert bool(changes) == (before != self.mode)
 
     @rule(reason=st.sampled_from(SafeModeReason), detail=st.text(max_size=5))
@@ -109,11 +109,11 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def entries_are_blocked_exactly_while_something_holds_or_waits(self):
-        assert {one.reason for one in self.mode.held if not one.gone} == self.holds
-        assert {one.reason for one in self.mode.held if one.gone} == self.waits
+        assert {held.reason for held in self.mode.held if not held.gone} == self.holds
+        assert {held.reason for held in self.mode.held if held.gone} == self.waits
         assert self.mode.active == bool(self.holds | self.waits) == self.inside
         assert self.waits <= HARD
-        assert list(self.mode.held) == sorted(self.mode.held, key=lambda one: one.reason)
+        assert list(self.mode.held) == sorted(self.mode.held, key=lambda held: held.reason)
 
 
 TestMachine = Machine.TestCase

@@ -42,7 +42,7 @@ class Traded:
     def point(self) -> Savepoint:
         """The newest with what it builds on."""
         last = self.points[-1]
-        added = tuple(one.added[0] for one in self.points)
+        added = tuple(point.added[0] for point in self.points)
         return Savepoint(last.number, last.bars, last.events, last.code, added, last.state)
 
 
@@ -148,11 +148,11 @@ def wired(root: Any) -> Iterator[tuple[str, str]]:
         if id(value) in seen or type(value).__module__.partition(".")[0] not in OWN:
             continue
         seen.add(id(value))
-        for name, one in attributes_of(value):
-            if inspect.isroutine(one):
-                yield f"{path}.{name}", one.__qualname__
+        for name, item in attributes_of(value):
+            if inspect.isroutine(item):
+                yield f"{path}.{name}", item.__qualname__
             else:
-                rest.append((f"{path}.{name}", one))
+                rest.append((f"{path}.{name}", item))
 
 
 def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first() -> None:

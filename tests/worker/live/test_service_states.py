@@ -127,8 +127,8 @@ def decided(session: Session) -> Any:
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: without(one) for key, one in value.items() if key not in MEASURED}
-        return [without(one) for one in value] if isinstance(value, list) else value
+            return {key: without(item) for key, item in value.items() if key not in MEASURED}
+        return [without(item) for item in value] if isinstance(value, list) else value
 
     experience = session.experience.expectations.state()
     return without(session.state() | {"experience": experience})
@@ -146,10 +146,10 @@ def stateful(session: Session) -> dict[str, Stateful]:
 SERVICES = (
     "BackgroundBuilder", "Breaker", "DriftWindow", "EpisodeMemory", "ExpectationBook", "Experience",
     "JournalWriter", "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount",
-    "OpenPositions", "PastRuns", "PlanCounters", "PlanDesk", "PlanOutcomes", "PlaybookLifecycle",
+    "OpenPositions", "PastRuns", "PlanCounters", "PlanOutcomes", "PlaybookLifecycle",
     "PlaybookRegistry", "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService",
-    "PromotionLevels", "ReflectingPlanProvider", "RunModels", "Session", "ShadowLedger", "ShadowTrials",
-    "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent", "Standing", "TickGuard",
+    "PromotionLevels", "ReflectingPlanProvider", "RunModels", "RunPlans", "RunState", "Session",
+    "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent", "TickGuard",
     "UntradedSignals",
 )  # fmt: skip
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked
@@ -232,7 +232,7 @@ def reachable(root: Any) -> Iterator[Any]:
         elif type(value).__module__.partition(".")[0] in OWN and not inspect.isroutine(value):
             yield value
             if type(value).__name__ not in MADE_AGAIN:
-                rest += [one for name, one in attributes_of(value) if not holds_values(value, name)]
+                rest += [item for name, item in attributes_of(value) if not holds_values(value, name)]
 
 
 def holds_values(owner: Any, name: str) -> bool:
@@ -255,7 +255,7 @@ def forgotten(value: Any) -> list[str]:
     frozen = is_dataclass(cls) and vars(cls)["__dataclass_params__"].frozen
     if cls.__name__ not in WITHOUT_STATE and not frozen:
         return ["the class itself"]
-    filled = {name for name, one in attributes_of(value) if is_container(one)}
+    filled = {name for name, item in attributes_of(value) if is_container(item)}
     return sorted((filled | (written_later(cls) & names)) - WITHOUT_STATE.get(cls.__name__, set()))
 
 

@@ -33,7 +33,7 @@ async def operated(settings, there, feed="replay", *, new=False):
 def logged(folder, event):
     """Records of an event."""
     records = [json.loads(line) for line in (folder / "log").read_text("utf-8").splitlines()]
-    return [one for one in records if one["event"] == event]
+    return [record for record in records if record["event"] == event]
 
 
 def news(there):

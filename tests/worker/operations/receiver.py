@@ -9,7 +9,7 @@ HANG = b""
 
 
 def status(code, *fields):
-    extra = "".join(f"{one}\r\n" for one in fields)
+    extra = "".join(f"{item}\r\n" for item in fields)
     return f"HTTP/1.1 {code} X\r\n{extra}Content-Length: 0\r\n\r\n".encode()
 
 

@@ -55,8 +55,10 @@ class Start:
         os.close(self._pipe)
         lines = self._text.decode("utf-8", "replace").splitlines()
         records = [json.loads(line) for line in lines if line.startswith("{")]
-        raised = [one for one in records if one["event"] == "safe_mode" and one["change"] == "raised"]
-        modes = [one["reason"] for one in raised]
+        raised = [
+            record for record in records if record["event"] == "safe_mode" and record["change"] == "raised"
+        ]
+        modes = [reason["reason"] for reason in raised]
         return {"code": code, "safe_mode": modes, "said": lines[-1] if lines else ""}
 
 

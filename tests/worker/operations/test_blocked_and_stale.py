@@ -68,8 +68,8 @@ def test_conflict_and_safe_mode_are_blocked_with_their_reason_and_not_stale(
 ) -> None:
     conflict, stale = str(BlockReason.CONFLICT), str(BlockReason.STALE)
     status = traded(tmp_path, {FIRST: conflict}, {FIRST: stale, SECOND: conflict}, {FIRST: conflict})
-    assert [one.stale_symbols for one in status] == [(), (FIRST,), ()]
-    assert [dict(one.blocked) for one in status] == [
+    assert [entry.stale_symbols for entry in status] == [(), (FIRST,), ()]
+    assert [dict(entry.blocked) for entry in status] == [
         {FIRST: conflict},
         {FIRST: stale, SECOND: conflict},
         {FIRST: conflict},

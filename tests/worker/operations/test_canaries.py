@@ -41,8 +41,8 @@ SHORT = ("--symbols", "AAPL", "--from", "2004-01-01", "--to", "2004-12-31")
 
 def found_in(text):
     """Canaries in a text, as they are or in base64."""
-    encoded = [base64.b64encode(one.encode()).decode().rstrip("=") for one in CANARIES[:-1]]
-    return [one for one in (*CANARIES, *encoded) if one in text]
+    encoded = [base64.b64encode(canary.encode()).decode().rstrip("=") for canary in CANARIES[:-1]]
+    return [canary for canary in (*CANARIES, *encoded) if canary in text]
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def doctor(shell, monkeypatch):
         document = json.loads(done.stdout)
         assert document["ok"] is (code == 0)
         assert CANARY not in done.output
-        return {one["name"]: one for one in document["checks"]}
+        return {entry["name"]: entry for entry in document["checks"]}
 
     return ran
 
@@ -56,8 +56,8 @@ def made_store(folder, name="thinktwice.db"):
 
 def test_doctor_of_a_fresh_folder_finds_nothing_wrong_and_makes_nothing(doctor):
     found = doctor(code=0)
-    assert {one["state"] for one in found.values()} == {"ok"}
-    assert [one["next_step"] for one in found.values()] == [None] * len(found)
+    assert {trial["state"] for trial in found.values()} == {"ok"}
+    assert [item["next_step"] for item in found.values()] == [None] * len(found)
     assert found["store"]["found"] == "sqlite:///thinktwice.db is made by the first run"
     assert list(Path().iterdir()) == []
 
@@ -256,7 +256,7 @@ def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
         name: getattr(machine_checks, name) for name in ("disk", "clock", "libraries", "time_zones", "python")
     }
     found = asyncio.run(run_checks(patient, checks))
-    assert [one.state for one in found] == ["failed", "failed", "failed", "warning", "failed"]
+    assert [finding.state for finding in found] == ["failed", "failed", "failed", "warning", "failed"]
     assert found[2].found == "missing: not-there"
 
 

@@ -220,7 +220,7 @@ def test_token_is_demanded_from_everybody_once_it_is_set():
             # With a token a name that somebody else gave to this address reads nothing either.
             foreign = await asked(one, "/status", host="evil.example.com", Authorization=f"Bearer {TOKEN}")
             address = await asked(one, "/status", host="10.0.0.1", Authorization=f"Bearer {TOKEN}")
-            found = [one.status for one in (*replies, bare, foreign, address)]
+            found = [reply.status for reply in (*replies, bare, foreign, address)]
             return found, replies[0].fields["WWW-Authenticate"]
 
     assert during(ask()) == ([401, 401, 401, 401, 200, 200, 401, 421, 200], "Bearer")

@@ -34,8 +34,8 @@ def logged(monkeypatch):
         return opened[-1], stream
 
     yield configured
-    for one in opened:
-        one.close()
+    for bar in opened:
+        bar.close()
 
 
 def failing():

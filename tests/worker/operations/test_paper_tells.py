@@ -65,13 +65,13 @@ def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run
 
     first, told, second, all_told = asyncio.run(play())
     assert (first.record.run_id, second.record.run_id) == ("r0001", "r0002")
-    assert [(one["kind"], one["about"], one["run_id"]) for one in told] == [
+    assert [(event["kind"], event["about"], event["run_id"]) for event in told] == [
         ("safe_mode", "crash_loop", "r0001")
     ]
     assert all_told == told
     assert len(StartNotes(notes).crashes()) == CRASHES  # an orderly end takes back its own start only
     assert not list(tmp_path.glob("*r0002*"))
-    assert [one["level"] for one in logged(tmp_path, "safe_mode")] == ["warning"] * 2
+    assert [item["level"] for item in logged(tmp_path, "safe_mode")] == ["warning"] * 2
 
 
 def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell, monkeypatch):
@@ -110,7 +110,7 @@ def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, 
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["run_id"] == "r0001"
     said = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(one["event"], one["level"]) for one in said] == [("start_notes_failed", "warning")] * 2
+    assert [(event["event"], event["level"]) for event in said] == [("start_notes_failed", "warning")] * 2
     assert "cannot be written: File exists; crashes are not counted" in said[1]["reason"]
 
 
@@ -122,7 +122,7 @@ def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkey
     done = shell.run("paper", *BARS, "--log-format", "json", "--json")
     assert done.exit_code == 0, done.output
     said = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [one["event"] for one in said] == ["start_notes_failed"]
+    assert [event["event"] for event in said] == ["start_notes_failed"]
     assert "/proc/nothing/thinktwice/" in said[0]["reason"]
 
 
@@ -142,7 +142,7 @@ def waiting_changes(folder, **judge):
 
     with configure_logging(settings):
         told = asyncio.run(play())
-    return [one for one in told if one["kind"] == "approval_waits"]
+    return [event for event in told if event["kind"] == "approval_waits"]
 
 
 def test_change_that_a_bound_declines_waits_for_a_person_who_is_told_the_command(shell, tmp_path):
@@ -193,11 +193,11 @@ def test_change_plan_that_waits_is_told_once_with_its_deadline_and_command(tmp_p
             around = OperatedMonitor(prepared_for(settings, there))
             process = PaperProcess(settings, RunningFeed(bars, between), store, "host:1:a", around)
             await process.run("test")
-            return seen[0], [one for one in news(there) if one["kind"] == "approval_waits"]
+            return seen[0], [news_item for news_item in news(there) if news_item["kind"] == "approval_waits"]
 
     with configure_logging(settings):
         plan, told = asyncio.run(play())
-    assert [one["detail"]["plan_id"] for one in told] == [plan.plan_id]
+    assert [item["detail"]["plan_id"] for item in told] == [plan.plan_id]
     assert told[0]["detail"]["plan_hash"] == plan.content_hash
     assert told[0]["detail"]["command"] == f"thinktwice plans show {plan.plan_id} --run r0001"
     assert told[0]["summary"].startswith(f"plan {plan.plan_id} waits for a decision until 2009-")

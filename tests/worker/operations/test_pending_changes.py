@@ -22,7 +22,7 @@ def changes(*plans):
 
 
 def verdict(*refused):
-    rows = [one.payload() for one in refused]
+    rows = [row.payload() for row in refused]
     return {"verdict_id": "v1", "report_id": "rep1", "verdict": {"refused": rows}}
 
 

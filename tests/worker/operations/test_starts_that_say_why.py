@@ -85,8 +85,8 @@ def test_start_after_more_than_the_limit_that_said_why_trades(
     troubled: dict[str, dict[str, Any]], trouble: str, said: str
 ) -> None:
     *wrong, last = troubled[trouble]["starts"]
-    assert [one["code"] for one in wrong] == [2, 2], wrong
-    assert all(said in one["said"] for one in wrong), wrong
+    assert [finding["code"] for finding in wrong] == [2, 2], wrong
+    assert all(said in item["said"] for item in wrong), wrong
     assert (last["code"], last["safe_mode"]) == (0, []), last
     assert troubled[trouble]["document"]["performance"]["trades"] > 0
 
@@ -95,7 +95,7 @@ def test_start_after_more_than_the_limit_that_were_killed_is_in_safe_mode(
     troubled: dict[str, dict[str, Any]],
 ) -> None:
     *wrong, last = troubled["kill"]["starts"]
-    assert [one["code"] for one in wrong] == [-9, -9]
+    assert [finding["code"] for finding in wrong] == [-9, -9]
     assert last["safe_mode"] == ["crash_loop"]
 
 
@@ -121,8 +121,11 @@ def test_seventh_start_on_an_exchange_that_refused_six_trades(
     job = {"trouble": "feed", "times": LIMIT + 1, "address": address, "words": words, "enough": 60}
     [found] = started(job)
     *wrong, last = found["starts"]
-    assert [one["code"] for one in wrong] == [1] * (LIMIT + 1), wrong
-    assert {("429" in one["said"], "503" in one["said"]) for one in wrong} == {(True, False), (False, True)}
+    assert [finding["code"] for finding in wrong] == [1] * (LIMIT + 1), wrong
+    assert {("429" in item["said"], "503" in item["said"]) for item in wrong} == {
+        (True, False),
+        (False, True),
+    }
     assert (last["code"], last["safe_mode"]) == (0, []), last
 
 

@@ -117,11 +117,11 @@ def test_store_away_between_two_bars_is_told_once_and_its_return_before_the_next
     assert [value(text, f"{PREFIX}_store_up") for _, text in seen] == [1.0, 0.0, 1.0]
     assert began <= status["store_away_since"] <= time.time_ns()
     events = [logged(tmp_path, kind) for kind in ("store_away", "store_back")]
-    assert [len(one) for one in events] == [1, 1]
+    assert [len(event) for event in events] == [1, 1]
     assert events[0][0]["level"] == "warning"
     assert events[1][0]["away_s"] >= 1.0
-    kinds = [(one["kind"], one["about"]) for one in told]
-    store = [one for one in kinds if one in (("store_away", None), ("recovered", None))]
+    kinds = [(event["kind"], event["about"]) for event in told]
+    store = [pair for pair in kinds if pair in (("store_away", None), ("recovered", None))]
     assert store == [("store_away", None), ("recovered", None)]
     assert ("safe_mode", "store_away") in kinds  # a csv feed runs on: nobody enters meanwhile
     assert status["state"] == "safe_mode"
@@ -159,9 +159,9 @@ def test_slow_loop_notices_its_store_between_two_looks(tmp_path: Path) -> None:
     assert code == 0, records
     assert time.monotonic() - began < 30 + LONGEST_S
     assert [value(text, f"{PREFIX}_store_up") for _, text in seen] == [1.0, 0.0, 1.0]
-    events = [one["event"] for one in records if one["event"].startswith("store_")]
+    events = [record["event"] for record in records if record["event"].startswith("store_")]
     assert events == ["store_away", "store_back"]
-    assert [one["kind"] for one in told] == ["store_away", "recovered"]
+    assert [event["kind"] for event in told] == ["store_away", "recovered"]
 
 
 def heard(*events: str) -> list[str]:

@@ -31,13 +31,13 @@ class Grid:
 def trades(definition, seed, n, mean, **facts):
     r = np.random.default_rng(seed).standard_t(3, n) / np.sqrt(3) + mean
     return [
-        episode(definition, number=k, r=float(one), hold_bars=2 + k % 9, **facts) for k, one in enumerate(r)
+        episode(definition, number=k, r=float(item), hold_bars=2 + k % 9, **facts) for k, item in enumerate(r)
     ]
 
 
 def fingerprints(n):
     ranks = np.random.default_rng(n).random((n, 5))
-    return tuple(tuple(float(one) for one in row) for row in ranks)
+    return tuple(tuple(float(item) for item in row) for row in ranks)
 
 
 def batch(n):
@@ -58,7 +58,7 @@ def entries() -> tuple[Entry, ...]:
 
 def _entry(n: int) -> Entry:
     episodes = batch(n)
-    known_at = max(one.known_at for one in episodes) + DAY_NS
+    known_at = max(told.known_at for told in episodes) + DAY_NS
     asked = request(
         episodes,
         known_at=known_at,
@@ -98,9 +98,9 @@ def _entry(n: int) -> Entry:
 def numbers(value: Any) -> set[float]:
     """Every number of a payload."""
     if isinstance(value, dict):
-        return set().union(*(numbers(one) for one in value.values()))
+        return set().union(*(numbers(item) for item in value.values()))
     if isinstance(value, list | tuple):
-        return set().union(*(numbers(one) for one in value))
+        return set().union(*(numbers(item) for item in value))
     return {float(value)} if isinstance(value, int | float) and not isinstance(value, bool) else set()
 
 
@@ -115,22 +115,22 @@ class Node:
     @property
     def text(self) -> str:
         """All text inside."""
-        return "".join(one if isinstance(one, str) else one.text for one in self.children)
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
 
     def all(self, name: str, class_: str | None = None) -> "list[Node]":
         """Every element of a name below this one, in order; with a class when one is given."""
         found = []
-        for one in self.children:
-            if isinstance(one, Node):
-                named = one.name == name
-                if named and (class_ is None or class_ in (one.attributes.get("class") or "").split()):
-                    found.append(one)
-                found += one.all(name, class_)
+        for child in self.children:
+            if isinstance(child, Node):
+                named = child.name == name
+                if named and (class_ is None or class_ in (child.attributes.get("class") or "").split()):
+                    found.append(child)
+                found += child.all(name, class_)
         return found
 
     def outline(self) -> list[Any]:
         """Elements and attributes without a word of their text."""
-        inner = [one.outline() for one in self.children if isinstance(one, Node)]
+        inner = [child.outline() for child in self.children if isinstance(child, Node)]
         return [self.name, sorted(self.attributes), inner]
 
 

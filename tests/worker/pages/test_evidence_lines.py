@@ -44,12 +44,12 @@ def test_chain_has_what_the_judge_read_below_its_verdict():
     index.add(event(2, "evidence_call", {"evidence_id": "v1", "tool": "episodes", "ids": ["e1", "e2"]}))
     index.add(event(3, "replan_verdict", {"verdict_id": "d1", "verdict": {"report_id": "r1"}}))
     node = _replan(index, "d1")
-    assert [(one.title, one.id) for one in node.children] == [("evidence for the judge", "v1")]
+    assert [(child.title, child.id) for child in node.children] == [("evidence for the judge", "v1")]
     assert node.children[0].facts["episodes"] == ["e1", "e2"]
 
 
 def test_markdown_and_html_page_have_the_line_with_foreign_text_escaped():
-    judged = [one for one in entries() if one["verdict"] is not None]
+    judged = [item for item in entries() if item["verdict"] is not None]
     entry = copy.deepcopy(judged[-1]) | {"evidence": [TOLD]}
     assert LINE in report_markdown(entry)
     html = report_html(entry)

@@ -24,8 +24,8 @@ def finding(**changes):
 
 
 def marks(tree: Node, grade: str) -> list[Node]:
-    found = [one for name in ("circle", "polygon") for one in tree.all(name, grade)]
-    return [one for one in found if "mark" in str(one.attributes["class"]).split()]
+    found = [node for name in ("circle", "polygon") for node in tree.all(name, grade)]
+    return [node for node in found if "mark" in str(node.attributes["class"]).split()]
 
 
 def test_forest_plot_tells_each_grade_by_shape_and_by_colour():
@@ -35,7 +35,7 @@ def test_forest_plot_tells_each_grade_by_shape_and_by_colour():
     for grade in GRADES:
         in_row = marks(tree, grade)
         assert len(in_row) == 2  # one in the row, one in the legend
-        classes = {str(one.attributes["class"]) for one in in_row}
+        classes = {str(node.attributes["class"]) for node in in_row}
         assert len(classes) == 1
         shapes.add((in_row[0].name, *sorted(set(classes.pop().split()) - {"mark", grade})))
     assert len(shapes) == 4
@@ -83,11 +83,11 @@ def test_forest_plot_leaves_out_timeframes_that_only_repeat_their_cell():
 def test_drift_plot_has_a_point_for_every_report_of_every_playbook():
     reports = [entry["report"] for entry in entries()]
     for field in ("level", "mean_r"):
-        points = {one.name: [value for _, value in one.points] for one in series(reports, field)}
+        points = {serie.name: [value for _, value in serie.points] for serie in series(reports, field)}
         for report in reports:
             for row in report["decay"]:
                 assert row[field] in points[row["playbook_id"]]
-        assert [len(one) for one in points.values()] == [3, 3]
+        assert [len(point) for point in points.values()] == [3, 3]
     tree = drawn(drift_plot(reports))
     distances = [report["regime_shift"]["energy_distance"] for report in reports]
     (line,) = regime_distances(reports)
@@ -95,7 +95,7 @@ def test_drift_plot_has_a_point_for_every_report_of_every_playbook():
     assert [value for _, value in line.points] == distances[1:]
     *playbooks, regimes = tree.all("polyline", "series")
     assert (len(playbooks), len(str(regimes.attributes["points"]).split())) == (4, 2)
-    assert all(len(str(one.attributes["points"]).split()) == 3 for one in playbooks)
+    assert all(len(str(playbook.attributes["points"]).split()) == 3 for playbook in playbooks)
     assert "limit 5000" in tree.text
 
 
@@ -107,7 +107,7 @@ def test_drift_plot_of_the_first_report_alone_draws_its_points():
 def test_drift_plot_of_many_reports_keeps_every_point_and_marks_the_last():
     reports = [copy.deepcopy(REPORT) | {"known_at": REPORT["known_at"] + k * 10**15} for k in range(41)]
     tree = drawn(drift_plot(reports))
-    assert {len(str(one.attributes["points"]).split()) for one in tree.all("polyline", "series")} == {41}
+    assert {len(str(node.attributes["points"]).split()) for node in tree.all("polyline", "series")} == {41}
     assert len(tree.all("circle", "s0")) == 2 * 3  # the last point and its name, in each of three panels
 
 

@@ -36,8 +36,10 @@ def page(position: int = -1, **changes: Any) -> str:
 
 def figures(tree: Node) -> list[tuple[float, str]]:
     """Every number of the page as (what it holds, what is shown)."""
-    told = [(float(str(one.attributes["value"])), one.text) for one in tree.all("data")]
-    return told + [(float(str(one.attributes["data-value"])), one.text) for one in tree.all("text", "figure")]
+    told = [(float(str(node.attributes["value"])), node.text) for node in tree.all("data")]
+    return told + [
+        (float(str(node.attributes["data-value"])), node.text) for node in tree.all("text", "figure")
+    ]
 
 
 def test_report_page_every_number_is_one_of_the_report_rounded_for_the_reader():
@@ -55,7 +57,7 @@ def test_report_page_every_number_is_one_of_the_report_rounded_for_the_reader():
 
 def test_report_page_table_cells_hold_no_number_that_is_not_the_reports():
     for cell in read(page()).all("td", "number"):
-        told = [word for one in cell.all("data") for word in NUMBER.findall(one.text)]
+        told = [word for node in cell.all("data") for word in NUMBER.findall(node.text)]
         assert NUMBER.findall(cell.text) == told
 
 
@@ -63,19 +65,19 @@ def test_report_page_shows_every_cluster_in_the_picture_and_in_the_table_beside_
     tree = read(page())
     report = entries()[-1]["report"]
     svg = tree.all("svg")[0]
-    drawn = {float(str(one.attributes["data-value"])) for one in svg.all("text", "figure")}
-    tables = {float(str(one.attributes["value"])) for one in tree.all("data")}
-    clusters = [one for one in report["clusters"] if one["timeframe"] is None]
-    assert {one["grade"] for one in clusters} >= {"insufficient_sample", "count_only", "significant"}
-    for one in clusters:
+    drawn = {float(str(entry.attributes["data-value"])) for entry in svg.all("text", "figure")}
+    tables = {float(str(entry.attributes["value"])) for entry in tree.all("data")}
+    clusters = [item for item in report["clusters"] if item["timeframe"] is None]
+    assert {cluster["grade"] for cluster in clusters} >= {"insufficient_sample", "count_only", "significant"}
+    for cluster in clusters:
         for name in ("n", "mean_r", "lower_r", "upper_r", "e_value"):
-            if one[name] is None:
+            if cluster[name] is None:
                 assert name in ("lower_r", "upper_r"), name
-                assert one["interval_kind"].startswith("open")
+                assert cluster["interval_kind"].startswith("open")
                 continue
-            assert one[name] in drawn, (one["playbook_id"], one["regime"], name)
-            assert one[name] in tables, (one["playbook_id"], one["regime"], name)
-    assert any(one["lower_r"] is not None for one in clusters)
+            assert cluster[name] in drawn, (cluster["playbook_id"], cluster["regime"], name)
+            assert cluster[name] in tables, (cluster["playbook_id"], cluster["regime"], name)
+    assert any(cluster["lower_r"] is not None for cluster in clusters)
     assert "open" in {node.text for node in tree.all("td")}
 
 
@@ -190,7 +192,7 @@ def test_report_page_hostile_verdict_is_shown_and_changes_nothing_else(text):
         entry = copy.deepcopy(entries()[-1])
         verdict = entry["verdict"]
         verdict["reason"] = words
-        verdict["actions"] = [one | {"reason": words, "playbook_id": words} for one in verdict["actions"]]
+        verdict["actions"] = [item | {"reason": words, "playbook_id": words} for item in verdict["actions"]]
         verdict["refused"] = [{"code": words, "reason": words}]
         return read(report_html(entry))
 
@@ -205,7 +207,9 @@ def test_report_page_may_load_and_run_nothing_but_its_own_style():
         report_html(entries()[1], (), Links("a" * 16, "b" * 16)),
     ):
         tree = read(text)
-        (policy,) = [one.attributes["content"] for one in tree.all("meta") if "http-equiv" in one.attributes]
+        (policy,) = [
+            entry.attributes["content"] for entry in tree.all("meta") if "http-equiv" in entry.attributes
+        ]
         (style,) = tree.all("style")
         digest = b64encode(sha256(style.text.encode()).digest()).decode()
         assert policy == (
@@ -214,7 +218,7 @@ def test_report_page_may_load_and_run_nothing_but_its_own_style():
         names = {name for node in everything(tree) for name in node.attributes}
         assert not names & {"src", "srcset", "style", "data", "action", "xlink:href", "background"}
         assert not [name for name in names if name.startswith("on")]
-        links = [str(one.attributes["href"]) for one in everything(tree) if "href" in one.attributes]
+        links = [str(entry.attributes["href"]) for entry in everything(tree) if "href" in entry.attributes]
         assert all(re.fullmatch(r"(index|[0-9a-f]{16})\.(html|md|json)", link) for link in links)
         assert "url(" not in style.text
         assert "@import" not in style.text
@@ -229,15 +233,15 @@ def test_templates_write_nothing_unescaped_but_the_style_and_our_pictures():
 
 
 def everything(node: Node) -> list[Node]:
-    inner = [one for one in node.children if isinstance(one, Node)]
-    return inner + [below for one in inner for below in everything(one)]
+    inner = [child for child in node.children if isinstance(child, Node)]
+    return inner + [below for entry in inner for below in everything(entry)]
 
 
 def test_report_page_is_the_same_bytes_whatever_the_order_of_the_stored_keys():
     def turned(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: turned(value[key]) for key in reversed(value)}
-        return [turned(one) for one in value] if isinstance(value, list) else value
+        return [turned(item) for item in value] if isinstance(value, list) else value
 
     known = entries()
     assert report_html(turned(known[-1]), turned(list(known[:-1]))) == report_html(known[-1], known[:-1])
@@ -248,10 +252,10 @@ def test_report_page_is_the_same_bytes_whatever_the_order_of_the_stored_keys():
 def test_report_page_every_picture_has_words_for_those_who_do_not_see_it():
     pictures = read(page()).all("svg")
     assert len(pictures) == 3
-    for one in pictures:
-        assert one.attributes["role"] == "img"
-        assert one.all("title")[0].text in str(one.attributes["aria-label"])
-        assert "table" in one.all("desc")[0].text
+    for picture in pictures:
+        assert picture.attributes["role"] == "img"
+        assert picture.all("title")[0].text in str(picture.attributes["aria-label"])
+        assert "table" in picture.all("desc")[0].text
 
 
 def test_report_page_before_any_trade_says_so():
@@ -265,11 +269,11 @@ def test_report_page_before_any_trade_says_so():
 def test_index_page_leads_to_every_report_and_back():
     tree = read(index_html(entries()))
     names = [entry["report_id"] for entry in entries()]
-    links = {str(one.attributes["href"]) for one in tree.all("a")}
+    links = {str(node.attributes["href"]) for node in tree.all("a")}
     assert links == {f"{name}.{kind}" for name in names for kind in ("html", "md", "json")}
     assert "significant" in tree.text
     middle = read(report_html(entries()[1], entries()[:1], Links(names[0], names[2])))
-    assert [one.attributes["href"] for one in middle.all("a")] == [
+    assert [node.attributes["href"] for node in middle.all("a")] == [
         "index.html",
         f"{names[0]}.html",
         f"{names[2]}.html",
@@ -310,7 +314,9 @@ def test_expectation_picture_draws_equal_holds_once_and_near_ones_side_by_side()
         rows = copy.deepcopy(entries()[-1]["report"]["expectations"][:1])
         rows[0] |= {"hold_p50_bars": p50, "hold_p90_bars": p90}
         texts = expectation_plot(rows).iter("text")
-        return [(str(one.text), one.get("text-anchor")) for one in texts if one.get("class") == "figure"][:2]
+        return [(str(text.text), text.get("text-anchor")) for text in texts if text.get("class") == "figure"][
+            :2
+        ]
 
     assert labels(8.0, 8.0)[0] == ("8", "middle")
     assert labels(8.0, 8.0)[1][0] != "8"
@@ -328,10 +334,10 @@ def test_markdown_page_tells_the_same_analyses():
 
 def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
     entry = entries()[-1]
-    shown = [one for one in entry["report"]["clusters"] if one["psr"] is not None]
+    shown = [item for item in entry["report"]["clusters"] if item["psr"] is not None]
     assert shown
     tree, text = read(report_html(entry)), report_markdown(entry)
-    held = {float(str(one.attributes["value"])) for one in tree.all("data")}
+    held = {float(str(node.attributes["value"])) for node in tree.all("data")}
     assert "no grade reads them" in tree.text
     for one in shown:
         assert {one["psr"], one["dsr"]} <= held

@@ -156,7 +156,7 @@ def test_reflections_stand_at_their_bars_with_verdict_findings_and_chain():
         for (row, status, decision, codes, _, chain), mark in zip(told, marks, strict=True):
             assert shown.bars.close_times[row] == mark.known_at
             assert (status, decision) == (mark.status, mark.decision or "not asked")
-            assert all(one["code"] in codes for one in mark.findings)
+            assert all(finding["code"] in codes for finding in mark.findings)
             titles = [nodes[child][0] for child in nodes[chain][5]]
             assert {"snapshot", "policy event"} <= set(titles)
             assert ("judge at the boundary" in titles) == (mark.decision is not None)
@@ -193,7 +193,7 @@ def test_groups_outcomes_holds_versions_and_gate_read_the_run():
     assert all(trade.playbook_id in section(html, "hold") for trade in shown.episodes)
     report = shown.reports[-1]
     assert report["report_id"] in section(html, "gate")
-    assert all(one["reason"] in section(html, "gate") for one in report["report"]["clusters"][:5])
+    assert all(reason["reason"] in section(html, "gate") for reason in report["report"]["clusters"][:5])
 
 
 def test_models_and_their_cost_are_shown_where_one_was_asked():
@@ -271,7 +271,7 @@ def test_page_of_the_run_is_small():
 
 def test_figures_for_a_notebook_hold_the_data_of_the_run():
     figures = run_figures(picture(), "IBM")
-    assert [one.name for one in figures][-3:] == ["candle_plot", "excursion_plot", "outcomes"]
+    assert [figure.name for figure in figures][-3:] == ["candle_plot", "excursion_plot", "outcomes"]
     columns = figures[0].select_one({"name": "curve"}).data  # type: ignore[union-attr]
     assert columns["equity"][-1] == picture().equity[-1]
     fills = figures[3].select_one({"name": "fills"}).data  # type: ignore[union-attr]

@@ -119,13 +119,13 @@ def test_run_across_the_cutoff_is_divided_by_the_last_day_that_the_model_may_kno
 
 
 def test_trade_entered_before_the_cutoff_belongs_to_the_part_before():
-    spanning = next(one for one in modelled().result.trades[20:] if one.hold_bars > 5)
+    spanning = next(trade for trade in modelled().result.trades[20:] if trade.hold_bars > 5)
     day = ns_to_datetime(spanning.entry_label).date()
     run, cut = modelled(day.isoformat()), datetime_to_ns(datetime.combine(day, time(), UTC)) + DAY_NS
-    entered = [one for one in run.result.trades if one.entry_label < cut]
-    assert any(one.exit_label > cut for one in entered)
+    entered = [trade for trade in run.result.trades if trade.entry_label < cut]
+    assert any(episode.exit_label > cut for episode in entered)
     assert run.document["contamination"]["before"]["trades"] == len(entered)
-    mean = sum(one.r for one in entered) / len(entered)
+    mean = sum(episode.r for episode in entered) / len(entered)
     assert run.document["contamination"]["before"]["expectancy_r"] == pytest.approx(mean)
 
 
@@ -137,7 +137,7 @@ def test_latest_cutoff_of_all_models_in_use_counts():
     course = Course(bars, run.result.trades, np.array([1e5, *equity]), np.array([times[0] - 1, *times]))
     found = contamination(settings, course)
     assert found["cutoff"] == "2026-06-30"
-    assert {one["cutoff"] for one in found["models"]} == {"2025-07-31", "2026-06-30"}
+    assert {item["cutoff"] for item in found["models"]} == {"2025-07-31", "2026-06-30"}
 
 
 def backtest(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, more: str, *words: str) -> Any:

@@ -51,7 +51,7 @@ def test_text_that_looks_like_a_secret_is_masked(text):
         "dXNlcj",
         "c2lnb",
     )
-    assert not [one for one in secrets if one in found]
+    assert not [name for name in secrets if name in found]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_text_without_a_secret_stays_as_it_is(text):
     assert Redactor().text(text) == text
 
 
-@given(st.text(min_size=8, max_size=40).filter(lambda one: one.strip() == one and one not in "<< *** >>"))
+@given(st.text(min_size=8, max_size=40).filter(lambda name: name.strip() == name and name not in "<< *** >>"))
 def test_known_value_is_gone_from_text_as_it_is_and_as_python_quotes_it(value):
     said = Redactor([value]).text(f"<< {value} >> {value!r}")
     assert value not in said

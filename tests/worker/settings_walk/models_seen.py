@@ -134,7 +134,7 @@ def judged(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
-        return [run_virtually(judging()), [one[:6] for one in wire.asked]]
+        return [run_virtually(judging()), [item[:6] for item in wire.asked]]
 
 
 def paced(settings: Settings) -> Any:
@@ -151,7 +151,7 @@ def paced(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr(Wire, "takes_s", 1.0)
-        return [run_virtually(asked_at_once()), [one[-1] for one in wire.asked]]
+        return [run_virtually(asked_at_once()), [item[-1] for item in wire.asked]]
 
 
 def temperatures(settings: Settings) -> Any:

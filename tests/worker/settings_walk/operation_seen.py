@@ -86,7 +86,7 @@ def command(settings: Settings) -> Any:
 def books(settings: Settings) -> Any:
     """The playbooks of a session, or why there are none."""
     try:
-        return [one.id for one in given_playbooks(settings, None)]
+        return [playbook.id for playbook in given_playbooks(settings, None)]
     except ConfigError as error:
         return str(error)
 
@@ -113,7 +113,7 @@ def growing(play: Callable[[World], None], until: int = 12) -> Look:
                 found += world.run(close(until))
             except FeedError as error:
                 found.append(str(error).partition("has been")[2])
-            return [[repr(one) for one in found], world.now]
+            return [[repr(item) for item in found], world.now]
 
     return looked
 

@@ -40,7 +40,7 @@ def gathered(settings: Settings) -> Any:
             deadline_s=5.0,
         )
     )
-    asked = [(one["prompt"], [tool.name for tool in one["tools"]]) for one in model.asked]
+    asked = [(request["prompt"], [tool.name for tool in request["tools"]]) for request in model.asked]
     return found.status, found.iterations, found.refined, asked
 
 

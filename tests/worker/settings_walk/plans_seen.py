@@ -17,7 +17,7 @@ from services.plans.text_forms import UnreadableText
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
 from tests.agents.language_models.wire_server import answer, events, message, stream
-from tests.services.plans.desks import NAME, DeskWorld, desk_world, risk
+from tests.services.plans.plan_worlds import NAME, DeskWorld, desk_world, risk
 from tests.services.store.stores import new_run
 from tests.worker.settings_walk.walking import Entry, content
 from tests.worker.wire import wire

@@ -128,7 +128,7 @@ EAGER_HOURLY = look_at(hours, (EAGER,), *TRADED)
 
 def order_names(settings: Settings) -> Any:
     """Ids of the orders, which the venue sees; the account is part of them."""
-    return [one["order_id"] for one in run_on(year(), settings).of("order_accepted")]
+    return [order["order_id"] for order in run_on(year(), settings).of("order_accepted")]
 
 
 def document_part(*path: str) -> Look:

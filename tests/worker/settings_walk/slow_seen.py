@@ -80,13 +80,13 @@ def losing_trades(*, large: bool = True) -> list[Episode]:
 
 def resolved(made: Session, trades: Sequence[Episode]) -> None:
     """Journal trades as if the session had made them."""
-    for one in trades:
+    for trade in trades:
         made.journal.append(
             "episode",
-            ts_event=one.known_at,
-            known_at=one.known_at,
-            symbol=one.symbol,
-            payload={"episode_id": one.episode_id, "episode": one.payload()},
+            ts_event=trade.known_at,
+            known_at=trade.known_at,
+            symbol=trade.symbol,
+            payload={"episode_id": trade.episode_id, "episode": trade.payload()},
         )
 
 
@@ -115,7 +115,7 @@ def _reported(settings: Settings, trades: list[Episode]) -> Any:
         request, told = await made.slow_loop.reflect_now(world().shape[0] - 1)
         return request, told, await made.slow_loop.ask_judge(told)
 
-    return [content(one.payload()) for one in asyncio.run(asked())]
+    return [content(row.payload()) for row in asyncio.run(asked())]
 
 
 def permission(settings: Settings) -> Any:
@@ -143,7 +143,7 @@ def shadow_trades(book: PlaybookDefinition) -> Look:
 
     def looked(settings: Settings) -> Any:
         ledger = begun(settings).slow_loop._trials._ledgers.open(book, tuple(book.rules), 0)
-        return [[one.entry_label, one.exit_label, one.r] for one in ledger.advance(world().shape[0])]
+        return [[trade.entry_label, trade.exit_label, trade.r] for trade in ledger.advance(world().shape[0])]
 
     return looked
 
@@ -167,9 +167,9 @@ def carried_out(action: JudgeAction) -> Look:
             (action,), report_id="r", verdict_id="v", at=made.clock.now, timeframe=world().timeframe
         )
         return [
-            [one.expires_at for one in moved],
+            [version.expires_at for version in moved],
             len(made.lifecycle.shadows()),
-            [one.code for one in made.lifecycle.refused],
+            [finding.code for finding in made.lifecycle.refused],
         ]
 
     return looked
@@ -187,7 +187,7 @@ def trial(settings: Settings) -> Any:
     trials = made.slow_loop._trials
     trials.promote = made.lifecycle.promote  # what is given here is not what the ledger shows
     trials.step(world().shape[0] - 1, made.clock.now)
-    (opened,) = [one for one in made.lifecycle.shadows() if one.kind == "candidate"]
+    (opened,) = [shadow for shadow in made.lifecycle.shadows() if shadow.kind == "candidate"]
     means: Evidence = {"n": 25, "mean_r": 0.4, "mean_raw_r": 0.4, "reference_r": 0.0}
     moved = [
         trials._weigh(
@@ -198,7 +198,10 @@ def trial(settings: Settings) -> Any:
         )
         for below, above in ((0.5, 1.0), (0.5, 15.0), (1e6, 0.5))
     ]
-    return [trials.shown[opened.version_hash]["e_needed"], [[one.state for one in each] for each in moved]]
+    return [
+        trials.shown[opened.version_hash]["e_needed"],
+        [[version.state for version in each] for each in moved],
+    ]
 
 
 BANNED, TRIED = carried_out(BAN), carried_out(TRY)

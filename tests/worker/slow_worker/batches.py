@@ -34,7 +34,7 @@ FIRST_TRADE = 100
 @cache
 def definitions() -> dict[str, PlaybookDefinition]:
     """The embedded playbooks."""
-    return {one.id: one for one in load_playbooks(None)}
+    return {playbook.id: playbook for playbook in load_playbooks(None)}
 
 
 def world(episodes: int) -> BarSeries:

@@ -49,16 +49,16 @@ def contest(address: str, folder: Path, workers: int, how: str, lease_ms: int) -
     if done.returncode:
         raise AssertionError(done.stderr[-3_000:])
     victim = json.loads((folder / "victim").read_text())
-    taken = [one for one in told(folder) if one["kind"] == "lease_taken"]
-    heirs = [one for one in taken if one["at"] > victim["at"] and one["pid"] != victim["pid"]]
+    taken = [event for event in told(folder) if event["kind"] == "lease_taken"]
+    heirs = [entry for entry in taken if entry["at"] > victim["at"] and entry["pid"] != victim["pid"]]
     slots, reports = asyncio.run(_stored(address, run_id))
     return Contest(
         json.loads(done.stdout),
         slots,
         reports,
         heirs[0]["at"] - victim["at"],
-        sum(one["kind"] == "lease_lost" and one["pid"] == victim["pid"] for one in told(folder)),
-        len({one["pid"] for one in taken}),
+        sum(event["kind"] == "lease_lost" and event["pid"] == victim["pid"] for event in told(folder)),
+        len({entry["pid"] for entry in taken}),
     )
 
 

@@ -22,7 +22,7 @@ class KilledAt:
     def __init__(self, point: str) -> None:
         self._point = point
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         if point == self._point:
             os.kill(os.getpid(), signal.SIGKILL)
 

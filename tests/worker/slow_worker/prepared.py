@@ -63,13 +63,13 @@ async def trade(store: Any, run_id: str, episodes: Any, *, timeframe: str = "1h"
     registry = PlaybookRegistry(load_playbooks(None), TickGuard(), START)
     for version in registry.reader().active():
         journal_version(journal, version, START)
-    for one in episodes:
+    for told in episodes:
         journal.append(
             "episode",
-            ts_event=one.known_at,
-            known_at=one.known_at,
-            symbol=one.symbol,
-            payload={"episode_id": one.episode_id, "episode": one.payload()},
+            ts_event=told.known_at,
+            known_at=told.known_at,
+            symbol=told.symbol,
+            payload={"episode_id": told.episode_id, "episode": told.payload()},
         )
     await journal.flush()
 

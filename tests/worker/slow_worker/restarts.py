@@ -181,7 +181,7 @@ async def _until_delivered(store: Store, run_id: str, serving: "asyncio.Task[int
     async with asyncio.timeout(LONGEST_S):
         while not serving.done():
             with suppress(StoreError):
-                if any(one.verdict for one in await store.reports.all(run_id, "slow_loop")):
+                if any(report.verdict for report in await store.reports.all(run_id, "slow_loop")):
                     return
             await asyncio.sleep(0.01)
     await serving

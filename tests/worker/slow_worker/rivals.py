@@ -31,7 +31,7 @@ class Leads:
         self._signal = signal.Signals[how]
         self._reflections = 0
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         """Count reflections."""
         self._reflections += point == "reflected"
         if point != "reflected" or self._reflections != 2:
@@ -80,7 +80,7 @@ def started(job: dict[str, Any], number: int) -> int:
 def told(folder: Path) -> list[dict[str, Any]]:
     """What all workers told, in time."""
     lines = [line for path in folder.glob("*.jsonl") for line in path.read_text("utf-8").splitlines()]
-    return sorted((json.loads(line) for line in lines), key=lambda one: float(one["at"]))
+    return sorted((json.loads(line) for line in lines), key=lambda entry: float(entry["at"]))
 
 
 def woken(folder: Path) -> None:
@@ -90,8 +90,8 @@ def woken(folder: Path) -> None:
         mark = folder / "victim"
         victim = json.loads(mark.read_text() or "null") if mark.exists() else None
         if victim is not None and any(
-            one["kind"] == "lease_taken" and one["at"] > victim["at"] and one["pid"] != victim["pid"]
-            for one in told(folder)
+            event["kind"] == "lease_taken" and event["at"] > victim["at"] and event["pid"] != victim["pid"]
+            for event in told(folder)
         ):
             os.kill(victim["pid"], signal.SIGCONT)
             return

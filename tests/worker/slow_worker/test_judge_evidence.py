@@ -40,14 +40,14 @@ async def judged(tmp_path):
 def test_verdict_of_a_worker_names_what_was_read_and_the_gate_is_the_reports_own(tmp_path):
     stored, read = played(judged(tmp_path))
     assert stored
-    for one, evidence in zip(stored, read, strict=True):
+    for claim, evidence in zip(stored, read, strict=True):
         calls = [call for about in evidence for call in about.gathered.calls]
         gates = [call.reply.content for call in calls if call.method == "gate_status"]
         assert gates
-        assert {gate["report_id"] for gate in gates} == {one.report_id}
+        assert {gate["report_id"] for gate in gates} == {claim.report_id}
         found = [item for call in calls for item in (call.reply.content or {}).get("episodes", ())]
         trades = [item["episode_id"] for item in found]
-        assert set(trades) & set(one.verdict.evidence_ids)
+        assert set(trades) & set(claim.verdict.evidence_ids)
 
 
 def test_worker_reads_nothing_where_the_planner_of_the_judge_is_off(tmp_path):

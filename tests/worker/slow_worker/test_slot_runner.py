@@ -78,9 +78,9 @@ def test_worker_reads_only_what_was_known_at_the_slot(tmp_path):
             return await one.claims(), await one.reports()
 
     claims, reports = played(scenario())
-    known = {one.episode_id: one.known_at for one in episodes}
+    known = {episode.episode_id: episode.known_at for episode in episodes}
     assert reports
-    for claim, stored in zip([one for one in claims if one.state == "done"], reports, strict=True):
+    for claim, stored in zip([trial for trial in claims if trial.state == "done"], reports, strict=True):
         assert stored.report.known_at == claim.key.slot
         assert stored.report.n_episodes == sum(at <= claim.key.slot for at in known.values())
 
@@ -109,7 +109,7 @@ def test_worker_that_slept_for_weeks_runs_the_newest_slot_alone(tmp_path):
             await one.look_at(START + 29 * DAY + HOUR)
             return await one.claims()
 
-    assert [(one.key.slot, one.state) for one in played(scenario())] == [(START + 29 * DAY, "done")]
+    assert [(trial.key.slot, trial.state) for trial in played(scenario())] == [(START + 29 * DAY, "done")]
 
 
 def test_worker_whose_clock_was_set_back_decides_nothing_again(tmp_path):
@@ -123,7 +123,7 @@ def test_worker_whose_clock_was_set_back_decides_nothing_again(tmp_path):
 
     looked, claims = played(scenario())
     assert looked == [True, True]
-    assert [one.key.slot for one in claims] == [START + 20 * DAY]
+    assert [claim.key.slot for claim in claims] == [START + 20 * DAY]
 
 
 def test_worker_switched_off_skips_each_slot_with_that_reason(tmp_path):
@@ -135,7 +135,7 @@ def test_worker_switched_off_skips_each_slot_with_that_reason(tmp_path):
             return await one.claims()
 
     claims = played(scenario())
-    assert [(one.state, one.reason) for one in claims] == [("skipped", "disabled")] * 4
+    assert [(claim.state, claim.reason) for claim in claims] == [("skipped", "disabled")] * 4
 
 
 def test_worker_trades_journalled_late_are_counted_from_when_they_are_seen(tmp_path):
@@ -151,7 +151,7 @@ def test_worker_trades_journalled_late_are_counted_from_when_they_are_seen(tmp_p
 
     before, after = played(scenario())
     assert before == []
-    assert [(one.key.slot, one.state) for one in after] == [(START + DAY, "done")]
+    assert [(trial.key.slot, trial.state) for trial in after] == [(START + DAY, "done")]
 
 
 def test_worker_slot_that_fails_is_told_once_and_the_next_one_runs(tmp_path):
@@ -170,7 +170,7 @@ def test_worker_slot_that_fails_is_told_once_and_the_next_one_runs(tmp_path):
             return await one.claims(), one.names("slot_failed", "report_written")
 
     claims, told = played(scenario())
-    assert [(one.key.slot, one.state, one.reason) for one in claims] == [
+    assert [(claim.key.slot, claim.state, claim.reason) for claim in claims] == [
         (START + DAY, "failed", "RuntimeError: no report today"),
         (START + 2 * DAY, "failed", "RuntimeError: no report today"),
     ]
@@ -206,8 +206,8 @@ def test_worker_second_request_holds_what_the_first_left(tmp_path):
             return await one.claims()
 
     first, second = played(scenario())
-    assert [one.facts["new_episodes"] for one in (first, second)] == [24, 24]
-    assert [one.facts["episodes"] for one in (first, second)] == [24, 48]
+    assert [item.facts["new_episodes"] for item in (first, second)] == [24, 24]
+    assert [item.facts["episodes"] for item in (first, second)] == [24, 48]
 
 
 @settings_of(max_examples=12)
@@ -222,8 +222,8 @@ def test_worker_seen_at_any_moments_keeps_the_interval_and_one_entry_a_slot(tmp_
             return await one.claims()
 
     claims = played(scenario())
-    ran = [one.key.slot for one in claims if one.state == "done"]
-    skipped = [one.key.slot for one in claims if one.state == "skipped"]
+    ran = [claim.key.slot for claim in claims if claim.state == "done"]
+    skipped = [claim.key.slot for claim in claims if claim.state == "skipped"]
     assert all(later - earlier >= WEEK for earlier, later in zip(ran, ran[1:], strict=False))
     assert all(is_slot(slot, "weekly") for slot in skipped)
-    assert len(claims) == len({one.key.slot for one in claims})
+    assert len(claims) == len({claim.key.slot for claim in claims})

@@ -95,7 +95,7 @@ def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_
 
     written, reports, held, told, died = asyncio.run(play())
     assert written["episodes"] == EPISODES
-    assert [one.report.n_episodes for one in reports] == [EPISODES]
+    assert [report.report.n_episodes for report in reports] == [EPISODES]
     assert reports[0].delivery == "waiting", "the process that trades asks the judge"
     assert told.kinds("slot_failed", "worker_died", "look_failed") == []
     assert died == []

@@ -8,7 +8,7 @@ HOUR = DAY // 24
 def trades(*outcomes):
     """One trade an hour from the second day on."""
     made = [resolved(n, START + DAY + (n + 1) * HOUR) for n in range(len(outcomes))]
-    return [one.model_copy(update={"r": r}) for one, r in zip(made, outcomes, strict=True)]
+    return [item.model_copy(update={"r": r}) for item, r in zip(made, outcomes, strict=True)]
 
 
 async def looked(tmp_path, episodes, hours):

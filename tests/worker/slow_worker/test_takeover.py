@@ -33,7 +33,7 @@ class DiesAt:
     def __init__(self, point: str) -> None:
         self._point = point
 
-    def reached(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         if point == self._point:
             raise Died(point)
 
@@ -48,11 +48,11 @@ def processes(jobs: list[Any]) -> list[int]:
 
 
 def outcome(claims: Any, reports: Any) -> list[tuple[str, str, bool]]:
-    told = {one.key.slot: one for one in reports}
+    told = {report.key.slot: report for report in reports}
     return [
-        (one.state, told[one.key.slot].delivery, told[one.key.slot].verdict is not None)
-        for one in claims
-        if one.key.slot in told
+        (claim.state, told[claim.key.slot].delivery, told[claim.key.slot].verdict is not None)
+        for claim in claims
+        if claim.key.slot in told
     ]
 
 
@@ -73,7 +73,7 @@ def test_worker_that_dies_between_two_steps_leaves_one_report_and_one_verdict(tm
     left, claims, reports, heir = played(scenario())
     assert outcome(claims, reports) == [("done", "delivered", True)]
     if point in ("claimed", "reflected"):
-        assert [one.state for one in left] == ["claimed"]
+        assert [trial.state for trial in left] == ["claimed"]
         assert heir.names("slot_resumed") == ["slot_resumed"]
         assert claims[0].request == left[0].request
     assert (reports[0].owner == "heir") == (point in ("examined", "claimed", "reflected"))
@@ -144,11 +144,11 @@ def test_worker_processes_on_one_store_run_each_slot_once(tmp_path, count):
     assert processes([[address, run_id, "-", LONG_MS, 1, 4]] * count) == [0] * count
 
     claims, reports, told = played(stored(address, run_id))
-    assert [(one.key.slot, one.state) for one in claims] == [
+    assert [(claim.key.slot, claim.state) for claim in claims] == [
         (START + day * DAY, "done") for day in (1, 2, 3, 4)
     ]
     assert outcome(claims, reports) == [("done", "delivered", True)] * 4
-    assert {one.attempts for one in claims} == {1}
+    assert {claim.attempts for claim in claims} == {1}
     assert told == 4
 
 

@@ -259,7 +259,7 @@ def test_worker_told_twice_leaves_the_claim_to_the_next_one(tmp_path):
 
     ended, claims, lease = asyncio.run(scenario())
     assert ended == 130
-    assert [one.state for one in claims] == ["claimed"]
+    assert [claim.state for claim in claims] == ["claimed"]
     assert lease.until_ms == 0
 
 

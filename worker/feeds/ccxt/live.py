@@ -76,8 +76,8 @@ class LiveBars:
         """Everything that can be handed over now."""
         items: list[Item] = [*self._clock.look()]
         came, self._came = self._came, []
-        for one in came:
-            items += self._note_answer(one) if isinstance(one, Answer) else [one]
+        for answer in came:
+            items += self._note_answer(answer) if isinstance(answer, Answer) else [answer]
         missing = self._missing()
         for symbol, label in missing.items():
             self._ask(symbol, label)

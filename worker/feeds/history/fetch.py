@@ -107,8 +107,8 @@ def _labels(now: int, step: int, start: int, end: int | None) -> tuple[int, int]
     last = newest if end is None else min(newest, end - end % step)
     if first > last:
         raise ConfigError(
-            f"--from {show_label(start)} up to {show_label(last if end is None else end)}: no bar of this range is "
-            f"over yet; the newest that is over begins at {show_label(newest)}"
+            f"--from {show_label(start)} up to {show_label(last if end is None else end)}: no bar of this "
+            f"range is over yet; the newest that is over begins at {show_label(newest)}"
         )
     return first, last
 

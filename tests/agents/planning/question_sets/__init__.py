@@ -85,7 +85,7 @@ class SetQuestion:
 
     def made_of(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
         """How many of the expected calls are among some."""
-        return sum(any(is_as_expected(one, call) for call in calls) for one in self.calls)
+        return sum(any(is_as_expected(pair, call) for call in calls) for pair in self.calls)
 
     def wrong_of(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> set[str]:
         """Tools among some calls that the question does not need."""
@@ -95,9 +95,9 @@ class SetQuestion:
 def question_set(number: int) -> Iterator[SetQuestion]:
     """The questions of a set in their order."""
     path = Path(__file__).with_name(f"set_{number}.json")
-    for one in json.loads(path.read_text("utf-8"))["questions"]:
-        calls = tuple((call["tool"], call["arguments"]) for call in one["calls"])
-        yield SetQuestion(one["text"], one["status"], calls, frozenset(one.get("also") or ()))
+    for load in json.loads(path.read_text("utf-8"))["questions"]:
+        calls = tuple((call["tool"], call["arguments"]) for call in load["calls"])
+        yield SetQuestion(load["text"], load["status"], calls, frozenset(load.get("also") or ()))
 
 
 def is_as_expected(expected: tuple[str, Mapping[str, Any]], call: tuple[str, Mapping[str, Any]]) -> bool:

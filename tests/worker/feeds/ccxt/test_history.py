@@ -39,24 +39,24 @@ class OddExchange:
         """As `PublicExchange` does, without what lies before `since`."""
         self.requests += 1
         past = [candle(number * MINUTE) for number in range(BARS + 1)]
-        return [one for one in self._answer(since, limit, past) if one.label >= since]
+        return [episode for episode in self._answer(since, limit, past) if episode.label >= since]
 
 
 def read(answer: Answer) -> tuple[list[Page], OddExchange]:
     exchange: Any = OddExchange(answer)
 
     async def all_of_it() -> list[Page]:
-        return [one async for one in pages(exchange, "X", "1m", 0, LAST, Patience(), lambda: NOW)]
+        return [page async for page in pages(exchange, "X", "1m", 0, LAST, Patience(), lambda: NOW)]
 
     return asyncio.run(all_of_it()), exchange
 
 
 def honest(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
-    return [one for one in past if one.label >= since][:limit]
+    return [episode for episode in past if episode.label >= since][:limit]
 
 
 def labels(found: list[Page]) -> list[int]:
-    return [one.label // MINUTE for page in found for one in page.bars if one.label % MINUTE == 0]
+    return [bar.label // MINUTE for page in found for bar in page.bars if bar.label % MINUTE == 0]
 
 
 EVERY = list(range(BARS))
@@ -71,7 +71,7 @@ def with_stray(label: int) -> Answer:
 def test_history_with_one_candle_of_the_future_is_complete_and_tells_it(label) -> None:
     found, exchange = read(with_stray(label))
     assert labels(found) == EVERY
-    assert {one.label for page in found for one in page.future} == {label}
+    assert {episode.label for page in found for episode in page.future} == {label}
     assert exchange.requests == BARS // PAGE
 
 
@@ -83,7 +83,7 @@ def test_history_with_one_candle_far_ahead_of_its_page_is_complete() -> None:
 
 
 def off_by_a_second(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
-    return [candle(one.label + 10**9) for one in honest(since, limit, past)]
+    return [candle(episode.label + 10**9) for episode in honest(since, limit, past)]
 
 
 def silent_in_the_middle(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
@@ -91,7 +91,9 @@ def silent_in_the_middle(since: int, limit: int, past: list[RawBar]) -> list[Raw
 
 
 def with_a_hole(since: int, limit: int, past: list[RawBar]) -> list[RawBar]:
-    return honest(since, limit, [one for one in past if not 150 * MINUTE < one.label < 750 * MINUTE])
+    return honest(
+        since, limit, [episode for episode in past if not 150 * MINUTE < episode.label < 750 * MINUTE]
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_history_hands_on_labels_off_the_grid_to_be_told_and_never_as_a_cursor()
         ]
     )
     assert labels(found) == EVERY
-    odd = [one.label for page in found for one in page.bars if one.label % MINUTE]
+    odd = [bar.label for page in found for bar in page.bars if bar.label % MINUTE]
     assert odd == [since * MINUTE + 10**9 for since in range(0, BARS, 20)]
 
 
@@ -156,7 +158,7 @@ def heard(spoil: Callable[[int, list[RawBar]], list[RawBar]]) -> list[FeedAnomal
 def test_feed_history_with_a_candle_of_the_future_tells_it_and_lacks_nothing() -> None:
     future = 4_000_000_000 * 10**9 - 4_000_000_000 * 10**9 % MINUTE
     found = heard(lambda now, bars: [*bars, candle(future, bars[0].symbol)] if len(bars) > 100 else bars)
-    assert [(one.kind, one.label) for one in found] == [(FeedAnomalyKind.UNCLOSED, future)]
+    assert [(episode.kind, episode.label) for episode in found] == [(FeedAnomalyKind.UNCLOSED, future)]
 
 
 def test_feed_history_of_fewer_bars_than_asked_for_is_told_with_both_numbers() -> None:
