@@ -74,7 +74,7 @@ def ablate(
     says what refused plans would have made; it belongs to no account.
     """
     settings = run_settings(context).settings
-    document = _measured(settings, "embedded" if config is None else config.stem, seeds, keep_all)
+    document = _measure(settings, "embedded" if config is None else config.stem, seeds, keep_all)
     print_document(document, json, render)
     wrong = [arm["arm"] for arm in document["arms"] if arm["run"] is not None and arm["run"]["errors"]]
     if wrong:
@@ -82,7 +82,7 @@ def ablate(
         raise typer.Exit(1)
 
 
-def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
+def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
     """Check everything, run every arm, write what was asked for.
 
     Raises:
@@ -99,7 +99,7 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
     if folder is not None:
         folder.check()
 
-    async def measured() -> dict[str, Any]:
+    async def measure() -> dict[str, Any]:
         async with await open_for_writing(settings.runtime.db) as store:
             wiring.ready_engine()
             from worker.studies.ablation.worth import measured_worth
@@ -109,7 +109,7 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
                     settings, bars, definitions, store, watched, name=name, seeds=seeds, keep_all=keep_all
                 )
 
-    document = run_async(measured())
+    document = run_async(measure())
     if folder is not None:
         _write(folder, document)
     return document
@@ -120,11 +120,11 @@ def _watching(bars: "BarSeries") -> Iterator["Watched"]:
     with Interrupts() as interrupts:
 
         @contextmanager
-        def watched(title: str) -> Iterator[Progress]:
+        def watch(title: str) -> Iterator[Progress]:
             with progress_bar(title, interrupts, first=features_of(bars.symbols)) as progress:
                 yield progress
 
-        yield watched
+        yield watch
 
 
 def _write(folder: "OutFolder", document: dict[str, Any]) -> None:

@@ -89,9 +89,9 @@ async def ask(
         return
     moment = None if at is None else time_option(at, "--at")
     told = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
-    first = None if json or not _attended() else FirstAnswer()
+    first = None if json or not _is_attended() else FirstAnswer()
     with step("asking") if sys.stderr.isatty() else nullcontext():
-        document, names_nothing = await _answered(told, settings, first)
+        document, names_nothing = await _answer(told, settings, first)
     if first is None or not first.stands(document):
         _print(document, json=json)
     raise typer.Exit(BAD_INPUT if names_nothing else CODES[document["status"]])
@@ -157,7 +157,7 @@ class FirstAnswer:
         return same
 
 
-async def _answered(
+async def _answer(
     told: Asked, settings: "Settings", first: FirstAnswer | None
 ) -> tuple[dict[str, Any], bool]:
     """The document of the answer, kept in its conversation, and whether it names what is not there."""
@@ -173,14 +173,16 @@ async def _answered(
     if statement is not None:
         if told.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
-        document, results = await planned_change(db, told.question, statement, record, told.into, _attended())
+        document, results = await planned_change(
+            db, told.question, statement, record, told.into, _is_attended()
+        )
     document["two_phase"] = document["two_phase"] or said.payload()
     if told.conversation is not None:
         await _keep(db, told.conversation, told.question, {"answer": document, "results": results})
     return document, names_nothing
 
 
-def _attended() -> bool:
+def _is_attended() -> bool:
     """Whether a person reads what is asked back."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -196,7 +198,9 @@ async def _evidence(
         turns = await store.conversations.last(told.conversation, settings.planner.history)
     with ReadingBar() as reading:
         async with _hosts(settings, told.servers) as hosts:
-            asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts, first, reading)
+            asked = AskedQuestion(
+                told.question, record, told.at, _is_attended(), turns, hosts, first, reading
+            )
             return await answered(store, asked, settings, os.environ)
 
 
@@ -292,7 +296,7 @@ def _call(call: Document) -> str:
 
 
 def _next(document: Document) -> Iterator[str]:
-    kinds = dict.fromkeys(one["kind"] for one in document["citations"] if one["seq"] is not None)
+    kinds = dict.fromkeys(row["kind"] for row in document["citations"] if row["seq"] is not None)
     calls = document["tool_calls"]
     if calls and all(call["status"] == "error" for call in calls):
         asked = "reports" if calls[0]["tool"] == "reports" else "trades"

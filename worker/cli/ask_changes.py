@@ -74,7 +74,7 @@ async def planned_change(
         run_id=found.run_id,
         known_at=iso(stored.plan.basis.at),
         status="plan",
-        answer=_told(stored),
+        answer=_describe(stored),
         confidence=1.0,
         complete=True,
         reasoning=stored.record.reasoning or "",
@@ -102,7 +102,7 @@ def free_folder(run_id: str) -> Path:
     return free
 
 
-def _told(stored: "StoredPlan") -> str:
+def _describe(stored: "StoredPlan") -> str:
     record = stored.record
     lines = [
         f"This asks for a change, so it became change plan {record.plan_id} of run {record.run_id}.",

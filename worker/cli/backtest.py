@@ -53,7 +53,7 @@ def backtest(
     if html is not None:
         demand_page_file(html)
     name = "embedded" if config is None else config.stem
-    with _told_of_page(html):
+    with _tell_of_page(html):
         document, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run
 
@@ -67,7 +67,7 @@ def backtest(
 
 
 @contextmanager
-def _told_of_page(html: Path | None) -> Iterator[None]:
+def _tell_of_page(html: Path | None) -> Iterator[None]:
     """Say how the page of a run that was stopped is written."""
     try:
         yield
@@ -93,7 +93,7 @@ def _run(
         folder.check()
     run = new_run(settings, name, "backtest", describe(bars, settings))
 
-    async def recorded() -> tuple[dict[str, Any], list[str], str | None]:
+    async def record() -> tuple[dict[str, Any], list[str], str | None]:
         async with await open_for_writing(settings.runtime.db) as store:
             with (
                 Interrupts() as interrupts,
@@ -112,7 +112,7 @@ def _run(
             unwritten = await _write(store, result, folder, html)
             return result.document, await _failures(store, result.record.run_id), unwritten
 
-    return run_async(recorded())
+    return run_async(record())
 
 
 async def _write(
@@ -121,7 +121,7 @@ async def _write(
     """Write the folder and the page of a run that is stored; what could not be written."""
     run_id = result.record.run_id
 
-    def kept(page: str) -> str:
+    def tell_kept(page: str) -> str:
         told = "" if html is None else f", {_page_command(run_id, page)} writes its page"
         return f"run {run_id} is stored{told}"
 
@@ -132,9 +132,9 @@ async def _write(
         if html is not None:
             complain(await page_of(store, run_id, "finished", cast("RunResult", result.outcome), html))
     except ConfigError as error:
-        return f"{error}; {kept('OTHER')}"
+        return f"{error}; {tell_kept('OTHER')}"
     except (asyncio.CancelledError, KeyboardInterrupt):
-        complain(kept(str(html)))
+        complain(tell_kept(str(html)))
         raise
     return None
 

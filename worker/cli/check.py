@@ -58,7 +58,7 @@ def check(
     if file is None:
         _print_example(resolved.settings, playbook, direction)
         return
-    document = _checked(file, resolved.settings)
+    document = _check(file, resolved.settings)
     print_document(document, json, render)
     if document["error"] is not None:
         complain(f"the check itself failed: {document['error']['type']}: {document['error']['message']}")
@@ -94,7 +94,7 @@ def _print_example(settings: "Settings", playbook: str | None, direction: str | 
     print_page(text + "\n")
 
 
-def _checked(file: str, settings: "Settings") -> dict[str, Any]:
+def _check(file: str, settings: "Settings") -> dict[str, Any]:
     from worker.studies.plan_check.check_request import read_request
     from worker.studies.plan_check.plan_check import check_document, check_plan
 

@@ -57,7 +57,7 @@ def fetch(
 
     request = FetchRequest(exchange, tuple(dict.fromkeys(symbols)), timeframe, start, end, out, replace)
     try:
-        found = _fetched(request, rest_url)
+        found = _fetch(request, rest_url)
     except KeyboardInterrupt:
         complain(f"stopped: what came so far is kept in '{out}.part'; run the same command again to go on")
         raise typer.Exit(CTRL_C) from None
@@ -85,7 +85,7 @@ def check(
     print_document({"file": str(file), **found}, json, _render_check)
 
 
-def _fetched(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
+def _fetch(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
     from worker.feeds.ccxt.history import Patience
     from worker.feeds.history.fetch import FetchShell, fetch
 
@@ -135,10 +135,10 @@ def _render_problems(one: dict[str, Any]) -> None:
     for name, label, told in PROBLEMS:
         if found := one[name]:
             first = f"{found[0]['time']}: {found[0]['reason']}" if name == "invalid" else found[0]
-            say(label, f"{_counted(found)} {told}, first {first}")
+            say(label, f"{_count(found)} {told}, first {first}")
 
 
-def _counted(listed: list[Any]) -> str:
+def _count(listed: list[Any]) -> str:
     """How many there are; a list ends after a hundred."""
     return f"{len(listed)} or more" if len(listed) == MOST_LISTED else str(len(listed))
 

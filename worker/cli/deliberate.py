@@ -72,7 +72,7 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberated(requests, settings, run, db))
+        run_id, texts = run_async(_deliberate(requests, settings, run, db))
     if json:
         documents = [document_of(run_id, done) for done in texts]
         print_json(documents if also else documents[0])
@@ -83,7 +83,7 @@ def deliberate(
         _print(run_id, done)
 
 
-async def _deliberated(
+async def _deliberate(
     requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None
 ) -> tuple[str | None, "list[Deliberation]"]:
     from dataclasses import replace

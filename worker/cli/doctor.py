@@ -35,7 +35,7 @@ async def doctor(
     settings, given = _settings(config, db)
     with step("looking at what a run needs"):
         findings = [given, *await _findings(settings, config, feed, network=network)]
-    clean = _redacted(settings, findings)
+    clean = _redact(settings, findings)
     failed = any(check.state == "failed" for check in clean)
     if json:
         print_json({"ok": not failed, "checks": [vars(check) for check in clean]})
@@ -90,7 +90,7 @@ async def _findings(
     return await run_checks(patient, {check.__name__: check for check in checks})
 
 
-def _redacted(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
+def _redact(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
     from worker.doctor.checks import Finding
     from worker.secrets.redaction import redactor_of
 

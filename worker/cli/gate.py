@@ -73,7 +73,7 @@ def gate(
     asked = Grading(settings, looks, reference, keep_copies, tuple(books))
     with step(f"reading {file}"):
         trades = asked.read(file)
-    graded = asked.grade(trades, _watched)
+    graded = asked.grade(trades, _watch)
     document = gate_document(graded, settings, trades)
     if json:
         print_json(document)
@@ -81,7 +81,7 @@ def gate(
         _render(graded, document)
 
 
-def _watched(looks: Iterable[int]) -> Iterator[int]:
+def _watch(looks: Iterable[int]) -> Iterator[int]:
     """Looks as they are, under a bar."""
     given = list(looks)
     with progress_bar("grading", Interrupts(), "looks") as draw:

@@ -29,7 +29,7 @@ def init(
     """Make a folder to begin with: settings, a playbook, bars and a notebook."""
     place = _place(folder)
     try:
-        files = _made(place)
+        files = _make(place)
     except OSError as error:
         raise ConfigError(f"{folder!r} cannot be written ({error.strerror}): name another folder") from error
     typed = folder if not folder.startswith("-") else f"./{folder}"
@@ -68,7 +68,7 @@ def _place(folder: str) -> Path:
     return place
 
 
-def _made(place: Path) -> list[str]:
+def _make(place: Path) -> list[str]:
     """Names of the files; a folder that is there keeps its identity, a shell may stand in it."""
     there = place.is_dir()
     home = place if there else place.absolute().parent

@@ -62,7 +62,7 @@ def mcp(
 ) -> None:
     """Serve the evidence tools over MCP: read-only, over stdio or HTTP, until the client leaves."""
     if context.invoked_subcommand is not None:
-        if given := _given(context, context.params):  # the command behind would not read it
+        if given := _find_given(context, context.params):  # the command behind would not read it
             raise ConfigError(f"{given} stands before {context.invoked_subcommand}: give it behind it")
         return
     chosen = _transport(transport)
@@ -75,7 +75,7 @@ def mcp(
     from worker.settings import load_settings
 
     address = None
-    of_http = _given(context, ("host", "port", "allow_host", "allow_origin"))
+    of_http = _find_given(context, ("host", "port", "allow_host", "allow_origin"))
     if chosen == "stdio" and of_http is not None:
         raise ConfigError(f"{of_http} is of HTTP: give --transport http, too")
     if chosen == "http":
@@ -83,7 +83,7 @@ def mcp(
         address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
     settings = load_settings(flags={"runtime.db": ("--db", db)}).settings
     with configure_logging(settings):
-        stopped_by = run_async(_served(settings.runtime.db, run, moment, address))
+        stopped_by = run_async(_serve(settings.runtime.db, run, moment, address))
     if stopped_by is not None:
         raise RunInterrupted(stopped_by)
 
@@ -122,7 +122,7 @@ def _transport(text: str) -> Literal["stdio", "http"]:
     raise ConfigError(f"--transport {text!r} is neither stdio nor http: write one of them")
 
 
-def _given(context: typer.Context, names: Iterable[str]) -> str | None:
+def _find_given(context: typer.Context, names: Iterable[str]) -> str | None:
     """The first option of these that stands on the command line, as it is typed."""
     for name in names:
         source = context.get_parameter_source(name)
@@ -143,7 +143,7 @@ def demand_extra() -> None:
         raise ConfigError(f"MCP needs the package mcp: {INSTALL}")
 
 
-async def _served(
+async def _serve(
     address: str, run: str | None, at: int | None, http: "HttpAddress | None"
 ) -> "Signals | None":
     """Serve until the client leaves, or until the signal that comes back."""

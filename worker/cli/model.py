@@ -99,14 +99,14 @@ async def spread(
         ask: Callable[..., Awaitable[Document]] = spread_of_decisions
         if kind == CONSOLIDATION:
             ask = spread_of_run
-        async with recorded(kind, run, db, config, questions, llm, cassette) as (asked, settings):
+        async with open_questions(kind, run, db, config, questions, llm, cassette) as (asked, settings):
             with progress_bar("spread", Interrupts(), _unit(kind)) as progress:
                 document = await ask(
                     asked, settings, template, os.environ, samples=samples, limit=limit, progress=progress
                 )
     show(document, "spread", json)
     if document["run_id"] is not None and not document["answered"]:
-        complain(f"no sample was answered ({_listed(document['failed'])})")
+        complain(f"no sample was answered ({_list_counts(document['failed'])})")
         raise typer.Exit(1)
 
 
@@ -148,16 +148,16 @@ async def compare(
     template = read_template(prompt, kind)
     if strategist or planner:
         async with (
-            recorded(kind, run, db, None, questions) as (asked, present),
-            recorded(kind, run, db, config, questions) as (others, given),
+            open_questions(kind, run, db, None, questions) as (asked, present),
+            open_questions(kind, run, db, config, questions) as (others, given),
         ):
             askings = (
                 Asking(read_template(None, kind), present, asked, by_model=True),
                 Asking(template, given, others, by_model=True),
             )
-            document = await _moved("compare", askings, Path(cassette or KEPT), limit)
+            document = await _tell_moves("compare", askings, Path(cassette or KEPT), limit)
     else:
-        async with recorded(kind, run, db, config, None, llm, cassette) as (asked, settings):
+        async with open_questions(kind, run, db, config, None, llm, cassette) as (asked, settings):
             with progress_bar("compare", Interrupts(), _unit(kind)) as progress:
                 document = await compare_run(
                     asked, settings, template, os.environ, limit=limit, progress=progress
@@ -201,7 +201,7 @@ async def diff(
     kind = templates[0].name
     if questions is not None and kind != PLANNER:
         raise ConfigError(f"--questions are asked of the planner: {first!r} and {second!r} are of {kind}")
-    async with recorded(kind, run, db, config, questions) as (asked, settings):
+    async with open_questions(kind, run, db, config, questions) as (asked, settings):
         if kind == CONSOLIDATION:
             with progress_bar("prompts", Interrupts(), _unit(kind)) as progress:
                 document = await diff_prompts(
@@ -209,7 +209,7 @@ async def diff(
                 )
         else:
             one, other = (Asking(template, settings, asked) for template in templates)
-            document = await _moved("prompts", (one, other), cassette, limit)
+            document = await _tell_moves("prompts", (one, other), cassette, limit)
     show(document, "comparison", json)
     if missing := _missing(document):
         complain(f"{missing} replies are missing; the prompts they belong to keep no cassette")
@@ -223,7 +223,7 @@ def _missing(document: Document) -> int:
     return int(document.get("missing", 0) + sum(said.get("no reply", 0) for said in verdicts.values()))
 
 
-async def _moved(
+async def _tell_moves(
     title: str, askings: "tuple[Asking[Any, Any], Asking[Any, Any]]", folder: Path, limit: int | None
 ) -> Document:
     """How decisions move from the first way of asking to the second."""
@@ -268,7 +268,7 @@ def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> 
 
 
 @asynccontextmanager
-async def recorded(
+async def open_questions(
     kind: str,
     run: str,
     db: str | None,
@@ -319,7 +319,7 @@ def _ask_alone(kind: str, values: dict[str, Any]) -> None:
 
 
 async def _planner_questions(store: "Store", run_id: str, questions: Path | None) -> "PlannerQuestions":
-    from worker.review.asking import known_before
+    from worker.review.asking import describe_known
     from worker.review.evidence import store_tools
     from worker.review.run_views import RunViews
     from worker.studies.models.planner import PlannerQuestions, example_questions, file_questions
@@ -327,7 +327,7 @@ async def _planner_questions(store: "Store", run_id: str, questions: Path | None
     views = RunViews(store, run=run_id)
     with ReadingBar() as reading:
         view = await views.view(run_id, None, reading)
-    known = known_before(view)
+    known = describe_known(view)
     if questions is None:
         fills = view.index.of_kind("exit_filled")[-1:]
         ids = [str(fill.payload["fill_id"])[:8] for fill in fills]
@@ -376,5 +376,5 @@ def show(document: Document, view: Literal["spread", "comparison"], json: bool) 
     print_document(document, json, getattr(model_tables, f"render_{kind}{view}"))
 
 
-def _listed(counted: dict[str, int]) -> str:
+def _list_counts(counted: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counted.items()) or "nothing was asked"

@@ -125,7 +125,7 @@ def render_decision_comparison(document: Document) -> None:
         ("model", " -> ".join(models)),
         (f"first {noun}", counts(decisions["first"])),
         (f"second {noun}", counts(decisions["second"])),
-        ("compared", f"{document['compared']:,} of {document['questions']:,} {_asked(document)}"),
+        ("compared", f"{document['compared']:,} of {document['questions']:,} {_tell_asked(document)}"),
         ("unchanged", f"{document['unchanged']:,} ({document['other_plan']:,} with another plan)"),
         ("moved", f"{document['moved']:,}"),
         ("paired test", _p_value(test["p_value"], test.get("name", ""))),
@@ -143,7 +143,7 @@ def render_decision_comparison(document: Document) -> None:
     print_rows(_title(document), rows)
     _print_planned(document, (f"first {noun}", f"second {noun}"))
     moves = [[move["from"], move["to"], str(move["count"])] for move in document["moves"]]
-    print_table(("from", "to", _asked(document)), moves)
+    print_table(("from", "to", _tell_asked(document)), moves)
     tested = [
         [row["decision"], *map(str, (row["left"], row["entered"])), *(f"{row[p]:.3g}" for p in P_VALUES)]
         for row in test["by_decision"]
@@ -159,10 +159,10 @@ def render_decision_spread(document: Document) -> None:
     rows = [
         ("prompt", document["prompt_hash"][:16]),
         ("model", document["model"]),
-        ("asked", f"{document['questions']:,} {_asked(document)}, {document['samples']:,} times each"),
+        ("asked", f"{document['questions']:,} {_tell_asked(document)}, {document['samples']:,} times each"),
         ("answered", f"{document['answered']:,}"),
         ("usual decision", DASH if usual is None else f"{usual:.1%} of the answers"),
-        ("stable", f"{document['stable']:,} {_asked(document)} with one decision only"),
+        ("stable", f"{document['stable']:,} {_tell_asked(document)} with one decision only"),
         ("decisions", counts(document["decisions"])),
         ("cost", f"{document['tokens']:,} tokens   {document['usd']:.4f} USD"),
     ]
@@ -176,7 +176,7 @@ def render_decision_spread(document: Document) -> None:
     print_table((*_where_heads(document), "decisions"), lines)
 
 
-def _asked(document: Document) -> str:
+def _tell_asked(document: Document) -> str:
     return "questions" if "planned" in document else "snapshots"
 
 

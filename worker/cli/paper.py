@@ -71,7 +71,7 @@ def paper(
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         outcome = run_async(
-            traded(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
+            trade(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
         )
     show(outcome, json=json, full=full)
 
@@ -80,7 +80,7 @@ def paper(
 EXIT_CODES = {name: 128 + signal.Signals[name] for name in ("SIGINT", "SIGHUP")}
 
 
-async def traded(
+async def trade(
     settings: Settings,
     prepared: "Prepared",
     feed_text: str,
@@ -134,7 +134,7 @@ async def traded(
                 fresh_ledger=fresh_ledger,
             )  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
-            with limit.withdrawn(), _watched(feed) as draw:
+            with limit.withdrawn(), _watch(feed) as draw:
                 for abandoned in await left_behind(store, settings, feed, new=new):
                     _tell(abandoned, settings)
                 return await process.run(name, new=new)
@@ -143,7 +143,7 @@ async def traded(
 
 
 @contextmanager
-def _watched(feed: "MarketFeed") -> Iterator[Progress]:
+def _watch(feed: "MarketFeed") -> Iterator[Progress]:
     """A bar over the rows of a feed that waits; one that runs on is watched by `thinktwice status`."""
     if not feed.lock_step:
         yield lambda done, total: None

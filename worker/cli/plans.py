@@ -61,10 +61,10 @@ async def make(
     """Draft a change plan from a report or a text; it waits for a decision and changes nothing."""
     if (target is None) == (text is None):
         raise ConfigError("plans make: give a RUN or a REPORT, or --text with --run")
-    _print_plan(await _made(target, text, run, into, db, forced=two_phase), json=json)
+    _print_plan(await _make(target, text, run, into, db, forced=two_phase), json=json)
 
 
-async def _made(
+async def _make(
     target: str | None, text: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
 ) -> "StoredPlan":
     from worker.cli.rebuilt import open_to_write, plan_request
@@ -97,7 +97,7 @@ async def list_plans(
     json: JsonOption = False,
 ) -> None:
     """List change plans, the newest first, with how each stands."""
-    async with _opened(run, db) as (store, run_id):
+    async with _open_of_run(run, db) as (store, run_id):
         plans = await store.plans.all(run_id, now=time.time_ns()) if store.has_plan_tables else []
     found = [record for record in plans if state in (None, record.state)]
     if json:
@@ -111,7 +111,7 @@ async def list_plans(
 
 
 @asynccontextmanager
-async def _opened(run: str | None, db: str | None) -> "AsyncIterator[tuple[Store, str | None]]":
+async def _open_of_run(run: str | None, db: str | None) -> "AsyncIterator[tuple[Store, str | None]]":
     """The store, and the run of which plans are asked for; None: of every run."""
     if run is not None:
         async with open_for_run(db, run) as (store, record):
@@ -149,7 +149,7 @@ async def show(
     json: JsonOption = False,
 ) -> None:
     """Show a change plan: its steps, what they change, its hash, its deadline, and what became of it."""
-    stored = await _found(plan, run, db)
+    stored = await _find(plan, run, db)
     if revision is not None and revision > stored.record.revision:
         newest = stored.record.revision
         raise ConfigError(f"plan {stored.record.plan_id} has no revision {revision}: the newest is {newest}")
@@ -163,7 +163,7 @@ async def diff(
     """Show what each edit of a change plan has changed."""
     from worker.review.plan_document import diff_lines, revision_changes
 
-    stored = await _found(plan, run, db)
+    stored = await _find(plan, run, db)
     found = revision_changes(stored)
     if json:
         print_json({"plan_id": stored.record.plan_id, "run_id": stored.record.run_id, "revisions": found})
@@ -175,8 +175,8 @@ async def diff(
         print_lines(diff_lines(item["changes"]))
 
 
-async def _found(plan: str, run: str | None, db: str | None) -> "StoredPlan":
-    async with _opened(run, db) as (store, run_id):
+async def _find(plan: str, run: str | None, db: str | None) -> "StoredPlan":
+    async with _open_of_run(run, db) as (store, run_id):
         if not store.has_plan_tables:
             raise ConfigError(f"no plan {plan!r} in {store.url}: it was made before there were plans")
         return await store.plans.find(plan, run_id, now=time.time_ns())
@@ -200,7 +200,7 @@ async def edit(
     """Change values of a change plan or drop steps: a new revision, which waits for a decision of its own."""
     if bool(assignments or drop) == (file is not None):
         raise ConfigError("plans edit: give --set steps.N.FIELD=VALUE and --drop N, or --file FILE")
-    before, after = await _edited(plan, assignments or [], drop or [], file, operator_name(by), run, db)
+    before, after = await _edit(plan, assignments or [], drop or [], file, operator_name(by), run, db)
     _print_plan(after, json=json)
     if not json:
         from services.plans.editing import plan_diff
@@ -209,7 +209,7 @@ async def edit(
         print_lines(diff_lines(plan_diff(before, after.plan)))
 
 
-async def _edited(
+async def _edit(
     plan: str,
     assignments: list[str],
     drop: list[int],
@@ -323,7 +323,7 @@ async def _open(
     plan: str, run: str | None, db: str | None
 ) -> "AsyncIterator[tuple[Store, RunRecord, StoredPlan]]":
     """The store with every table, the plan in it and its run."""
-    stored = await _found(plan, run, db)
+    stored = await _find(plan, run, db)
     async with await open_for_writing(store_address(db)) as store:
         yield store, await store.runs.find(stored.record.run_id), stored
 

@@ -68,7 +68,7 @@ async def export(
     if folder is None:
         source, folder = EMBEDDED, _lone(source)
     demand_writable(folder, "the folder")
-    names = await _written(source, folder, at, db)
+    names = await _write(source, folder, at, db)
     print_document({"source": source, "folder": str(folder), "files": list(names)}, json, _render_export)
 
 
@@ -88,7 +88,7 @@ def _lone(word: str) -> Path:
     return Path(word)
 
 
-async def _written(source: str, folder: Path, at: str | None, db: str | None) -> tuple[str, ...]:
+async def _write(source: str, folder: Path, at: str | None, db: str | None) -> tuple[str, ...]:
     if source != EMBEDDED and not source.endswith(SETTINGS):
         return await _of_run(source, folder, None if at is None else time_option(at, "--at"), db)
     if at is not None:
@@ -170,7 +170,7 @@ async def rollback(
         if trades:
             found = await queue_request(store, record, "rollback", {"playbook_id": name})
         else:
-            found = _taken_back(await rebuilt_run(store, record, data), name, write)
+            found = _take_back(await rebuilt_run(store, record, data), name, write)
     print_document(found, json, _render_rollback)
 
 
@@ -206,7 +206,7 @@ def _demand_known(name: str, known: list[str], run_id: str) -> None:
         raise ConfigError(f"run {run_id} has no playbook {name!r} (it has {listing}).{nearest(name, known)}")
 
 
-def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
+def _take_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
     """Roll back in the rebuilt lifecycle; the run keeps its own."""
     from worker.review.playbook_files import shown_version, write_in_force
 
@@ -223,13 +223,13 @@ def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, 
         "run_id": rebuilt.run_id,
         "playbook_id": name,
         "known_at": at,
-        "transitions": [_moved(version, before) for version in moved],
+        "transitions": [_tell_move(version, before) for version in moved],
         "active": [shown_version(version) for version in versions if version.state == "active"],
         "written": files,
     }
 
 
-def _moved(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
+def _tell_move(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
     """A transition of a rollback; what becomes active is told against what was."""
     from services.playbooks.version_diff import changes
     from worker.review.playbook_files import shown_version
@@ -252,8 +252,8 @@ def _render_list(found: dict[str, Any]) -> None:
             version["state"],
             shown_time(version["since"]),
             version["trial"] or DASH,
-            *_counted(version["account"]),
-            *_counted(version["paper"]),
+            *_tell_counts(version["account"]),
+            *_tell_counts(version["paper"]),
         )
         for version in found["versions"]
     )
@@ -265,7 +265,7 @@ def _render_history(found: dict[str, Any]) -> None:
         print_lines(_version_lines(version))
 
 
-def _counted(shown: dict[str, Any] | None) -> tuple[str, str]:
+def _tell_counts(shown: dict[str, Any] | None) -> tuple[str, str]:
     return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown.get("mean_r")))
 
 

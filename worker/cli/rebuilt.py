@@ -122,7 +122,7 @@ async def rebuilt_run(
     if record.mode == PAPER and data is not None:
         raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")
     script = await stored_script(store, record, stored_settings(record), data)
-    with watched(script) as progress:
+    with watch_replay(script) as progress:
         return await Replay(script, store, record).rebuild(at, progress)
 
 
@@ -159,7 +159,7 @@ def _demand_file(record: "RunRecord", data: Path | None) -> None:
 
 
 @contextmanager
-def watched(script: Script) -> Iterator[Progress]:
+def watch_replay(script: Script) -> Iterator[Progress]:
     """The progress bar of a replay."""
     first = features_of(script.bars.symbols) if isinstance(script, BacktestScript) else ""
     with Interrupts() as interrupts, progress_bar("replay", interrupts, first=first) as progress:

@@ -23,7 +23,7 @@ async def reflect(
 ) -> None:
     """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
     moment = None if at is None else time_option(at, "--at")
-    entry = await _reflected(run, moment, data, db)
+    entry = await _reflect(run, moment, data, db)
     if out is not None:
         from worker.cli.out_folder import OutFolder, report_files
 
@@ -37,7 +37,7 @@ async def reflect(
     print_page(f"\nNext: `thinktwice replan {entry['report_id']}` asks the judge.\n")
 
 
-async def _reflected(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
+async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
     from services.slow_loop.artefacts import stored_text
     from worker.review.replanning import report_now
 

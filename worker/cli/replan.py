@@ -60,13 +60,13 @@ async def replan(
 
         demand_writable(write)
     moment = None if at is None else time_option(at, "--at")
-    found = await _answered(target, run, moment, judge, place, data, db)
+    found = await _answer(target, run, moment, judge, place, data, db)
     if write is not None and found.get("written"):
         found["written"]["folder"] = str(write)
     print_document(found, json, render)
 
 
-async def _answered(
+async def _answer(
     target: str,
     run: str | None,
     at: int | None,
@@ -86,7 +86,7 @@ async def _answered(
         found = await find_report(store, target, None if run is None else record) if report_wanted else None
         if found is not None:
             record = await store.runs.find(found.run_id)
-        return await JudgedRun(store, record, judge, write, data).told(found, at)
+        return await JudgedRun(store, record, judge, write, data).answer(found, at)
 
 
 @dataclass(frozen=True)
@@ -106,23 +106,23 @@ class JudgedRun:
     write: Path | None
     data: Path | None
 
-    async def told(self, found: "FoundReport | None", at: int | None) -> dict[str, Any]:
+    async def answer(self, found: "FoundReport | None", at: int | None) -> dict[str, Any]:
         """What comes of a report; without one of a new one as of a time, ns, or the end of the run."""
         if found is not None and found.source == "run":
-            return await self._judged_in_run(found)
+            return await self._find_own_verdict(found)
         if (found is None or found.verdict is None) and takes_requests(self.record):
             if at is not None:
                 raise ConfigError(
                     f"run {self.record.run_id} trades: it reflects on the present; leave out --at"
                 )
-            return await self._queued(None if found is None else found.report_id)
+            return await self._queue(None if found is None else found.report_id)
         if found is None or found.verdict is None:
             self._demand_judge()
         else:
             self._demand_no_judge(found, found.verdict)
-        return await self._judged(found, at)
+        return await self._judge(found, at)
 
-    async def _queued(self, report_id: str | None) -> dict[str, Any]:
+    async def _queue(self, report_id: str | None) -> dict[str, Any]:
         """A process that trades the run is asked."""
         if self.judge is not None or self.write is not None:
             raise ConfigError(
@@ -131,7 +131,7 @@ class JudgedRun:
             )
         return await queue_request(self.store, self.record, "replan", {"report_id": report_id})
 
-    async def _judged(self, found: "FoundReport | None", at: int | None) -> dict[str, Any]:
+    async def _judge(self, found: "FoundReport | None", at: int | None) -> dict[str, Any]:
         """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
         from worker.review.replan_outcome import outcome
         from worker.review.replanning import apply_verdict, report_now
@@ -168,7 +168,9 @@ class JudgedRun:
         on_demand = self.store.on_demand
         if await on_demand.decide(found.run_id, found.report_id, verdict, calls):
             return verdict, "now"
-        kept = [one for one in await on_demand.of_run(found.run_id) if one.report_id == found.report_id]
+        kept = [
+            report for report in await on_demand.of_run(found.run_id) if report.report_id == found.report_id
+        ]
         return kept[0].verdict or verdict, "before"
 
     def _judge_of(self, settings: "Settings") -> "JudgeName":
@@ -190,7 +192,7 @@ class JudgedRun:
                 f"{verdict.content_hash[:16]}): a report is judged once; leave out --judge to see it"
             )
 
-    async def _judged_in_run(self, found: "FoundReport") -> dict[str, Any]:
+    async def _find_own_verdict(self, found: "FoundReport") -> dict[str, Any]:
         """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
         from worker.review.playbook_files import in_force
         from worker.review.replan_outcome import KINDS, outcome, outcome_in_run
@@ -314,7 +316,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for action in found["actions"]:
         yield from _action(action)
     for action in found["refused"]:
-        yield f"refused {_named(action['action'])}: {action['code']}, {action['reason']}"
+        yield f"refused {_name_action(action['action'])}: {action['code']}, {action['reason']}"
     yield from version_lines("active", found["active"])
     yield from version_lines("on trial", found["on_trial"])
     yield from written_lines(found["written"])
@@ -322,13 +324,13 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _action(one: Mapping[str, Any]) -> Iterator[str]:
     done = "action" if one["carried_out"] else "not carried out"
-    yield f"{done} {_named(one['action'])}: {one['action']['reason']}"
+    yield f"{done} {_name_action(one['action'])}: {one['action']['reason']}"
     for line in transition_lines(one["transitions"]):
         yield f"  {line}"
     if one["boundaries"]:
         yield f"  retires the policies of {', '.join(one['boundaries'])}, a boundary at their next close"
 
 
-def _named(action: Mapping[str, Any]) -> str:
+def _name_action(action: Mapping[str, Any]) -> str:
     parts = [shown_value(action[name]) for name in TARGET if name in action]
     return " ".join([action["kind"], *parts])

@@ -72,7 +72,7 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     if store.has_operator_tables:
         # A report on demand stands at the moment it is about; it is no slot and delays none.
         asked_for = [
-            _slot("on demand", asked.known_at, _said(asked), asked.verdict)
+            _slot("on demand", asked.known_at, _columns_of(asked), asked.verdict)
             for asked in await store.on_demand.of_run(record.run_id)
         ]
     return {
@@ -82,14 +82,14 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     }
 
 
-def _said(one: "OnDemandReport | StoredReport") -> tuple[str, int, object]:
+def _columns_of(one: "OnDemandReport | StoredReport") -> tuple[str, int, object]:
     return one.report_id, one.report.n_episodes, one.report.recommended_action
 
 
 def _of_worker(claim: "Claim", told: "StoredReport | None") -> dict[str, Any]:
     said, verdict, delivery = None, None, None
     if told is not None:
-        said, verdict, delivery = _said(told), told.verdict, told.delivery
+        said, verdict, delivery = _columns_of(told), told.verdict, told.delivery
     names = ("state", "reason", "facts", "attempts", "epoch")
     claimed = {name: getattr(claim, name) for name in names}
     return _slot("worker", claim.key.slot, said, verdict) | claimed | {"delivery": delivery}
@@ -149,7 +149,7 @@ async def report(
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
     async with open_for_run(db, run) as (store, record):
-        entries = await _stored(store, record.run_id)
+        entries = await _list_stored(store, record.run_id)
     position = _position(entries, report_id, record.run_id)
     entry = entries[position]
     if html is not None:
@@ -164,7 +164,7 @@ async def report(
         print_page(report_markdown(entry))
 
 
-async def _stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
+async def _list_stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Reports of a run by the time at which they were known: its own, those of a worker, and on demand."""
     from worker.slow_worker.ports import JOB
 

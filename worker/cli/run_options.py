@@ -72,12 +72,12 @@ def takes(*names: str, after: str) -> Callable[[Callable[..., Any]], Callable[..
         added = [Parameter(name, own[0].kind, default=None, annotation=OPTIONS[name]) for name in names]
 
         @wraps(command)
-        def taken(**given: Any) -> Any:
+        def take(**given: Any) -> Any:
             return command(**{name: value for name, value in given.items() if name not in names})
 
         shown = signature(command).replace(parameters=[*own[:place], *added, *own[place:]])
-        taken.__signature__ = shown  # type: ignore[attr-defined]  # what typer asks a function for
-        return taken
+        take.__signature__ = shown  # type: ignore[attr-defined]  # what typer asks a function for
+        return take
 
     return taking
 

@@ -28,7 +28,7 @@ UNLIMITED = 10_000
 async def runs(db: DbOption = None, json: JsonOption = False) -> None:
     """List the runs of a store, oldest first; exit 2 when one of them is damaged."""
     async with listed_runs(db) as (_, records):
-        found = [_examined(record) for record in records]
+        found = [_examine(record) for record in records]
     if json:
         print_json([_plain(record) for record, _ in found])
     elif found:
@@ -40,7 +40,7 @@ async def runs(db: DbOption = None, json: JsonOption = False) -> None:
         raise StoreDamaged("; ".join(damages))
 
 
-def _examined(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
+def _examine(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
     """A run with its cells; figures of another shape than the program writes are damage, too."""
     from services.store.failures import MEND
 

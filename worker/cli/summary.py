@@ -9,7 +9,7 @@ from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, made_table, print_json, stdout_console, table_of
 from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
-from worker.runs.why_no_trade import headline, sent_back_headline
+from worker.runs.why_no_trade import headline, headline_of_sent_back
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,15 +71,15 @@ def _head(document: Document, console: "Console") -> None:
     bars = count_noun(data["bars"], "bar")
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     console.print(head, soft_wrap=True)
-    if (sent_back := sent_back_headline(document)) is not None:
+    if (sent_back := headline_of_sent_back(document)) is not None:
         console.print(sent_back, style="yellow", soft_wrap=True)
     if data["left_out"]:
-        console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
+        console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
         console.print(told, style="yellow", soft_wrap=True)
 
 
-def _left_out(run_id: str, found: dict[str, int]) -> str:
+def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
     """Bars that were not traded, with counts, and where to see which."""
     see = [f"thinktwice journal {run_id} --kind feed_anomaly"] if set(found) - {"absent"} else []
     see += ["thinktwice data check FILE"] if "absent" in found else []
@@ -349,14 +349,14 @@ def _cells(group: Document) -> tuple[str, ...]:
     return (
         number(group["trades"]),
         number(100 * group["win_rate"], 1),
-        _signed(group["expectancy_r"]),
-        _signed(group["total_r"], 1),
+        _sign(group["expectancy_r"]),
+        _sign(group["total_r"], 1),
         number(group["profit_factor"]),
         number(group["average_hold_bars"], 1),
     )
 
 
-def _signed(value: float | None, digits: int = 2) -> str:
+def _sign(value: float | None, digits: int = 2) -> str:
     return DASH if value is None else f"{value:+,.{digits}f}"
 
 

@@ -32,7 +32,7 @@ async def list_tools(
     config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """List our own tools and those of the configured servers, with what was pinned of them."""
-    await _told(config, server, db, json=json, accepts=False)
+    await _tell(config, server, db, json=json, accepts=False)
 
 
 @app.command("pin")
@@ -40,10 +40,10 @@ async def pin(
     config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Accept the definitions of the configured servers' tools as they are now."""
-    await _told(config, server, db, json=json, accepts=True)
+    await _tell(config, server, db, json=json, accepts=True)
 
 
-async def _told(config: Any, names: list[str] | None, db: str | None, *, json: bool, accepts: bool) -> None:
+async def _tell(config: Any, names: list[str] | None, db: str | None, *, json: bool, accepts: bool) -> None:
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
     servers = servers_named(settings, names)
     if accepts and not servers:
@@ -51,7 +51,7 @@ async def _told(config: Any, names: list[str] | None, db: str | None, *, json: b
     if servers:
         demand_extra()
     own = [] if accepts or names else _own()
-    found = own + await _offered(settings, servers, accepts=accepts)
+    found = own + await _list_offered(settings, servers, accepts=accepts)
     print_document({"tools": found}, json, _render)
 
 
@@ -78,7 +78,7 @@ def _own() -> list[dict[str, Any]]:
     return [_row(OWN, tool.definition, tool.definition.content_hash) for tool in TOOLS.values()]
 
 
-async def _offered(
+async def _list_offered(
     settings: "Settings", servers: "dict[str, ToolServer]", *, accepts: bool
 ) -> list[dict[str, Any]]:
     if not servers:

@@ -18,7 +18,7 @@ from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import count_noun
 from worker.cli.console import made_table, print_document, stdout_console
 from worker.cli.options import DataOption, DbOption, JsonOption, RunArgument, open_for_run
-from worker.cli.rebuilt import stored_script, watched
+from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
 from worker.runs.replay import (
     NotPlayable,
@@ -43,14 +43,14 @@ async def verify(
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
     async with open_for_run(db, run) as (store, record):
-        result = await verified(store, record, data)
+        result = await verify_run(store, record, data)
     print_document(result, json, _render)
     if not result["ok"]:
         raise typer.Exit(1)
 
 
-async def verified(
-    store: "Store", record: "RunRecord", data: Path | None = None, watch: Watch = watched
+async def verify_run(
+    store: "Store", record: "RunRecord", data: Path | None = None, watch: Watch = watch_replay
 ) -> dict[str, Any]:
     """What `verify --json` prints of a run; `watch` gives what is told between bars of its replay."""
     from services.store.failures import MEND
@@ -63,7 +63,7 @@ async def verified(
         index = await JournalIndex.read(store.journal.rows(record.run_id))
         references = check_references(index, finished=record.status == "finished")
     kept = await store.seals.problems(record.run_id)
-    replay = await _replayed(store, record, data, kept, watch)
+    replay = await _replay(store, record, data, kept, watch)
     covered = await store.seals.is_covered(record.run_id)
     return {
         "run_id": record.run_id,
@@ -78,7 +78,7 @@ async def verified(
     }
 
 
-async def _replayed(
+async def _replay(
     store: "Store", record: "RunRecord", data: Path | None, kept: list[str], watch: Watch
 ) -> ReplayReport:
     """The replay, unless the row that says how to play the run is not the one that was sealed."""

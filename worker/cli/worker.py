@@ -18,7 +18,7 @@ from schemas.settings import Settings
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption, argument, open_for_run, open_for_writing, option
-from worker.cli.paper import show, traded
+from worker.cli.paper import show, trade
 from worker.cli.run_options import LogFormatOption, run_settings
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -111,7 +111,7 @@ def worker(
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         if feed is not None:
             name = "embedded" if config is None else config.stem
-            trading = traded(
+            trading = trade(
                 resolved.settings, prepared, feed, speed, name,
                 new=new, slow_period_s=period, fresh_ledger=fresh_ledger,
             )  # fmt: skip
@@ -216,10 +216,10 @@ async def _operate(
     now = status.status()
     async with operate(prepared, status, now.run_id, now.mode) as operations:
 
-        def told(name: str, fields: dict[str, Any]) -> None:
+        def tell(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
 
-        sinks.append(told)
+        sinks.append(tell)
         watching = asyncio.create_task(watch_store(probe, note, lambda: status.away_since))
         try:
             return await _serve(NoticedLooks(made, status, note), note, period_s)
@@ -309,26 +309,26 @@ def readable(name: str, told: dict[str, Any]) -> str:
     return f"{name.replace('_', ' ')}  {' '.join(f'{key}={value}' for key, value in told.items())}".rstrip()
 
 
-def _skipped(told: dict[str, Any]) -> str:
+def _tell_skipped(told: dict[str, Any]) -> str:
     count = f"{told['counted']} of {told['needed']} new episodes"
     later = "" if told["next_eligible"] is None else f", next {shown_time(told['next_eligible'])}"
     return f"slot {shown_time(told['slot'])} skipped: {told['reason']} ({count}{later})"
 
 
-def _claimed(told: dict[str, Any]) -> str:
+def _tell_claimed(told: dict[str, Any]) -> str:
     count = f"{count_noun(told['episodes'], 'episode')}, {told['new_episodes']} new"
     return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
 
 
-def _resumed(told: dict[str, Any]) -> str:
+def _tell_resumed(told: dict[str, Any]) -> str:
     return f"slot {shown_time(told['slot'])} was left behind by {told['left_by']}: finishing it"
 
 
-def _failed(told: dict[str, Any]) -> str:
+def _tell_failed(told: dict[str, Any]) -> str:
     return f"slot {shown_time(told['slot'])} failed: {told['reason']}"
 
 
-def _written(told: dict[str, Any]) -> str:
+def _tell_written(told: dict[str, Any]) -> str:
     short = ", sample insufficient" if told["insufficient_sample"] else ""
     episodes = count_noun(told["episodes"], "episode")
     return (
@@ -337,7 +337,7 @@ def _written(told: dict[str, Any]) -> str:
     )
 
 
-def _delivered(told: dict[str, Any]) -> str:
+def _tell_delivered(told: dict[str, Any]) -> str:
     refused = f", refused {', '.join(told['refused'])}" if "refused" in told else ""
     actions = f"{told['actions']} action{'' if told['actions'] == 1 else 's'}"
     return f"report {told['report_id']} judged: {told['decision']}, {actions}{refused}"
@@ -351,11 +351,11 @@ def _nothing(told: dict[str, Any]) -> str:
 
 # The events that are results, as a reader has them.
 TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "slot_skipped": _skipped,
-    "slot_claimed": _claimed,
-    "slot_resumed": _resumed,
-    "slot_failed": _failed,
-    "report_written": _written,
-    "report_delivered": _delivered,
+    "slot_skipped": _tell_skipped,
+    "slot_claimed": _tell_claimed,
+    "slot_resumed": _tell_resumed,
+    "slot_failed": _tell_failed,
+    "report_written": _tell_written,
+    "report_delivered": _tell_delivered,
     "nothing_due": _nothing,
 }

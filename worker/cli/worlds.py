@@ -98,7 +98,7 @@ def worlds(
     shape = {"years": years, "edge": edge, "first": planted, "later": later}
     rest = {name: value for name, value in shape.items() if value is not None}
     rows = _session_rows(world, only, whole, set_, rest) if engine else _rows(world, only, whole, set_, rest)
-    document = _measured(rows, runs, seed, processes, resume, engine=engine)
+    document = _measure(rows, runs, seed, processes, resume, engine=engine)
     print_document(document, json, _render)
 
 
@@ -179,7 +179,7 @@ def _rows_of_table(
     return chosen if whole or only is not None else [row for row in chosen if row.quick]
 
 
-def _measured(
+def _measure(
     rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None, *, engine: bool
 ) -> dict[str, Any]:
     from schemas.settings import GateSettings

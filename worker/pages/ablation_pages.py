@@ -10,7 +10,7 @@ from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, percent, r_multiple
 from worker.pages.rendering import render, render_markdown
-from worker.pages.shapes import Child, figure, line, marker, picture, spanning, text, ticks_below, written
+from worker.pages.shapes import Child, figure, line, marker, picture, spanning, text, ticks_below, write
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 30.0, 26.0, 30.0
 LEFT, RIGHT, FIGURES = 330.0, 740.0, 932.0
@@ -23,20 +23,20 @@ def ablation_html(document: dict[str, Any]) -> str:
     return render(
         "ablation.html",
         "Worth of each tier",
-        plot=written(_plot(document)),
+        plot=write(_plot(document)),
         arm_head=", ".join([*ARM_HEAD[:2], *(f"{name} #" for name in ARM_HEAD[2:])]),
         paper_head=", ".join([PAPER_HEAD[0], *(f"{name} #" for name in PAPER_HEAD[1:5]), *PAPER_HEAD[5:]]),
-        **_given(document),
+        **_describe(document),
     )
 
 
 def ablation_markdown(document: dict[str, Any]) -> str:
     """The page of one document of `thinktwice ablate`."""
     heads = {"ARM_HEAD": list(ARM_HEAD), "PAPER_HEAD": list(PAPER_HEAD)}
-    return render_markdown("ablation.md", **heads, **_given(document))
+    return render_markdown("ablation.md", **heads, **_describe(document))
 
 
-def _given(document: dict[str, Any]) -> dict[str, Any]:
+def _describe(document: dict[str, Any]) -> dict[str, Any]:
     """What both pages show."""
     return {
         "document": document,

@@ -63,7 +63,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_shown,
+        finalize=_show,
     )
     filters = (change_words, number, percent, r_multiple, repr, shown_e, shown_time)
     made.filters.update({filter_.__name__: filter_ for filter_ in filters})
@@ -85,7 +85,7 @@ def _plain_words(words: str) -> str:
     return words
 
 
-def _shown(value: object) -> object:
+def _show(value: object) -> object:
     """What a template writes: text of others with its unseen characters written out."""
     return visible(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
 

@@ -56,7 +56,7 @@ class ReflectionMark:
     @property
     def matters(self) -> bool:
         """Whether something was found that is more than a note."""
-        return self.status != "pass" or any(one["severity"] != "info" for one in self.findings)
+        return self.status != "pass" or any(finding["severity"] != "info" for finding in self.findings)
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def fill(element: Element, children: Iterable[Child]) -> Element:
     return element
 
 
-def written(element: Element) -> str:
+def write(element: Element) -> str:
     """The element as HTML."""
     return tostring(element, encoding="unicode", method="html")
 

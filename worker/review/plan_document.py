@@ -133,7 +133,7 @@ def revision_changes(stored: "StoredPlan") -> list[dict[str, Any]]:
 def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:
     """One line for each field that a revision changes."""
     for change in differences:
-        yield f"  step {change['step']}: {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
+        yield f"  step {change['step']}: {change['field']} {_show(change['from'])} -> {_show(change['to'])}"
 
 
 def next_lines(record: "PlanRecord", *, between: bool) -> Iterator[str]:
@@ -158,13 +158,13 @@ def _step_lines(step: Mapping[str, Any]) -> Iterator[str]:
     yield f"   because: {step['action']['reason']}"
     yield f"   before: {step['precondition']}"
     for change in step["changes"]:
-        yield f"   {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
+        yield f"   {change['field']} {_show(change['from'])} -> {_show(change['to'])}"
     yield f"   undo: {step['undo']}"
     if step["checkpoint"]:
         yield "   then it asks again"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
 
 

@@ -66,11 +66,11 @@ async def plan_report(store: "Store", asked: PlanRequest, found: FoundReport) ->
     proposed = [Proposed(action) for action in found.verdict.actions]
     kinds = ", ".join(action.kind for action in found.verdict.actions) or "nothing"
     source = (found.report_id, found.verdict.content_hash[:16])
-    plan = drafted(
+    plan = draft_asked(
         asked, facts, proposed, "report", f"The judge decided on report {source[0]}: {kinds}.", source
     )
     said = detect_two_phase("", DetectionContext(live=asked.trades, typed=True), asked.settings.plans)
-    return await _kept(store, asked, plan, said, began)
+    return await _keep(store, asked, plan, said, began)
 
 
 async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bool) -> "PlanRecord":
@@ -90,8 +90,8 @@ async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bo
         live=asked.trades, last_plan_failed=missed, forced=forced, typed=read.model is None
     )
     said = detect_two_phase(text, context, asked.settings.plans)
-    plan = drafted(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
-    return await _kept(store, asked, plan, said, began, read.reasoning)
+    plan = draft_asked(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
+    return await _keep(store, asked, plan, said, began, read.reasoning)
 
 
 async def read_change(
@@ -126,14 +126,14 @@ async def read_change(
     wording = Wordings.of_run(symbols, anonymise=settings.llm.anonymise).at(now)
     live = settings.runtime.model_copy(update={"llm": "live", "cassette": None})
     try:
-        return await _asked(
+        return await _ask(
             text, definitions, settings.model_copy(update={"runtime": live}), environment, wording
         )
     except OperatorError as error:
         raise UnreadableText(f"{told}; {error}") from error
 
 
-async def _asked(
+async def _ask(
     text: str,
     definitions: Mapping[str, PlaybookDefinition],
     settings: Settings,
@@ -156,7 +156,7 @@ async def _asked(
         )  # fmt: skip
 
 
-def drafted(
+def draft_asked(
     asked: PlanRequest,
     facts: PlanFacts,
     proposed: Sequence[Proposed],
@@ -196,7 +196,7 @@ def in_wall_time(made: ChangePlan, waits: int) -> ChangePlan:
     return made.model_copy(update={"made_at": now, "expires_at": now + waits})
 
 
-async def _kept(
+async def _keep(
     store: "Store",
     asked: PlanRequest,
     plan: ChangePlan,

@@ -38,7 +38,7 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     return tuple(latest.values())
 
 
-def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
+def renew_version(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
     """The version as it stands once one of its measures goes on."""
     found = (
         version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
@@ -62,7 +62,7 @@ def write_in_force(
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    active, tried = _parted(versions)
+    active, tried = _part(versions)
     manifest = {
         "run_id": run_id,
         "known_at": ns_to_datetime(known_at).isoformat(),
@@ -81,11 +81,11 @@ def write_in_force(
 
 def file_names(versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
     """Names of the files that `write_in_force` writes."""
-    active, tried = ([version.definition for version in part] for part in _parted(versions))
+    active, tried = ([version.definition for version in part] for part in _part(versions))
     return (*named_files(active, tried), MANIFEST)
 
 
-def _parted(versions: Sequence[PlaybookVersion]) -> tuple[list[PlaybookVersion], list[PlaybookVersion]]:
+def _part(versions: Sequence[PlaybookVersion]) -> tuple[list[PlaybookVersion], list[PlaybookVersion]]:
     active = [version for version in versions if version.state is VersionState.ACTIVE]
     return active, [version for version in versions if version.state in OPEN]
 
@@ -108,7 +108,7 @@ async def versions_at(store: "Store", run_id: str, at: int | None) -> tuple[Play
     async for row in store.journal.rows(run_id, kinds=KINDS, until=at):
         payload = json.loads(row.payload)
         renews = row.kind == "measure_renewed"
-        history.append(renewed(history, payload) if renews else PlaybookVersion.of_row(payload))
+        history.append(renew_version(history, payload) if renews else PlaybookVersion.of_row(payload))
     return in_force(history)
 
 
@@ -147,7 +147,7 @@ def carry_out(
         return "completed", ()
     stale: tuple[str, ...] = ()
     if known_at is None:
-        stale = (*_changed_since(plan, versions), *_gone_on(versions, present), *_written_since(plan))
+        stale = (*_list_changed(plan, versions), *_list_gone_on(versions, present), *_list_written(plan))
     if stale:
         return "stale", stale
     at = plan.basis.at if known_at is None else known_at
@@ -189,7 +189,7 @@ def with_made(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[Pl
     return tuple(found)
 
 
-def _changed_since(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+def _list_changed(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
     """Playbooks of the plan that are in force in other versions than those it was made for."""
     active = _active(versions)
     return tuple(
@@ -199,7 +199,7 @@ def _changed_since(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tup
     )
 
 
-def _gone_on(versions: Sequence[PlaybookVersion], present: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+def _list_gone_on(versions: Sequence[PlaybookVersion], present: Sequence[PlaybookVersion]) -> tuple[str, ...]:
     """What a run that went on has changed since."""
     then, now = _active(versions), _active(present)
     return tuple(
@@ -217,7 +217,7 @@ def _active(versions: Sequence[PlaybookVersion]) -> dict[str, PlaybookDefinition
     }
 
 
-def _written_since(plan: ChangePlan) -> tuple[str, ...]:
+def _list_written(plan: ChangePlan) -> tuple[str, ...]:
     """Whether its folder was written after the plan was made: its playbooks would be lost unseen."""
     folder = folder_of(plan)
     there = written_manifest(folder)

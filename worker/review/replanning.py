@@ -129,12 +129,10 @@ def _one(session: Session, verdict: ReplanVerdict, action: JudgeAction, timefram
         proven=session.slow_loop.proven,
     )
     refused = session.lifecycle.refused[before:]
-    return Effect(
-        action, transitions, refused[0] if refused else None, _retired(session, action, transitions)
-    )
+    return Effect(action, transitions, refused[0] if refused else None, _retire(session, action, transitions))
 
 
-def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion, ...]) -> tuple[str, ...]:
+def _retire(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion, ...]) -> tuple[str, ...]:
     """As in a run: a replan retires every frozen policy, a new active version those of its playbook."""
     if action.kind == "replan":
         return session.policy_loop.retire_playbook(None)

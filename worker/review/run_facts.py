@@ -109,7 +109,7 @@ class FactFold:
                 self._trials,
                 cash=run.config.get("account", {}).get("cash"),
                 settings=_settings(run.config),
-                ended={} if known_at is not None or run.document is None else _ended(run.document),
+                ended={} if known_at is not None or run.document is None else _read_end(run.document),
                 end_row=self._finished,
             ),
         )
@@ -121,7 +121,7 @@ def _settings(config: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(sections[name]) for name in SETTINGS if sections.get(name) is not None}
 
 
-def _ended(document: dict[str, Any]) -> dict[str, float]:
+def _read_end(document: dict[str, Any]) -> dict[str, float]:
     """What the document of a run that is over says of its account; nothing where it says less."""
     told = document.get("performance", {})
     names = ("total_return", "net_return", "max_drawdown", "fees")

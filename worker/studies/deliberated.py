@@ -120,7 +120,7 @@ async def deliberate_all(
     """
     facts = critic_of(requests[0])
     if not settings.uses_models:
-        return [await refined(request, settings.deliberation, None, facts) for request in requests]
+        return [await refine_one(request, settings.deliberation, None, facts) for request in requests]
     from worker.studies.asked_models import asked_models  # a text without a model waits for none of them
 
     async with asked_models(settings, environment, models_asked(settings, requests[0].preset)) as opened:
@@ -128,7 +128,7 @@ async def deliberate_all(
         done = []
         for request in requests:
             account.open_event()
-            done.append(await refined(request, settings.deliberation, models.text_models(), facts))
+            done.append(await refine_one(request, settings.deliberation, models.text_models(), facts))
         return done
 
 
@@ -147,7 +147,7 @@ def critic_of(request: TextRequest) -> FactCritic | None:
     return facts if facts is None or isinstance(facts, FactCritic) else FactCritic(facts)
 
 
-async def refined(
+async def refine_one(
     request: TextRequest, settings: DeliberationSettings, models: TextModels | None, facts: FactCritic | None
 ) -> Deliberation:
     """What stands of one text in the preset of its request, within that one's budget."""

@@ -116,7 +116,7 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile | Non
             "id": family.family_id,
             "size": len(family),
             "q": family.q,
-            "spent": _rounded(family.q * CLAIMS * float(family.charged.sum())),
+            "spent": _round(family.q * CLAIMS * float(family.charged.sum())),
             "selected": list(graded.selected),
             "mode": settings.gate.mode,
             "looks": len(graded.looks),
@@ -169,7 +169,7 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
         "interval_kind": item.shown.interval.kind,
         "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
         "smallest_detectable": item.shown.smallest_detectable,
-        "alpha": _rounded(item.verdict.alpha or 0.0),
+        "alpha": _round(item.verdict.alpha or 0.0),
         "decay": _decay(item),
         "strongest_action": str(decision.strongest_action),
         "reason": item.reason,
@@ -182,12 +182,12 @@ def _decay(item: GradedCluster) -> dict[str, Any] | None:
     if item.decay is None:
         return None
     return {
-        "level": _rounded(min(item.decay.level, LEVEL_SHOWN)),
-        "highest": _rounded(min(item.decay.highest, LEVEL_SHOWN)),
+        "level": _round(min(item.decay.level, LEVEL_SHOWN)),
+        "highest": _round(min(item.decay.highest, LEVEL_SHOWN)),
         "limit": ARL,
         "alarmed_at": None if item.alarm is None else ns_to_datetime(item.alarm.known_at).isoformat(),
     }
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

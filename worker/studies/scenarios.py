@@ -81,14 +81,14 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
     session = embedded_session(Settings())
     advance, inside = session.engine.advance, Counter[str]()
 
-    def seen() -> tuple[int, int, int]:
+    def count_seen() -> tuple[int, int, int]:
         memory, counters = session.experience.memory, session.policy_loop.counters
         return memory.reads, len(session.registry.history()), counters.evaluations
 
-    def watched(until: int | None = None) -> Advance:
-        before = seen()
+    def watch(until: int | None = None) -> Advance:
+        before = count_seen()
         step = advance(until)
-        after = seen()
+        after = count_seen()
         inside.update(
             dict(
                 zip(("memory reads", "playbook writes", "evaluations"), map(sub, after, before), strict=True)
@@ -96,7 +96,7 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
         )
         return step
 
-    session.engine.advance = watched  # type: ignore[method-assign]
+    session.engine.advance = watch  # type: ignore[method-assign]
     await to_the_end(session)
     result = tick_validation(session)
     raised = False
@@ -137,12 +137,12 @@ async def first_passing_plan(session: Session) -> tuple[Plan, PlanRound]:
     provider = session.policy_loop.provider
     provide = provider.provide
 
-    async def recorded(*args: object, **named: object) -> Plan:
+    async def record(*args: object, **named: object) -> Plan:
         plan = await provide(*args, **named)  # type: ignore[arg-type]
         plans.append(plan)
         return plan
 
-    provider.provide = recorded  # type: ignore[method-assign]
+    provider.provide = record  # type: ignore[method-assign]
     timing = Timing()
     while not session.engine.done:
         await session.step(timing)

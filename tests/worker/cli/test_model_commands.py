@@ -225,11 +225,11 @@ def test_compare_with_a_changed_prompt_shows_every_verdict_that_moved_and_exits_
     assert document["prompt"]["asked"] != document["prompt"]["recorded"]
     assert (document["same"], document["questions"], document["unchanged"]) == (False, 3, 1)
     assert (document["stricter"], document["milder"], document["p_value"]) == (2, 0, 0.5)
-    moves = {(one["from"], one["to"]): one for one in document["transitions"]}
-    assert sum(one["count"] for one in moves.values()) == 2
+    moves = {(entry["from"], entry["to"]): entry for entry in document["transitions"]}
+    assert sum(move["count"] for move in moves.values()) == 2
     assert moves["pass", "revise"]["findings"]["memory_insufficient"] == moves["pass", "revise"]["count"]
-    assert {(one["from"], one["to"]) for one in document["changed"]} == set(moves)
-    assert {tuple(one["cited"]) for one in document["changed"]} == {("memory_insufficient",)}
+    assert {(entry["from"], entry["to"]) for entry in document["changed"]} == set(moves)
+    assert {tuple(entry["cited"]) for entry in document["changed"]} == {("memory_insufficient",)}
     assert desk.rows() == before
 
 

@@ -29,7 +29,7 @@ def made(shell, text=RISK, *words):
 
 
 def risk_of(shell, folder="books"):
-    books = {one.id: one for one in load_playbooks(shell.folder / folder)}
+    books = {playbook.id: playbook for playbook in load_playbooks(shell.folder / folder)}
     return books["buys_strength"].risk_fraction
 
 

@@ -339,10 +339,10 @@ def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
     tree, text = read(report_html(entry)), report_markdown(entry)
     held = {float(str(node.attributes["value"])) for node in tree.all("data")}
     assert "no grade reads them" in tree.text
-    for one in shown:
-        assert {one["psr"], one["dsr"]} <= held
-        assert f"| {one['psr']:,.2f} | {one['dsr']:,.2f} |" in text
-    assert any(one["minimum_track_record"] in held for one in shown)
+    for each in shown:
+        assert {each["psr"], each["dsr"]} <= held
+        assert f"| {each['psr']:,.2f} | {each['dsr']:,.2f} |" in text
+    assert any(each["minimum_track_record"] in held for each in shown)
 
 
 def test_separator_of_columns_in_a_name_stays_text_in_the_markdown():

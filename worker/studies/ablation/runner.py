@@ -127,7 +127,7 @@ class RandomVeto:
         return self._inner.reflect_amendment(request)
 
 
-def vetoed(veto: Veto) -> Callable[[Session], None]:
+def install_veto(veto: Veto) -> Callable[[Session], None]:
     """What puts the coin into a session that has begun; see `run_backtest`."""
 
     def prepare(session: Session) -> None:
@@ -184,26 +184,26 @@ class AblationRunner:
         arms = {}
         for number, arm in enumerate(chosen):
             with self.watched(f"arm {number + 1} of {total}: {arm}") as progress:
-                arms[arm] = await self._kept(arm, run_backtest, progress)
+                arms[arm] = await self._run_arm(arm, run_backtest, progress)
         run_id = arms[Arm.FAST_ONLY].run_id or ""
         rates = await veto_rates(self.store.journal.rows(run_id, kinds=REFLECTED))
         vetoes = []
         for seed in range(seeds):
             title = f"arm {len(chosen) + seed + 1} of {total}: {Arm.RANDOM_VETO}, seed {seed}"
             with self.watched(title) as progress:
-                vetoes.append(await self._vetoed(Veto(rates, seed), progress))
+                vetoes.append(await self._run_vetoed(Veto(rates, seed), progress))
         return Ablation(arms, tuple(vetoes), rates)
 
-    async def _vetoed(self, veto: Veto, progress: Progress) -> ArmResult:
+    async def _run_vetoed(self, veto: Veto, progress: Progress) -> ArmResult:
         runner = vetoed_runner(veto)
         if veto.seed == 0 or self.keep_all:
-            return await self._kept(Arm.RANDOM_VETO, runner, progress, veto.seed)
+            return await self._run_arm(Arm.RANDOM_VETO, runner, progress, veto.seed)
         settings = settings_of(Arm.RANDOM_VETO, self.settings)
         journal = JournalWriter(UnkeptSink(), settings.runtime.flush_rows)
         outcome = await runner(settings, self.bars, journal, definitions=self.definitions, progress=progress)
         return ArmResult.of(Arm.RANDOM_VETO, cast(RunResult, outcome), settings, None, veto.seed)
 
-    async def _kept(
+    async def _run_arm(
         self, arm: Arm, runner: BacktestRunner, progress: Progress, seed: int | None = None
     ) -> ArmResult:
         settings = settings_of(arm, self.settings)
@@ -219,7 +219,7 @@ def vetoed_runner(veto: Veto) -> BacktestRunner:
     """The backtest with a coin around its plans."""
 
     async def run(settings: Settings, bars: BarSeries, journal: JournalWriter, **rest: Any) -> RunResult:
-        return await run_backtest(settings, bars, journal, prepare=vetoed(veto), **rest)
+        return await run_backtest(settings, bars, journal, prepare=install_veto(veto), **rest)
 
     return run
 

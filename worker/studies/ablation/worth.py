@@ -117,10 +117,10 @@ def _tier(tier: Tier, ablation: Ablation, found: dict[str, PairedResult]) -> dic
             "without": _exposure([other]),
             "random_veto": _exposure(ablation.vetoes) if chance is not None else None,
         },
-        "difference": _shown(alone),
+        "difference": _show_edge(alone),
         "against_chance": None
         if chance is None
-        else _shown(chance)
+        else _show_edge(chance)
         | {
             "beaten": sum(bool(other.curve[-1] < mine.curve[-1]) for other in ablation.vetoes),
             "seeds": len(ablation.vetoes),
@@ -154,7 +154,7 @@ def _reason(alone: PairedResult, chance: PairedResult | None) -> str:
     return "; ".join(part for part in said if part)
 
 
-def _shown(one: PairedResult) -> dict[str, Any]:
+def _show_edge(one: PairedResult) -> dict[str, Any]:
     """Per block and per year, as fractions of equity; None for an edge that nothing bounds."""
     edges = {"mean": one.mean, "lower": one.lower, "upper": one.upper}
     return {

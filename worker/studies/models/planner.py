@@ -93,7 +93,7 @@ class PlannerPanel(Panel[PlannerQuestion, Planned]):
         asked = EvidenceQuestion(question.text, question.context)
         settings, hosts = self._settings.planner, {OWN: self._questions.host}
         found = await gather(asked, planner, hosts, settings, attended=True, deadline_s=None)
-        return planned(found, question.expected)
+        return measure_plan(found, question.expected)
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ class PlannerQuestions:
         return found
 
 
-def planned(found: GatheredEvidence, expected: Calls | None) -> Planned:
+def measure_plan(found: GatheredEvidence, expected: Calls | None) -> Planned:
     """What was gathered, in figures."""
     failures = [plan.failure for plan in found.plans if plan.failure is not None]
     replied = not any(failure.startswith(NOT_ANSWERED) for failure in failures)
-    calls = _named(found.calls)
+    calls = _name_calls(found.calls)
     return Planned(
         decision=_decision(found) if replied else NO_REPLY,
         replied=replied,
@@ -143,11 +143,11 @@ def _decision(found: GatheredEvidence) -> str:
     return " + ".join(sorted({call.method for call in found.calls})) or ASKS_BACK
 
 
-def _named(calls: Sequence[EvidenceCall]) -> Calls:
-    return _ordered((call.method, call.params) for call in calls)
+def _name_calls(calls: Sequence[EvidenceCall]) -> Calls:
+    return _order_calls((call.method, call.params) for call in calls)
 
 
-def _ordered(calls: Any) -> Calls:
+def _order_calls(calls: Any) -> Calls:
     """Calls as texts, whatever the order in which they are made."""
     return tuple(sorted((method, json.dumps(dict(params), sort_keys=True)) for method, params in calls))
 
@@ -191,19 +191,19 @@ def example_questions(
     for example in prompt_examples():
         if EXAMPLE_FILL in example.question and fill_id is None:
             continue
-        names = _renamed(example.context, context, fill_id)
+        names = _map_names(example.context, context, fill_id)
         own = {
             key: names.get(value, value) for key, value in example.context.items() if key.startswith("recent")
         }
-        text = _replaced(example.question, names)
+        text = _replace_names(example.question, names)
         plan = read_plan(example.reply)
         calls = [(call.method, {k: names.get(v, v) for k, v in call.params.items()}) for call in plan.tools]
         place = len(found)
-        found.append(PlannerQuestion(place, text, {**context, **own}, AskedAt(known_at), _ordered(calls)))
+        found.append(PlannerQuestion(place, text, {**context, **own}, AskedAt(known_at), _order_calls(calls)))
     return found
 
 
-def _renamed(told: Mapping[str, Any], context: Mapping[str, Any], fill_id: str | None) -> dict[str, str]:
+def _map_names(told: Mapping[str, Any], context: Mapping[str, Any], fill_id: str | None) -> dict[str, str]:
     """Names of an example -> those of the run, where the run has not the same."""
     names = {} if fill_id is None else {EXAMPLE_FILL: fill_id}
     for kind in ("symbols", "playbooks"):
@@ -214,7 +214,7 @@ def _renamed(told: Mapping[str, Any], context: Mapping[str, Any], fill_id: str |
     return names
 
 
-def _replaced(text: str, names: Mapping[str, str]) -> str:
+def _replace_names(text: str, names: Mapping[str, str]) -> str:
     for name, other in names.items():
         text = text.replace(name, other)
     return text

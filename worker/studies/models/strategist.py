@@ -98,7 +98,7 @@ class DecisionQuestions(Questions[DQ, D], Protocol[DQ, D]):
         ...
 
 
-def decided(answer: StrategistAnswer) -> Decided:
+def name_decision(answer: StrategistAnswer) -> Decided:
     """An answer by its name; the rules' answer in the model's place goes by why they gave it."""
     if answer.fallback is not None:
         return Decided(answer.fallback, answer.fallback in SAID_BY_THE_MODEL)
@@ -158,7 +158,7 @@ class StrategistPanel(Panel[StrategistQuestion, Decided]):
             self._questions.wordings,
             self._template,
         )
-        return decided(await strategist.answer(question.snapshot, None))
+        return name_decision(await strategist.answer(question.snapshot, None))
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,11 @@ async def check_plan(
     if settings.reflection.mode == "off":
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
-        return await _reflected(request, settings, critics)
-    return await _consolidated(request, settings, environment, critics, models)
+        return await _reflect(request, settings, critics)
+    return await _consolidate(request, settings, environment, critics, models)
 
 
-async def _consolidated(
+async def _consolidate(
     request: PolicyLevelReflectionRequest,
     settings: Settings,
     environment: Mapping[str, str],
@@ -82,13 +82,13 @@ async def _consolidated(
     models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
     try:
         models.account.open_event(request.snapshot.symbol)
-        done = await _reflected(request, settings, critics, models.accounted.fast)
+        done = await _reflect(request, settings, critics, models.accounted.fast)
     finally:
         await models.live.close()
     return PlanCheck(done.result, done.over_budget, models.account.document(), done.error)
 
 
-async def _reflected(
+async def _reflect(
     request: PolicyLevelReflectionRequest,
     settings: Settings,
     critics: Sequence[Critic],
