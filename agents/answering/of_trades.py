@@ -113,6 +113,9 @@ def _asked_figures(reply: Reply, whose: str, figures: Mapping[str, float]) -> It
     for field, form in FIGURES.items():
         if form.search(question):
             name, told = FIGURE_TEXTS[field]
+            if field not in figures:
+                yield reply.tell(f"The {whose} have no {name}: none of them lost.", Part.WHAT)
+                continue
             yield reply.tell(f"The {name} of the {whose} is {told(figures[field])}.", Part.WHAT)
 
 

@@ -157,6 +157,15 @@ UNMET = (
         f"{CHOSEN}; `trades by exit reason` tells of each way out", kinds="trades",
     ),
     _filter(
+        r"^.*\b(?:(?:average|avg|mean)\s+(?:p&l|pnl|dollars?|usd|cash)|pay-?offs?)\b.*$",
+        "Means are told in R, and sums in money", kinds="trades overview gate market",
+    ),
+    _filter(
+        r"^.*\b(?:slippage|funding|borrow(?:ing)?\s+(?:rates?|fees?|costs?))\b.*$",
+        "Fees are told in one sum, with all that was paid for holding",
+        kinds="trades overview market report runs",
+    ),
+    _filter(
         r"\b(?:variance|standard deviations?|correlat\w+|percentiles?|quartiles?)\b",
         "Sums, means, medians and rates are told",
     ),

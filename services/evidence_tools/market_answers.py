@@ -173,7 +173,8 @@ def _figures(trades: list[Episode]) -> dict[str, float]:
     if not trades:
         return {"trades": 0.0}
     ways = {name: CATALOGUE[name].episodes for name in FIGURES}
-    return {name: float(way(trades)) for name, way in ways.items() if way is not None}
+    told = {name: way(trades) for name, way in ways.items() if way is not None}
+    return {name: float(value) for name, value in told.items() if value is not None}
 
 
 def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
