@@ -104,7 +104,7 @@ def _whole(told: Document, open_positions: Sequence[Document], *, full: bool) ->
     alpha, t = percent(told["alpha"]), number(told["alpha_t"])
     yield "to buy and hold", f"beta {number(told['beta'])}   alpha {alpha} a year (t {t})"
     even = number(told["break_even_cost_bps"], 1)
-    yield "costs", f"{number(float(told['fees']))} in fees   break-even at {even} bps a side"
+    yield "costs", f"{number(float(told['fees']))} in fees and carry   break-even at {even} bps a side"
     if full:
         yield "volatility", f"{percent(told['volatility'])} a year   Calmar {number(told['calmar'])}"
         best, worst = r_multiple(told["best_r"]), r_multiple(told["worst_r"])

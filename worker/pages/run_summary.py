@@ -42,7 +42,7 @@ FIGURES = (
     ("worst_r", "worst trade", _R),
     ("exposure", "in the market", _PERCENT),
     ("turnover", "turnover", _NUMBER),
-    ("fees", "fees", _NUMBER),
+    ("fees", "fees and carry", _NUMBER),
     ("model_cost", "models", _NUMBER),
     ("net_return", "return after models", _PERCENT),
     ("buy_and_hold_return", "buy and hold", _PERCENT),

@@ -53,7 +53,7 @@ from worker.session import Session, Timing
 
 
 def performance(
-    course: Course, gross: FloatArray, execution: ExecutionSettings, *, fees: float, model_cost: float
+    course: Course, gross: FloatArray, execution: ExecutionSettings, *, books: Any, model_cost: float
 ) -> dict[str, Any]:
     """Figures of a finished run.
 
@@ -61,7 +61,7 @@ def performance(
         course: the curve, which begins with the cash, and the trades.
         gross: (T,) exposure in quote currency at each close.
         execution: what a fill cost.
-        fees: of all fills.
+        books: portfolio record of the engine at its end.
         model_cost: of the calls of language models.
     """
     trades, curve, times = course.trades, course.curve, course.times
@@ -76,7 +76,7 @@ def performance(
         "trades": len(trades),
         "win_rate": win_rate(trades),
         "expectancy_r": expectancy_r(trades),
-        "fees": fees,
+        "fees": float(books["fees"]),
         "exposure": exposure_share(gross),
         "exit_reasons": dict(sorted(Counter(str(trade.exit_reason) for trade in trades).items())),
         **_of_curve(course, cost),
@@ -86,7 +86,9 @@ def performance(
         "best_r": max((trade.r for trade in trades), default=None),
         "worst_r": min((trade.r for trade in trades), default=None),
         "turnover": _finite(turnover(trades, curve, times)),
-        "break_even_cost_bps": break_even_cost_bps(trades, cost_bps(execution) - execution.fee_bps),
+        "break_even_cost_bps": break_even_cost_bps(
+            trades, cost_bps(execution) - execution.fee_bps, float(books["carry"])
+        ),
         **{name: group_trades(trades, name_of) for name, name_of in GROUPS.items()},
     }
 
@@ -244,7 +246,7 @@ class RunResult:
             self.course,
             self._so_far(session.engine.gross),
             session.settings.execution,
-            fees=float(session.engine.portfolio["fees"][0]),
+            books=session.engine.portfolio[0],
             model_cost=session.models.account.cost,
         )
 
