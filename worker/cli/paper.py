@@ -191,4 +191,4 @@ def show(outcome: "PaperOutcome", *, json: bool, full: bool = False) -> None:
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
     from worker.cli.summary import show_run
 
-    show_run(document, [], json=json, full=full)
+    show_run(document, json=json, full=full)

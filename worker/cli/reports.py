@@ -13,6 +13,7 @@ from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, 
 from worker.cli.out_folder import entry_beside, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
+from worker.pages.report_entries import stated
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def report(
 
         write_page(html, report_html(entry, entries[:position]))
     if json:
-        print_json(entry)
+        print_json(stated(entry))
     elif html is None:
         from worker.pages.report_markdown import report_markdown
 

@@ -1,4 +1,4 @@
-"""The summary a trader reads, from the JSON document of a run and nothing else."""
+"""The summary a trader reads, from the JSON document of a run and notes beside it."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,12 @@ NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
 def render(
-    document: Document, console: "Console", failures: Sequence[str] = (), *, full: bool = False
+    document: Document,
+    console: "Console",
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    full: bool = False,
 ) -> None:
     """Print the summary; with reflection off, the first line says so.
 
@@ -29,11 +34,14 @@ def render(
         document: the JSON document of the run.
         console: where to.
         failures: what the journalled errors said, one line each.
+        notes: what a reader has to know beside the document.
         full: with every counter.
     """
     _warn(document, console)
     _no_trade(document, console)
     _head(document, console)
+    for note in notes:
+        console.print(note, style="yellow", soft_wrap=True)
     parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
     for title, table in (
         *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
@@ -151,12 +159,19 @@ def _run(document: Document, *, full: bool) -> Rows:
     yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
-def show_run(document: Document, failures: Sequence[str], *, json: bool, full: bool = False) -> None:
+def show_run(
+    document: Document,
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    json: bool,
+    full: bool = False,
+) -> None:
     """Print the document of a run, and leave with exit 1 where it has errors or no model answered."""
     if json:
         print_json(document)
     else:
-        render(document, stdout_console(), failures, full=full)
+        render(document, stdout_console(), failures, notes, full=full)
     if document["errors"]:
         run_id = document["run_id"]
         complain(

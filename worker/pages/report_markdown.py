@@ -43,6 +43,9 @@ ACTION_HEAD = ("at", "action", "playbook", "regime", "parameter", "value")
 CHANGE_HEAD = ("action", "playbook", "regime", "change", "grade", "reason")
 # What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
 BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
+WAITING = re.compile(
+    r"in a (day|week|month|quarter) that is not complete"
+)  # as the journal has it of several
 LINK = re.compile(r"\](?=[(\[:])")
 
 
@@ -61,6 +64,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
         _prose(report["narrative"]),
         "",
     ]
+    lines += _bullets("Trades that do not count yet", entry.get("waiting", ()))
     lines += _section(
         "Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in shown_clusters(report["clusters"])]
     )
@@ -83,7 +87,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
     lines += _section("Actions of the judge inside the window", ACTION_HEAD, acted)
     lines += _bullets("Needs that the fast reflection deferred", report["deferred_seen"])
     lines += _verdict(entry["verdict"], entry.get("evidence", ()))
-    return "\n".join(lines).rstrip() + "\n"
+    return WAITING.sub(r"in \1s that do not count yet", "\n".join(lines).rstrip()) + "\n"
 
 
 def _cluster(cluster: dict[str, Any]) -> list[str]:

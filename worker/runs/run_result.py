@@ -18,6 +18,7 @@ from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.blocks import Floats
+from services.statistics.calendar_units import unit_numbers, unit_of_timeframe, unit_starts
 from trading_core.accounting import (
     FloatArray,
     buy_and_hold_return,
@@ -47,6 +48,7 @@ from trading_core.trade_figures import (
     turnover,
     win_rate,
 )
+from worker.pages.figures import shown_time
 from worker.runs.contamination import Course, contamination, headline
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
@@ -148,6 +150,27 @@ class RunResult:
         """Gross exposure in quote currency at every close."""
         values: list[float] = self._so_far(self.session.engine.gross).tolist()
         return values
+
+    @property
+    def stale_positions(self) -> list[str]:
+        """Open positions whose symbols had no bar in the block of the last one, and what waits for them."""
+        bars, session = self.bars, self.session
+        unit = unit_of_timeframe(session.settings.gate.block, bars.timeframe)
+        now, told = unit_numbers(bars.times[-1], unit), []
+        for s in np.flatnonzero(session.engine.state["direction"]):
+            rows = np.flatnonzero(bars.present[:, s])
+            if unit_numbers(bars.times[rows[-1]], unit) == now:
+                continue
+            symbol = bars.symbols[int(s)]
+            entered, last = (int(bars.times[row]) for row in (session.engine.state["entry_t"][s], rows[-1]))
+            held = session.slow_loop.facts.standing.held[symbol]
+            waits = int(unit_starts(unit_numbers(entered, unit), unit))
+            told.append(
+                f"{held.playbook_id}: its {held.side} {symbol} is open since {shown_time(entered)}, and "
+                f"{symbol} has no bar after {shown_time(last)}: no trade that the playbook entered from "
+                f"{shown_time(waits)} on counts at the gate"
+            )
+        return told
 
     def _so_far(self, values: Floats) -> Floats:
         return values[: self.bars.shape[0]]

@@ -106,6 +106,8 @@ EPISODE = Episode(
 class FakeOutcome:
     """What the fake gives back."""
 
+    stale_positions = ()
+
     def __init__(self, settings: Settings, bars: BarSeries, journal: JournalWriter, errors: int) -> None:
         self.trades = [EPISODE]
         self.equity = (bars.close_times.tolist(), [100_000.0 + n for n in range(bars.shape[0])])

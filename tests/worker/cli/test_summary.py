@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from tests.test_glossary import singular, terms
+from tests.worker.cli.fake_runner import FakeOutcome
 from tests.worker.shared_runs import embedded_run
 from worker.cli.summary import render
 from worker.cli.summary_figures import GROUPS
@@ -151,3 +152,9 @@ def test_full_is_an_option_of_backtest(shell):
     assert "What the agent thought" in short.stdout
     assert re.search(r"^ +trades .*R +R +factor +bars", short.stdout, re.M), "headings fold between words"
     assert "\\n" not in short.stdout
+
+
+def test_backtest_tells_of_open_positions_whose_symbols_stopped_trading(shell, monkeypatch):
+    monkeypatch.setattr(FakeOutcome, "stale_positions", ("x: its long A is open since then",))
+    assert "x: its long A is open since then" in shell.backtest().stdout.splitlines()
+    assert "open since then" not in shell.backtest("--json").stdout
