@@ -25,6 +25,7 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
+    run_name,
     run_settings,
 )
 from worker.pages.ablation_pages import (
@@ -95,7 +96,7 @@ def ablate(
     says what refused plans would have made; it belongs to no account.
     """
     settings = run_settings(context).settings
-    document = _measured(settings, "embedded" if config is None else config.stem, seeds, keep_all)
+    document = _measured(settings, run_name(config, settings), seeds, keep_all)
     if json:
         print_json(document)
     else:

@@ -34,6 +34,7 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
+    run_name,
     run_settings,
 )
 from worker.feeds.selected_bars import describe
@@ -81,7 +82,7 @@ def backtest(
         complain(line)
     if html is not None:
         demand_page_file(html)
-    name = "embedded" if config is None else config.stem
+    name = run_name(config, resolved.settings)
     with _told_of_page(html):
         done, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run

@@ -30,6 +30,7 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
+    run_name,
     run_settings,
 )
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
@@ -84,7 +85,7 @@ def paper(
     resolved = run_settings(context)
     for line in resolved.older_names():
         complain(line)
-    name = "embedded" if config is None else config.stem
+    name = run_name(config, resolved.settings, feed)
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import prepare
 
