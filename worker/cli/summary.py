@@ -114,8 +114,9 @@ def thoughts(document: Document) -> Rows:
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
-    reports = count_noun(len(slow["reports"]), "report")
-    yield "slow reflection", f"{reports} on {count_noun(document['episodes'], 'episode')}"
+    seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
+    told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
+    yield "slow reflection", f"{told} {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])

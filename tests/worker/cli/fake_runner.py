@@ -307,7 +307,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
         "high_level": {
             "runs": 1,
             "skips": {"insufficient_episodes": 9},
-            "reports": [{"report_id": REPORT_ID}],
+            "reports": [{"report_id": REPORT_ID, "n_episodes": 21}],
             "findings": {"count_only": 1},
             "recommendations": {},
             "latency_ms": latency,

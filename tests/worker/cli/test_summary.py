@@ -84,7 +84,10 @@ def test_summary_says_what_the_agent_thought(document):
     assert row(text, "most often for").startswith(f"{most[0].replace('_', ' ')} {most[1]:,}")
     assert f"sent back {policy['reflections']['revise'] + policy['reflections']['block']:,} of" in text
     assert row(text, "policies").startswith(f"{policy['frozen']:,} frozen")
-    assert row(text, "slow reflection").startswith(f"{len(document['high_level']['reports'])} report")
+    seen = document["high_level"]["reports"][-1]["n_episodes"]
+    told_of = f"{len(document['high_level']['reports'])} reports on {seen} of {document['episodes']} episodes"
+    assert row(text, "slow reflection").rstrip() == told_of
+    assert seen < document["episodes"], "nothing but the last report has seen what was resolved since"
     assert row(text, "proven").startswith("nothing yet")
     assert f"approve {document['judge']['boundary']['approve']:,}" in row(text, "judge")
     assert "degraded" not in text
