@@ -10,9 +10,9 @@ import numpy as np
 from services.journal.index import JournalIndex
 from tests.services.journal.rows import stream
 from tests.worker.shared_runs import Run, embedded_bars, run_on
-from worker.pages.report_entries import ENTRY_KINDS, report_entries, stated
 from worker.pages.report_html import report_html
 from worker.pages.report_markdown import report_markdown
+from worker.pages.run_marks import ENTRY_KINDS, report_entries, stated
 from worker.pages.run_summary import RunSummary
 from worker.review.pictured import picture_of
 

@@ -163,7 +163,7 @@ class RunResult:
                 continue
             symbol = bars.symbols[int(s)]
             entered, last = (int(bars.times[row]) for row in (session.engine.state["entry_t"][s], rows[-1]))
-            held = session.slow_loop.facts.standing.held[symbol]
+            held = session.slow_loop.facts.run_state.held[symbol]
             waits = int(unit_starts(unit_numbers(entered, unit), unit))
             told.append(
                 f"{held.playbook_id}: its {held.side} {symbol} is open since {shown_time(entered)}, and "
