@@ -19,7 +19,7 @@ from worker.review.pictured import picture_of
 LAST = np.datetime64("2005-03-18", "ns").astype(np.int64)  # the day after an entry
 STOPPED = (
     "squeeze_breakout: its short IBM is open since 2005-03-17, and IBM has no bar after 2005-03-18: no trade "
-    "that the playbook entered from 2005-03-01 on counts at the gate"
+    "that the playbook entered from 2005-03-01 on counts at the gate before it is closed"
 )
 
 

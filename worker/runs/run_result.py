@@ -168,7 +168,7 @@ class RunResult:
             told.append(
                 f"{held.playbook_id}: its {held.side} {symbol} is open since {shown_time(entered)}, and "
                 f"{symbol} has no bar after {shown_time(last)}: no trade that the playbook entered from "
-                f"{shown_time(waits)} on counts at the gate"
+                f"{shown_time(waits)} on counts at the gate before it is closed"
             )
         return told
 
