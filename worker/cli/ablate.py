@@ -13,7 +13,7 @@ from worker.cli import wiring
 from worker.cli.console import complain, made_table, print_document, stdout_console
 from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
-from worker.cli.run_options import ConfigArgument, run_settings, takes
+from worker.cli.run_options import ConfigArgument, run_name, run_settings, takes
 from worker.cli.wiring import features_of, load_bars
 from worker.pages.ablation_pages import (
     ARM_HEAD,
@@ -74,7 +74,7 @@ def ablate(
     says what refused plans would have made; it belongs to no account.
     """
     settings = run_settings(context).settings
-    document = _measure(settings, "embedded" if config is None else config.stem, seeds, keep_all)
+    document = _measure(settings, run_name(config, settings), seeds, keep_all)
     print_document(document, json, render)
     wrong = [arm["arm"] for arm in document["arms"] if arm["run"] is not None and arm["run"]["errors"]]
     if wrong:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,7 +17,15 @@ from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.page import HtmlOption, demand_page_file, page_of
 from worker.cli.progress import progress_bar, step
-from worker.cli.run_options import RUN, ConfigArgument, FreshLedgerOption, FullOption, run_settings, takes
+from worker.cli.run_options import (
+    RUN,
+    ConfigArgument,
+    FreshLedgerOption,
+    FullOption,
+    run_name,
+    run_settings,
+    takes,
+)
 from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.feeds.selected_bars import describe
 from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
@@ -52,13 +60,13 @@ def backtest(
         complain(line)
     if html is not None:
         demand_page_file(html)
-    name = "embedded" if config is None else config.stem
+    name = run_name(config, resolved.settings)
     with _tell_of_page(html):
-        document, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
+        done, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run
 
     try:
-        show_run(document, failures, json=json, full=full)
+        show_run(done.document, failures, done.outcome.stale_positions, json=json, full=full)
     finally:
         if unwritten is not None:
             complain(unwritten)
@@ -79,8 +87,8 @@ def _tell_of_page(html: Path | None) -> Iterator[None]:
 
 def _run(
     resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False, html: Path | None = None
-) -> tuple[dict[str, Any], list[str], str | None]:
-    """The document of the run, its failures, and what could not be written of it."""
+) -> tuple[RecordedRun, list[str], str | None]:
+    """The run, its failures, and what could not be written of it."""
     settings = resolved.settings
     bars = load_bars(settings)
     tell_of_doubts(bars, settings)
@@ -93,7 +101,7 @@ def _run(
         folder.check()
     run = new_run(settings, name, "backtest", describe(bars, settings))
 
-    async def record() -> tuple[dict[str, Any], list[str], str | None]:
+    async def record() -> tuple[RecordedRun, list[str], str | None]:
         async with await open_for_writing(settings.runtime.db) as store:
             with (
                 Interrupts() as interrupts,
@@ -110,7 +118,7 @@ def _run(
                     fresh_ledger=fresh_ledger,
                 )
             unwritten = await _write(store, result, folder, html)
-            return result.document, await _failures(store, result.record.run_id), unwritten
+            return result, await _failures(store, result.record.run_id), unwritten
 
     return run_async(record())
 

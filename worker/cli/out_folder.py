@@ -15,7 +15,7 @@ from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
-from worker.pages.run_marks import ENTRY_KINDS, report_entries
+from worker.pages.run_marks import ENTRY_KINDS, report_entries, stated
 from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ TRADE_TIMES = ("entry_label", "exit_label", "known_at")
 async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Every high-level report of a run, as `report_entries` gives them."""
     rows = store.journal.rows(run_id, kinds=ENTRY_KINDS)
-    return report_entries([(row.kind, json.loads(row.payload)) async for row in rows])
+    return report_entries([(row, json.loads(row.payload)) async for row in rows])
 
 
 def entry_beside(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
@@ -133,7 +133,7 @@ def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None =
     files = {"reports/index.html": index_html(entries, run)}
     for k, (name, entry) in enumerate(zip(names, entries, strict=True)):
         links = Links(before=names[k - 1] if k else None, after=names[k + 1] if k + 1 < len(names) else None)
-        files[f"reports/{name}.json"] = json_text(entry)
+        files[f"reports/{name}.json"] = json_text(stated(entry))
         files[f"reports/{name}.md"] = report_markdown(entry)
         files[f"reports/{name}.html"] = report_html(entry, entries[:k], links)
     return files

@@ -20,6 +20,7 @@ from worker.cli.run_options import (
     FreshLedgerOption,
     FullOption,
     LogFormatOption,
+    run_name,
     run_settings,
     takes,
 )
@@ -64,7 +65,7 @@ def paper(
     resolved = run_settings(context)
     for line in resolved.older_names():
         complain(line)
-    name = "embedded" if config is None else config.stem
+    name = run_name(config, resolved.settings, feed)
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import prepare
 
@@ -171,4 +172,4 @@ def show(outcome: "PaperOutcome", *, json: bool, full: bool = False) -> None:
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
     from worker.cli.summary import show_run
 
-    show_run(document, [], json=json, full=full)
+    show_run(document, json=json, full=full)

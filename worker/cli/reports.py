@@ -27,6 +27,7 @@ from worker.cli.options import (
 from worker.cli.out_folder import entry_beside, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
+from worker.pages.run_marks import stated
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
@@ -157,7 +158,7 @@ async def report(
 
         write_page(html, report_html(entry, entries[:position]))
     if json:
-        print_json(entry)
+        print_json(stated(entry))
     elif html is None:
         from worker.pages.report_markdown import report_markdown
 

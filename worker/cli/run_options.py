@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from schemas.settings import Settings
 from worker.cli.options import DbOption, argument, option
 from worker.settings import ResolvedSettings, load_settings
 
@@ -94,3 +95,12 @@ def run_settings(context: typer.Context) -> ResolvedSettings:
         values["symbols"] = [name.strip() for name in symbols.split(",") if name.strip()]
     flags = {SET_BY[name][0]: (SET_BY[name][1], value) for name, value in values.items()}
     return load_settings(given["config"], flags=flags)
+
+
+def run_name(config: Path | None, settings: Settings, feed: str = "replay") -> str:
+    """What a new run is called: by its configuration file, else by its bars, or the exchange of its feed."""
+    if config is not None:
+        return config.stem
+    if settings.runtime.data is not None:
+        return Path(settings.runtime.data).stem
+    return "embedded" if feed == "replay" else feed

@@ -1,4 +1,4 @@
-"""The summary a trader reads, from the JSON document of a run and nothing else."""
+"""The summary a trader reads, from the JSON document of a run and notes beside it."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,12 @@ NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
 def render(
-    document: Document, console: "Console", failures: Sequence[str] = (), *, full: bool = False
+    document: Document,
+    console: "Console",
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    full: bool = False,
 ) -> None:
     """Print the summary; with reflection off, the first line says so.
 
@@ -34,11 +39,14 @@ def render(
         document: the JSON document of the run.
         console: where to.
         failures: what the journalled errors said, one line each.
+        notes: what a reader has to know beside the document.
         full: with every counter.
     """
     _warn(document, console)
     _no_trade(document, console)
     _head(document, console)
+    for note in notes:
+        console.print(note, style="yellow", soft_wrap=True)
     parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
     for title, table in (
         *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
@@ -111,8 +119,9 @@ def thoughts(document: Document) -> Rows:
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
-    reports = count_noun(len(slow["reports"]), "report")
-    yield "slow reflection", f"{reports} on {count_noun(document['episodes'], 'episode')}"
+    seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
+    told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
+    yield "slow reflection", f"{told} {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
@@ -156,12 +165,19 @@ def _run(document: Document, *, full: bool) -> Rows:
     yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
-def show_run(document: Document, failures: Sequence[str], *, json: bool, full: bool = False) -> None:
+def show_run(
+    document: Document,
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    json: bool,
+    full: bool = False,
+) -> None:
     """Print the document of a run, and leave with exit 1 where it has errors or no model answered."""
     if json:
         print_json(document)
     else:
-        render(document, stdout_console(), failures, full=full)
+        render(document, stdout_console(), failures, notes, full=full)
     if document["errors"]:
         run_id = document["run_id"]
         complain(
@@ -385,7 +401,7 @@ def _whole(told: Document, open_positions: Sequence[Document], *, full: bool) ->
     alpha, t = percent(told["alpha"]), number(told["alpha_t"])
     yield "to buy and hold", f"beta {number(told['beta'])}   alpha {alpha} a year (t {t})"
     even = number(told["break_even_cost_bps"], 1)
-    yield "costs", f"{number(float(told['fees']))} in fees   break-even at {even} bps a side"
+    yield "costs", f"{number(float(told['fees']))} in fees and carry   break-even at {even} bps a side"
     if full:
         yield "volatility", f"{percent(told['volatility'])} a year   Calmar {number(told['calmar'])}"
         best, worst = r_multiple(told["best_r"]), r_multiple(told["worst_r"])

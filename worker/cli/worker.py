@@ -19,7 +19,7 @@ from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption, argument, open_for_run, open_for_writing, option
 from worker.cli.paper import show, trade
-from worker.cli.run_options import LogFormatOption, run_settings
+from worker.cli.run_options import LogFormatOption, run_name, run_settings
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
@@ -110,7 +110,7 @@ def worker(
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         if feed is not None:
-            name = "embedded" if config is None else config.stem
+            name = run_name(config, resolved.settings, feed)
             trading = trade(
                 resolved.settings, prepared, feed, speed, name,
                 new=new, slow_period_s=period, fresh_ledger=fresh_ledger,

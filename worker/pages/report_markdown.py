@@ -16,13 +16,14 @@ from worker.pages.rendering import render_markdown
 
 # What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
 BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
+WAITING = re.compile(r"in a (day|week|month|quarter) that is not complete")  # said of several as well
 LINK = re.compile(r"\](?=[(\[:])")
 
 
 def report_markdown(entry: dict[str, Any]) -> str:
     """The page of one journalled report `{report_id, report, verdict, evidence}`."""
     report = entry["report"]
-    return render_markdown(
+    page = render_markdown(
         "report.md",
         entry=entry,
         report=report,
@@ -31,6 +32,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
         read=[evidence_line(told) for told in entry.get("evidence", ())],
         **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, count_noun, interval_text)},
     )
+    return WAITING.sub(r"in \1s that do not count yet", page)
 
 
 def _cells(*texts: object) -> str:

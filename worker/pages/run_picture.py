@@ -4,7 +4,7 @@ Of a run that has just been made, and of a stored one that was played again: the
 picture. What was measured and where it was stored are left out of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,6 +44,7 @@ class RunPicture:
         hold: (T + 1,) what buy and hold of the same symbols was worth.
         silence: why nothing was traded; None where something was.
         sent_back: that most proposals were sent back; None where they were not.
+        stale: open positions whose symbols have stopped trading, and what waits for them.
         outside: reports that a worker wrote about it and its journal does not hold, as `report_entries`.
     """
 
@@ -60,6 +61,7 @@ class RunPicture:
     hold: FloatArray
     silence: str | None
     sent_back: str | None
+    stale: Sequence[str] = ()
     outside: tuple[dict[str, Any], ...] = ()
 
     @cached_property
@@ -70,9 +72,7 @@ class RunPicture:
     @cached_property
     def reports(self) -> list[dict[str, Any]]:
         """High-level reports, oldest first."""
-        rows = (
-            (event.row.kind, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS
-        )
+        rows = ((event.row, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS)
         held = report_entries(rows)
         names = {entry["report_id"] for entry in held}
         others = [entry for entry in self.outside if entry["report_id"] not in names]

@@ -44,7 +44,7 @@ FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("worst_r", "worst trade", r_multiple),
     ("exposure", "in the market", percent),
     ("turnover", "turnover", number),
-    ("fees", "fees", number),
+    ("fees", "fees and carry", number),
     ("model_cost", "models", number),
     ("net_return", "return after models", percent),
     ("buy_and_hold_return", "buy and hold", percent),
@@ -87,7 +87,7 @@ class RunSummary:
     def notices(self) -> list[str]:
         """What a reader has to know before the figures."""
         document = self._document
-        lines = [self.unfinished, self._picture.sent_back]
+        lines = [self.unfinished, self._picture.sent_back, *self._picture.stale]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:

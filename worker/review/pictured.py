@@ -29,4 +29,5 @@ def picture_of(run_id: str, status: str, done: RunResult, index: JournalIndex) -
         hold_curve(done.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4),
         headline(document) if document["why_no_trade"] else None,
         headline_of_sent_back(document),
+        done.stale_positions,
     )

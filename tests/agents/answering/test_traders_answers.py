@@ -144,7 +144,7 @@ def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
     ("question", "told", "of"),
     [
         ("profit factor?", "profit factor in R of the trades of IBM is {:.2f}", "profit_factor"),
-        ("fees of IBM", "sum of fees of the trades of IBM is {:,.2f} in money", "fees"),
+        ("fees of IBM", "sum of fees and carry of the trades of IBM is {:,.2f} in money", "fees"),
         ("median R", "median of the trades of IBM is {:+.2f}R", "median_r"),
         ("how much money did it make", "profit and loss of the trades of IBM is {:,.2f} in money", "pnl"),
     ],
