@@ -183,7 +183,7 @@ async def _history(run: str, name: str | None, db: str | None) -> tuple[str, lis
         found = await _read(store, record, _settings(record))
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
-    return record.run_id, [found.document(version) for version in found.of(name)]
+    return record.run_id, [found.document_with_means(version) for version in found.of(name)]
 
 
 def _settings(record: "RunRecord") -> "Settings | None":
@@ -281,7 +281,7 @@ def _render_list(versions: list[dict[str, Any]]) -> None:
 
 
 def _counted(shown: dict[str, Any] | None) -> tuple[str, str]:
-    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown.get("mean_r")))
+    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown["mean_all_r"]))
 
 
 def _render_rollback(found: dict[str, Any]) -> None:
@@ -359,7 +359,10 @@ def _evidence(shown: dict[str, Any]) -> str:
     ]
     if shown.get("mean_r") is not None:
         sizes = sum(shown.get(name) is not None for name in ("n", "blocks"))
-        parts.insert(sizes, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
+        mean = f"{r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}"
+        parts.insert(sizes, f"mean of complete blocks {mean}")
+    if "mean_all_r" in shown:
+        parts.insert(1, f"mean {r_multiple(shown['mean_all_r'])}")
     if "lower_r" in shown:
         parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'], shown['interval_kind'])}")
     return ", ".join(parts)
