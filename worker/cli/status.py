@@ -74,12 +74,14 @@ def _render(document: dict[str, Any]) -> None:
         return
     signs, ago = process["signs"], process["seen_ms_ago"] / 1_000
     how = signs["state"] if process["alive"] else "not running"
-    reason = f" ({signs['reason']})" if signs["reason"] and process["alive"] else ""
+    told = signs["reason"] if process["alive"] or signs["state"] == "stopping" else ""
+    reason = f" ({told})" if told else ""
     console.print(f"process    {how}{reason}, last seen {ago:,.1f} s ago, {process['owner']}", soft_wrap=True)
     if not process["alive"] and document["status"] == "running":
         console.print("           it ended without a word: the same command goes on with the run")
     bars = ", ".join(f"{symbol} {shown_time(label)}" for symbol, label in sorted(signs["last_bars"].items()))
-    console.print(f"feed       {signs['feed']}: {bars or 'no bar yet'}", soft_wrap=True)
+    away = " is AWAY" if signs.get("feed_ok") is False else ""
+    console.print(f"feed       {signs['feed']}{away}: {bars or 'no bar yet'}", soft_wrap=True)
     shut = ", ".join(f"{symbol} ({why})" for symbol, why in signs.get("blocked", {}).items())
     if shut:
         console.print(f"blocked    {shut}: no entries, exits run on", soft_wrap=True)

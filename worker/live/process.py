@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemas.errors import ConfigError, StoreError
+from schemas.errors import ConfigError, FeedError, StoreError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
@@ -254,6 +254,10 @@ class PaperProcess:
             except StoppedEarly:
                 _check(run, task)
                 return await self._end_interrupted(run)
+            except FeedError as error:  # comes between two rows: another process may go on with the run
+                self._stop.ask(str(error))
+                await self._end(run, polling, began)
+                raise
             finally:
                 await polling.end(task)
                 await run.put_down()
