@@ -98,6 +98,15 @@ def _render(document: dict[str, Any]) -> None:
     latency = signs["tick_latency_ms"]
     if latency.get("p99") is not None:
         console.print(f"latency    {latency['p50']:.2f} ms a row, p99 {latency['p99']:.2f} ms")
+    if calls := signs.get("model_calls"):
+        console.print(
+            f"models     {', '.join(f'{how} {count}' for how, count in calls.items())}", soft_wrap=True
+        )
+    for model, count in signs.get("models_failing", {}).items():
+        told = (
+            f"{model} gave no usable reply to its last {count_noun(count, 'call')}: the rules decide instead"
+        )
+        console.print(f"           {told}", soft_wrap=True)
     console.print(f"errors     {signs['errors']}")
     if document["requests_waiting"]:
         console.print(f"requests   {len(document['requests_waiting'])} wait for the next bar")

@@ -102,6 +102,8 @@ def _policy(status: ProcessStatus) -> Iterator[Metric]:
     yield _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", status.in_flight)
     yield CounterMetricFamily(f"{PREFIX}_errors", "Contained failures.", status.errors)
     yield CounterMetricFamily(f"{PREFIX}_model_spend_usd", "What models have cost.", status.model_spend)
+    yield _count_by("model_calls", "Calls of models.", "outcome", status.model_calls)
+    yield _gauge("models_failing", "Models without a usable reply.", len(status.models_failing))
     yield _count_by("notifications", "Notifications.", "result", status.notifications)
 
 
