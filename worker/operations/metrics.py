@@ -67,7 +67,7 @@ def _bars(status: ProcessStatus, now: int) -> Iterator[Metric]:
         labels.add_metric([symbol], label / SECOND)
     yield labels
     yield _optional("bar_lag_seconds", "Time since the last bar arrived.", status.bar_lag_s(now))
-    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Rows through the engine.", status.bars_validated)
+    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Bars through the engine.", status.bars_validated)
     yield _optional("feed_up", "1 while bars can come.", status.feed_ok)
     yield _gauge("stale_symbols", "Symbols without bars for too long.", len(status.stale_symbols))
     blocked = GaugeMetricFamily(

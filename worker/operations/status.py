@@ -27,7 +27,7 @@ class ProcessStatus:
         bar_seconds: length of a bar, where bars are expected.
         last_bars: label of the last bar of each symbol.
         last_bar_at: when the last bar of any symbol arrived; None before the first.
-        bars_validated: rows that went through the engine.
+        bars_validated: bars that went through the engine.
         store_ok: whether the last attempt to reach the store worked.
         store_away_since: since when it does not.
         buffered_rows: journal rows that wait for the store.

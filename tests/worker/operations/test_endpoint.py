@@ -110,6 +110,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
     }
     assert {key: found.get(key) for key in expected} == expected
     assert ("thinktwice_tick_latency_seconds", "p99") not in found
+    assert "# HELP thinktwice_bars_validated Bars through the engine." in reply.body
     assert "thinktwice_process_open_fds" in {key[0] for key in found}
 
 
