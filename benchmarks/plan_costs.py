@@ -17,7 +17,7 @@ from services.plans.drafting import draft
 from services.plans.rows import WaitingPlan
 from services.store import open_store
 from services.store.tables import change_plans
-from tests.services.plans.desks import desk_world, risk
+from tests.services.plans.plan_worlds import desk_world, risk
 from tests.services.store.plans import change_plan
 from tests.services.store.stores import new_run
 from worker.cli.plans import _render

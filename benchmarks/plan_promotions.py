@@ -20,7 +20,7 @@ from services.playbooks.measures import revise_fields
 from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.plan_records import StoredPlan
-from tests.services.plans.desks import settings_with
+from tests.services.plans.plan_worlds import settings_with
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address, replayed, rows_stored
 from tests.worker.momentum_worlds import momentum_world

@@ -23,7 +23,7 @@ from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
-from services.plans.desk import Effects, PlanDesk
+from services.plans.run_plans import Effects, RunPlans
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import (
     EventJournal,
@@ -99,7 +99,7 @@ class SlowLoopService(Stateful):
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
         approval = settings.plans.approval
-        self.plans = PlanDesk(
+        self.plans = RunPlans(
             settings,
             market,
             lifecycle,

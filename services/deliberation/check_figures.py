@@ -5,9 +5,17 @@ from dataclasses import replace
 
 from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
-from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, rows_of, unknown, written
-from services.deliberation.numerals import NEARNESS, Figure
+from services.deliberation.held import (
+    UNREAD,
+    Held,
+    at_the_end,
+    judge_claim,
+    plainly,
+    rows_of,
+    unknown,
+    write_fact,
+)
+from services.deliberation.numerals import NEARNESS, Figure, unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, RunFacts
@@ -44,27 +52,20 @@ def check_figure(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         found = found[:1]  # a bound is of what the cluster leans to, not of the other side
     if COUNTED.issuperset(claim.questions) and not NAMES_A_REPORT.search(claim.sentence.text):
         found = [*at_the_end(found)]
-    checked = judged_figure(claim, held, found)
-    if claim.questions == ("version",) and checked.verdict == "contradicted":
-        return unknown("another version is in force")
-    return checked
+    return judged_figure(claim, held, found)
 
 
 def judged_figure(claim: Claim, held: Figure, found: list[Fact]) -> Held:
     """The verdict on a figure whose answers are known."""
     share = unit_of(held) == "share"
     same = [fact for fact in found if is_so(held, fact, share, claim.relation, claim.questions)]
-    told = [written(fact, held, share) for fact in found]
+    told = [write_fact(fact, held, share) for fact in found]
+    if claim.negated and same:
+        return Held("contradicted", told[0], same[0].rows)
     if claim.negated:
-        if same:
-            return Held("contradicted", told[0], same[0].rows)
-        return (
-            judged(claim.relation != "=", told[0], found[0].rows)
-            if claim.relation != "="
-            else Held("unverifiable", told[0], found[0].rows)
-        )
+        return Held("unverifiable" if claim.relation == "=" else "verified", told[0], found[0].rows)
     rows = same[0].rows if same else found[0].rows
-    return judged(bool(same), told[found.index(same[0])] if same else told[0], rows, told)
+    return judge_claim(bool(same), told[found.index(same[0])] if same else told[0], rows, told)
 
 
 def _answers(question: str, held: Figure, subject: Subject, facts: RunFacts) -> tuple[Fact, ...]:
@@ -101,13 +102,8 @@ def _is_loosely(exact: str, said: float, value: float, step: float) -> bool:
     if exact == "about":
         return abs(said - value) <= min(margin, ROUNDING * step)
     size, target = abs(value), abs(said)
-    if value * said < 0:
-        return False
-    return (
-        target - margin <= size <= target
-        if exact == "under"
-        else exact == "over" and target <= size <= target + margin
-    )
+    under = exact == "under" and target - margin <= size <= target
+    return value * said >= 0 and (under or exact == "over" and target <= size <= target + margin)
 
 
 def check_share(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -128,15 +124,11 @@ def check_interval(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     cluster = facts.cluster(subject)
     if cluster is None:
         return unknown()
-    pairs = [(cluster.lower_r, cluster.upper_r), (cluster.fixed_lower_r, cluster.fixed_upper_r)]
-    pairs = [pair for number, pair in enumerate(pairs) if number == 0 or pair != (None, None)]
-    true = any(
-        all(_same_edge(said, edge) for said, edge in zip(claim.value, pair, strict=True)) for pair in pairs
-    )
-    told = [
-        "[" + ", ".join("open" if edge is None else f"{edge:+.2f}" for edge in pair) + "]" for pair in pairs
-    ]
-    return judged(true != claim.negated, told[0], (facts.report_row,), told)
+    fixed = (cluster.fixed_lower_r, cluster.fixed_upper_r)
+    pairs = [(cluster.lower_r, cluster.upper_r), *([fixed] if fixed != (None, None) else [])]
+    true = any(all(map(_same_edge, claim.value, pair)) for pair in pairs)
+    told = [f"[{', '.join('open' if edge is None else f'{edge:+.2f}' for edge in pair)}]" for pair in pairs]
+    return judge_claim(true != claim.negated, told[0], (facts.report_row,), told)
 
 
 def _same_edge(said: Figure | None, edge: float | None) -> bool:
@@ -151,7 +143,9 @@ def check_zero(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if cluster is None or cluster.lower_r is None and cluster.upper_r is None:
         return unknown()
     told = next(name for name in ("above", "below", "spans") if beside_zero(cluster, name))
-    return judged(beside_zero(cluster, claim.value) != claim.negated, f"{told} zero", (facts.report_row,))
+    return judge_claim(
+        beside_zero(cluster, claim.value) != claim.negated, f"{told} zero", (facts.report_row,)
+    )
 
 
 def beside_zero(cluster: ClusterFinding, said: str) -> bool:
@@ -180,4 +174,4 @@ def check_difference(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     turned = [replace(fact, value=-fact.value) if less else fact for fact in found]
     held = replace(claim.value, value=abs(claim.value.value), sign="")
     same = [fact for fact in turned if is_so(held, fact, False, "=", claim.questions)]
-    return judged(bool(same) != claim.negated, plainly(turned[0].value), turned[0].rows)
+    return judge_claim(bool(same) != claim.negated, plainly(turned[0].value), turned[0].rows)

@@ -8,6 +8,8 @@ from services.deliberation.numerals import Portion
 from services.evidence.facts import Subject
 from services.text.claims import Span
 
+NAMING = frozenset({"name", "day", "period"})  # said of these: no more than that it is
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -2,14 +2,12 @@
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import unit_of
 from services.deliberation.figures import BOTH
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
-from services.deliberation.numerals import Figure, exactness
+from services.deliberation.numerals import Figure, exactness, unit_of
 from services.deliberation.ranking_claims import extreme, measures_of
 from services.deliberation.said_of import Group
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
@@ -18,7 +16,8 @@ from services.text.claim_words import words
 OTHERS = re.compile(
     r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I
 )
-PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
+OF_A_FIGURE = frozenset({"over", "under", "up to", "beyond", "short of"})
+PREPOSITIONS = OF_A_FIGURE | {"above", "below"}
 GAINS = re.compile(r"\b(?:gains?|profits?|winners?|wins)\b[^,;.]{0,30}$", re.I)
 LOSSES = re.compile(r"\s*(?:(?:of|as much as|all|its|their|the|gross|total|large as) )*loss(?:es)?\b", re.I)
 EARNED = re.compile(r"\b(?:earn\w*|made|mak\w+|gain\w*|los\w+|return\w*|brought in|averag\w+)\s+$", re.I)
@@ -27,19 +26,19 @@ BESIDE = re.compile(
     r" (?:on|in|from|with|by|going|during|while|when|than)\b",
     re.I,
 )
-MORE, LOST = (
-    re.compile(r"more|less|fewer", re.I),
-    re.compile(r"\b(?:los[te]|losing|loses|gave back)\s+$", re.I),
-)
+MORE = re.compile(r"more|less|fewer", re.I)
+LOST = re.compile(r"\b(?:los[te]|losing|loses|gave back)\s+$", re.I)
 LOSING = (("loss_rate",), ("losers",))  # measures of which who lost more has more
 TURNED = {">": "<", "<": ">"}
+AS = re.compile(r"\b(?:as|than|that of|those of|what|the)\b", re.I)
+OF_A_RESULT = ("beat", "outearn", "outperform", "better", "worse", "trail", "lag", "underperform")
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = words(
     "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter"
 )
 
 
-def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+def claims_of_comparison(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """One subject, or one kind of trade, against another."""
     if reading.is_used(mention):
         return []
@@ -53,28 +52,16 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         value = "highest" if mention.value == ">" else "lowest"
         pseudo = Mention("extreme", mention.start, mention.end, mention.text, value)
         return extreme(reading, index, pseudo)
-    if (
-        mention.kind == "bound"
-        and mention.text.casefold() not in PREPOSITIONS
-        and _is_told_first(reading, mention, number)
-    ):
-        own = _own_kinds(reading, index, mention, than)
-        if own:
-            return own
-    if mention.kind == "bound":
-        if after is None or number is not None and number.start < after.start:
-            return []
-        if re.fullmatch(
-            r"over|under|up to|beyond|above|below|short of", mention.text, re.I
-        ) and mention.text.casefold() not in ("above", "below"):
-            return []
-    own = _own_kinds(reading, index, mention, than)
-    if own:
+    said = mention.text.casefold()
+    of_figure = mention.kind == "bound" and (
+        after is None or number is not None and number.start < after.start or said in OF_A_FIGURE
+    )
+    of_kinds = not of_figure or said not in PREPOSITIONS and _is_told_first(reading, mention, number)
+    if of_kinds and (own := _own_kinds(reading, mention, than)):
         return own
-    if after is None:
+    if of_figure or after is None:
         return []
-    of_none = _than_by_none(reading, mention, after)
-    if of_none:
+    if of_none := _than_by_none(reading, mention, after):
         return of_none
     first = reading.subjects.before(mention.start)
     between, later = reading.subjects.around(mention.end, than)
@@ -86,36 +73,28 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         return []
     questions, filters = measures_of(reading, mention)
     reading.use(mention)
-    other = first.merge(after.own)
-    if first.fields == after.own.fields:
-        other = after.own
-    else:
-        first = first.merge(after.own.without(*first.fields))  # "A beats B in 2003" is of 2003 in both
-    return [
-        reading.claim(
-            "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
-            relation=_relation(reading, mention, questions), other=other, filters=filters,
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
+    other = after.own
+    if first.fields != after.own.fields:  # "A beats B in 2003" is of 2003 in both
+        other, first = first.merge(after.own), first.merge(after.own.without(*first.fields))
+    return reading.claims(
+        "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
+        relation=_relation(reading, mention, questions), other=other, filters=filters,
+        negated=reading.layout.is_negated(mention.start),
+    )  # fmt: skip
 
 
 def _relation(reading: SentenceReading, mention: Mention, questions: tuple[str, ...] = ()) -> str:
     """Which way it goes: who lost more made less, but has the larger share of losers."""
-    turns = (
-        questions not in LOSING
-        and MORE.match(mention.text)
-        and LOST.search(reading.layout.text[: mention.start])
-    )
+    more = questions not in LOSING and MORE.match(mention.text)
+    turns = more and LOST.search(reading.layout.text[: mention.start])
     return TURNED[mention.value] if turns else str(mention.value)
 
 
 def _than_by_none(reading: SentenceReading, mention: Mention, after: Group) -> list[Claim]:
     """Whom no other one exceeds: "no playbook traded more often than channel_breakout"."""
     before = reading.layout.previous(reading.index(mention))
-    near = [
-        m for m in reading.mentions if m.kind == "quantifier" and m.value == "none" and m.end <= mention.start
-    ]
+    quantifiers = (m for m in reading.mentions if m.kind == "quantifier" and m.end <= mention.start)
+    near = [m for m in quantifiers if m.value == "none"]
     phrase = reading.nouns.behind(reading.index(near[-1])) if near else Phrase()
     field = MEMBERS.get(str(phrase.head), "")
     if not field or field not in after.own.fields or before is None:
@@ -124,12 +103,10 @@ def _than_by_none(reading: SentenceReading, mention: Mention, after: Group) -> l
     reading.use(mention, near[-1])
     reading.used |= phrase.used
     value = "highest" if mention.value == ">" else "lowest"
-    return [
-        reading.claim(
-            "comparison", (near[-1].start, after.end), ((after.own,), 0.9), "extreme", questions=questions,
-            value=value, domain=field, filters=filters, relation="1",
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "comparison", (near[-1].start, after.end), ((after.own,), 0.9), "extreme", questions=questions,
+        value=value, domain=field, filters=filters, relation="1",
+    )  # fmt: skip
 
 
 def _is_told_first(reading: SentenceReading, mention: Mention, number: Mention | None) -> bool:
@@ -143,21 +120,15 @@ def _of_kinds(mention: Mention, sentence: str) -> tuple[str, ...]:
     text = mention.text.casefold()
     if text.startswith(("longer", "shorter")):
         return ("hold_mean", "hold_p50")
-    earned = text.startswith(
-        ("beat", "outearn", "outperform", "better", "worse", "trail", "lag", "underperform")
-    )
     if EARNED.search(sentence[: mention.start]) and BESIDE.match(sentence, mention.end):
         return BOTH
-    return BOTH[::-1] if earned else ("trades",)
+    return BOTH[::-1] if text.startswith(OF_A_RESULT) else ("trades",)
 
 
-def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int) -> list[Claim]:
+def _own_kinds(reading: SentenceReading, mention: Mention, than: int) -> list[Claim]:
     """Two kinds of trades of one subject: "more losers than winners", "won more often than it lost"."""
-    place = (
-        than
-        if mention.kind in ("compared", "bound") and than >= 0 and mention.text.casefold() in _THAN
-        else mention.start
-    )
+    by_than = mention.kind in ("compared", "bound") and than >= 0 and mention.text.casefold() in _THAN
+    place = than if by_than else mention.start
     told = [(m, f) for m in reading.mentions if (f := filter_of(m)) is not None]
     clause = reading.layout.clause_of(mention.start)
     told = [(m, f) for m, f in told if reading.layout.clause_of(m.start) in (clause, clause + 1, clause - 1)]
@@ -172,18 +143,16 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     if after is not None and after.start < b.start:
         return []
     reading.use(mention, a, b)
-    subjects = reading.of(min(a.start, mention.start), b.end)
-    base = subjects[0][0]
+    start = min(a.start, mention.start)
+    (whom, *_), sure = reading.of(start, b.end)
     before = reading.subjects.before(a.start)
-    base = before if not before.is_empty else base
-    return [
-        reading.claim(
-            "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
-            questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.merge(second),
-            relation=_relation(reading, mention),
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
+    base = whom if before.is_empty else before
+    return reading.claims(
+        "comparison", (start, b.end), ((base,), sure), "comparison",
+        questions=_of_kinds(mention, reading.layout.text), filters=first, other=base.merge(second),
+        relation=_relation(reading, mention),
+        negated=reading.layout.is_negated(mention.start),
+    )  # fmt: skip
 
 
 def difference(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -193,29 +162,21 @@ def difference(reading: SentenceReading, index: int, mention: Mention) -> list[C
     following = next((m for m in reading.mentions[index + 1 :] if m.start >= place), None)
     if following is None or following.kind not in ("compared", "bound"):
         return []
-    if following.text.casefold().split()[0] not in _THAN | {"ahead", "behind"}:
-        return []
-    if reading.layout.text[place : following.start].strip():
+    other_word = following.text.casefold().split()[0] not in _THAN | {"ahead", "behind"}
+    if other_word or reading.layout.text[place : following.start].strip():
         return []
     reading.used |= phrase.used
-    claims = compared(reading, reading.index(following), following)
-    if not claims:
+    claim = next(iter(claims_of_comparison(reading, reading.index(following), following)), None)
+    if claim is None:
         return []
-    claim = claims[0]
-    held = reading.figures.signed(index, ("total_r",))
-    unit = unit_of(held)
-    if phrase.head == "trades":
-        claim = replace(claim, questions=("trades",))
-    questions = claim.questions if unit != "" or claim.questions != BOTH else ("trades",)
-    if unit == "r":
-        questions = tuple(q for q in claim.questions if q in (*BOTH, "median_r")) or BOTH
+    held = reading.figures.read_sign(index, ("total_r",))
+    questions = ("trades",) if phrase.head == "trades" else claim.questions
+    if unit_of(held) == "r":
+        questions = tuple(q for q in questions if q in (*BOTH, "median_r")) or BOTH
+    elif unit_of(held) == "" and questions == BOTH:
+        questions = ("trades",)
     start = claim.start - (following.start - mention.start)
-    return [
-        Claim(
-            claim.kind, start, claim.end, claim.sentence, claim.subjects, claim.confidence, "difference",
-            questions, held, claim.relation, claim.other, claim.negated, filters=claim.filters,
-        )
-    ]  # fmt: skip
+    return [replace(claim, start=start, said="difference", questions=questions, value=held)]
 
 
 def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -231,37 +192,25 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
         bound = before.value
         reading.use(before)
-    what: dict[str, Any] = {"value": (mention.value, exact, bound)}
-    inner = next(
-        (
-            m
-            for m in reading.mentions
-            if m.kind == "compared"
-            and reading.layout.clause_of(m.start) == reading.layout.clause_of(mention.start)
-        ),
-        None,
-    )
+    what = {"value": (mention.value, exact, bound)}
+    inner = next(iter(reading.clause(mention, "compared")), None)
     if mention.kind == "ratio" and inner is not None:
-        claims = _own_kinds(reading, reading.index(inner), inner, -1) or compared(
-            reading, reading.index(inner), inner
-        )
-        if claims:
-            reading.use(mention)
-            return [claims[0], _as_ratio(claims[0], reading, mention, what)]
-        return []
-    as_place = re.compile(r"\b(?:as|than|that of|those of|what|the)\b", re.I).search(
-        reading.layout.text, mention.end
-    )
+        claims = _own_kinds(reading, inner, -1) or claims_of_comparison(reading, reading.index(inner), inner)
+        if not claims:
+            return []
+        reading.use(mention)
+        same = {"questions": claims[0].questions, "filters": claims[0].filters, "other": claims[0].other}
+        whom = claims[0].subjects, 1.0
+        return [claims[0], reading.claim("comparison", mention.place, whom, "ratio", **same, **what)]
+    as_place = AS.search(reading.layout.text, mention.end)
     told = [(m, f) for m in reading.mentions if m.start >= mention.end and (f := filter_of(m)) is not None]
     if len(told) >= 2 and told[0][1].fields == told[1][1].fields and told[0][1] != told[1][1]:
         reading.use(mention, told[0][0], told[1][0])
-        subjects = reading.of(mention.start, mention.end)
-        return [
-            reading.claim(
-                "comparison", (mention.start, told[1][0].end), subjects, "ratio", questions=("trades",),
-                filters=told[0][1], other=subjects[0][0].merge(told[1][1]), **what,
-            )
-        ]  # fmt: skip
+        subjects = reading.of(*mention.place)
+        return reading.claims(
+            "comparison", (mention.start, told[1][0].end), subjects, "ratio", questions=("trades",),
+            filters=told[0][1], other=subjects[0][0].merge(told[1][1]), **what,
+        )  # fmt: skip
     after = reading.subjects.after(mention.end)
     first = reading.subjects.before(mention.start)
     if after is None or first.is_empty or as_place is None:
@@ -273,12 +222,10 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     other = (
         after.own if first.fields == after.own.fields else first.without(*after.own.fields).merge(after.own)
     )
-    return [
-        reading.claim(
-            "comparison", (mention.start, after.end), ((first,), 1.0), "ratio", questions=questions,
-            filters=filters, other=other, **what,
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "comparison", (mention.start, after.end), ((first,), 1.0), "ratio", questions=questions,
+        filters=filters, other=other, **what,
+    )  # fmt: skip
 
 
 def _profit_factor(reading: SentenceReading, mention: Mention, exact: str, end: int) -> list[Claim]:
@@ -287,16 +234,7 @@ def _profit_factor(reading: SentenceReading, mention: Mention, exact: str, end: 
     held = Figure(mention.value, 10.0**-decimals, "", "", exact)
     kinds = [m for m in reading.mentions if m.value in ("winners", "losers", "profit", "total_r")]
     reading.use(mention, *kinds)
-    return [
-        reading.claim(
-            "comparison", (mention.start, end), reading.of(mention.start, mention.end), "figure",
-            questions=("profit_factor",), value=held,
-        )
-    ]  # fmt: skip
-
-
-def _as_ratio(claim: Claim, reading: SentenceReading, mention: Mention, what: dict[str, Any]) -> Claim:
-    return reading.claim(
-        "comparison", (mention.start, mention.end), (claim.subjects, 1.0), "ratio", questions=claim.questions,
-        filters=claim.filters, other=claim.other, **what,
+    return reading.claims(
+        "comparison", (mention.start, end), reading.of(*mention.place), "figure",
+        questions=("profit_factor",), value=held,
     )  # fmt: skip

@@ -5,16 +5,14 @@ from dataclasses import replace
 
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
-from services.deliberation.claim_words import OF_AN_INTERVAL
-from services.deliberation.comparison_claims import difference
-from services.deliberation.figure_units import measure_unit, unit_of
+from services.deliberation.comparison_claims import TURNED, difference
 from services.deliberation.figures import Reading
+from services.deliberation.layout import Mention
 from services.deliberation.member_claims import members_share
-from services.deliberation.mention import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
-from services.deliberation.numerals import Figure
+from services.deliberation.numerals import Figure, measure_unit, unit_of
 from services.deliberation.part_claims import part_of_number, percent_part, whole_of
-from services.deliberation.sentence_reading import SentenceReading, dated
+from services.deliberation.sentence_reading import SentenceReading, date_subjects
 from services.evidence.facts import Subject
 from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
@@ -37,7 +35,9 @@ EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
 REACHED = re.compile(
     r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|hit|above|over|more than)\w*\b", re.I
 )
-INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
+INTERVAL = re.compile(
+    r"intervals?|confidence (?:interval|band|range|sequence)s?|(?:its|the|mean's) (?:range|band)|bounds", re.I
+)
 # Verbs of an amount without a sign that leave open whether it was earned or lost.
 EITHER_WAY = re.compile(
     r"\b(?:g[ai]ves?|t(?:ook|akes?)|pa(?:id|ys?) (?:out|away)|f[ae]lls?|puts?|le(?:ft|aves?|ts?)"
@@ -50,7 +50,6 @@ OF_ONE_OR_ALL = SUMS | {"mean_r", "mean_pnl", "gross_pnl"}
 OF_EACH = re.compile(
     r"\b(?:each|every(?:one)?|apiece|(?<!\bin )(?<!\bat )all|always|any|none|never|no)\b", re.I
 )
-TURNED = {">": "<", "<": ">"}
 SPANNED = (("trades",), ("blocks",))
 NO_FIGURE = re.compile(
     r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that"
@@ -64,22 +63,20 @@ def figure(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     if reading.is_used(mention) or _is_pronoun(reading, index, mention):
         reading.use(mention)
         return []
-    pronoun = _of_the_five(reading, index, mention)
-    if pronoun:
+    if pronoun := _of_the_five(reading, index, mention):
         return pronoun
-    special = part_of_number(reading, index, mention) or difference(reading, index, mention)
-    special = special or members_share(reading, index, mention) or percent_part(reading, index, mention)
-    if special:
-        reading.use(mention)
-        return special
+    for of_more in (part_of_number, difference, members_share, percent_part):
+        if special := of_more(reading, index, mention):
+            reading.use(mention)
+            return special
     found = reading.figures.reading(index)
     if found.questions == ("version",):
-        return _version(reading, index, mention, found)
+        return _version(reading, mention, found)
     if whole_of(reading, index) is not None and found.questions == ("trades",):
         found = replace(found, filters=reading.nouns.behind(index).filters)
     reading.use(mention)
     reading.used |= found.used
-    return _stated(reading, index, mention, found)
+    return _claims_of_statement(reading, index, mention, found)
 
 
 def _of_the_five(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -88,40 +85,34 @@ def _of_the_five(reading: SentenceReading, index: int, mention: Mention) -> list
     if mention.kind != "count_word" or not OF_THE.search(lead) or reading.nouns.behind(index).head:
         return []
     groups = [g for g in reading.subjects.groups if g.end <= mention.start]
-    fields = groups[-1].own.fields if groups else reading.of(mention.start, mention.end)[0][0].fields
+    fields = groups[-1].own.fields if groups else reading.of(*mention.place)[0][0].fields
     questions = tuple(name for name, field in TRADED.items() if field in fields)
     if not questions:
         return []
     reading.use(mention)
-    return [
-        reading.claim(
-            "count", (mention.start, mention.end), ((Subject(),), 0.8), "figure", questions=questions[:1],
-            value=mention.value,
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "count", mention.place, ((Subject(),), 0.8), "figure", questions=questions[:1],
+        value=mention.value,
+    )  # fmt: skip
 
 
-def _version(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
+def _version(reading: SentenceReading, mention: Mention, found: Reading) -> list[Claim]:
     """A version of a playbook, with its state and the time since when it has it."""
     reading.use(mention)
     reading.used |= found.used
-    text = reading.layout.text
-    times = [m for m in reading.mentions if m.kind in ("date", "period")]
-    states = [found for found in STATE.finditer(text)]
-    state = None if not states else next(name for name, value in states[0].groupdict().items() if value)
-    reading.use(*(times[:1] if states else []))
-    subjects = reading.of(mention.start, mention.end)
-    plain = tuple(subject.without("period", "basis", "trial") for subject in subjects[0])
-    period = times[0].value if times and states else None
-    places = [mention.start, *(found.start() for found in states[:1])]
-    is_now = states != [] and re.search(r"\b(?:is|are|remains?|still)\b", text) is not None
-    return [
-        reading.claim(
-            "count", (mention.start, mention.end), (plain, subjects[1]), "version", questions=("version",),
-            value=(int(mention.value.value), state, period, is_now),
-            negated=any(reading.layout.is_negated(place) for place in places),
-        )
-    ]  # fmt: skip
+    text, said = reading.layout.text, STATE.search(reading.layout.text)
+    times = [m for m in reading.mentions if said and m.kind in ("date", "period")][:1]
+    reading.use(*times)
+    subjects, sure = reading.of(*mention.place)
+    plain = tuple(subject.without("period", "basis", "trial") for subject in subjects)
+    period = times[0].value if times else None
+    places = [mention.start, *([said.start()] if said else [])]
+    is_now = said is not None and re.search(r"\b(?:is|are|remains?|still)\b", text) is not None
+    return reading.claims(
+        "count", mention.place, (plain, sure), "version", questions=("version",),
+        value=(int(mention.value.value), said and said.lastgroup, period, is_now),
+        negated=any(reading.layout.is_negated(place) for place in places),
+    )  # fmt: skip
 
 
 WERE_MADE = re.compile(
@@ -146,16 +137,18 @@ def _is_pronoun(reading: SentenceReading, index: int, mention: Mention) -> bool:
     return NO_FIGURE.search(window) is not None and not reading.nouns.behind(index).head
 
 
-def _stated(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
-    held = reading.figures.signed(index, found.questions)
+def _claims_of_statement(
+    reading: SentenceReading, index: int, mention: Mention, found: Reading
+) -> list[Claim]:
+    held = reading.figures.read_sign(index, found.questions)
     bound = reading.figures.bound_before(index)
     start = mention.start if bound is None else bound.start
     if bound is not None:
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
     if reading.counted is not None and _is_of_those(reading, mention):
-        subjects = (reading.counted.merge(_named_beside(reading, mention)),)
-    subjects = tuple(_headed(reading, subject) for subject in subjects)
+        subjects = (reading.counted.merge(_find_part(reading, mention)),)
+    subjects = tuple(_add_heading(reading, subject) for subject in subjects)
     if found.questions == ("trades",) and _is_of_nobody(reading, mention):
         subjects = (Subject(),)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
@@ -168,7 +161,7 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     told = any(m.kind == "direction" for m in reading.mentions if begins <= m.start < start)
     if unit_of(held) == "r" and not told and mention.text[0] not in "+-−" and EITHER_WAY.search(lead):
         found = replace(found, questions=())
-    found = _held_to(reading, found, bound is not None, held, (begins, mention), every)
+    found = _bind_to(reading, found, bound is not None, held, (begins, mention), every)
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
     of_edges = bound is not None and unit_of(held) == "r" and INTERVAL.search(reading.layout.text) is not None
@@ -181,28 +174,22 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
         relation = TURNED[relation]  # who lost more than 3R has less than -3R
     if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
         relation, negated = "<", False
-    what = {
-        "questions": found.questions,
-        "value": held,
-        "relation": relation,
-        "negated": negated,
-        "every": every,
-    }
+    what = {"questions": found.questions, "value": held, "relation": relation, "negated": negated}
     kind = _kind(held, found.questions, bound is not None)
     place = (start, mention.end)
     if found.questions in (("share",), ("failure_share",)):
-        what["filters"] = filters
-        return [reading.claim(kind, place, (subjects, found.sure * sure), "share_figure", **what)]
+        what |= {"filters": filters, "every": every}
+        return reading.claims(kind, place, (subjects, found.sure * sure), "share_figure", **what)
     narrowed = tuple(subject.merge(filters) for subject in subjects)
     if found.questions == ("trades",):
         reading.counted, reading.counted_at = narrowed[0], mention.start
     what["every"] = tuple(subject.merge(filters) for subject in every)
-    return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+    return reading.claims(kind, place, (narrowed, found.sure * sure), "figure", **what)
 
 
-def _named_beside(reading: SentenceReading, mention: Mention) -> Subject:
+def _find_part(reading: SentenceReading, mention: Mention) -> Subject:
     """Whose part of the trades that were counted is told: "of 281 trades, trend_pullback made 48 of them"."""
-    left, _ = reading.layout.piece(mention.start, mention.end)
+    left, _ = reading.layout.piece(*mention.place)
     named = [group.own for group in reading.subjects.groups if left <= group.start < mention.start]
     return named[-1] if named else Subject()
 
@@ -211,11 +198,11 @@ def _is_of_nobody(reading: SentenceReading, mention: Mention) -> bool:
     """Whether trades are counted without a name: "281 trades were resolved, and trend_pullback made 48"."""
     if WERE_MADE.match(reading.layout.text, mention.end) is None:
         return False
-    _, right = reading.layout.piece(mention.start, mention.end)
+    _, right = reading.layout.piece(*mention.place)
     return not any(group.start < right for group in reading.subjects.groups)
 
 
-def _held_to(
+def _bind_to(
     reading: SentenceReading,
     found: Reading,
     bounded: bool,
@@ -253,7 +240,7 @@ def _are_whom(reading: SentenceReading, mention: Mention) -> bool:
     return WHOLE_OF.search(text[: last.start]) is not None and "," in text[last.end : mention.start]
 
 
-def _headed(reading: SentenceReading, subject: Subject) -> Subject:
+def _add_heading(reading: SentenceReading, subject: Subject) -> Subject:
     """A subject with the way to end that heads the sentence: "time_stop exits made +6.4R over 35 trades"."""
     if len(reading.mentions) < FEWEST or reading.mentions[0].kind not in ("exit", "failure"):
         return subject
@@ -280,12 +267,8 @@ def _is_beyond(reading: SentenceReading, index: int, bound: Mention) -> bool:
 
 def _at_the_time(reading: SentenceReading, subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
     """The account at the one date of a sentence, also where it is "as of" it."""
-    dates = [m for m in reading.mentions if m.kind in ("date", "period")]
-    return (
-        tuple(subject.having("period", dates[0].value) for subject in subjects)
-        if len(dates) == 1
-        else subjects
-    )
+    dates = [m.value for m in reading.mentions if m.kind in ("date", "period")]
+    return tuple(subject.having("period", *dates) for subject in subjects) if len(dates) == 1 else subjects
 
 
 def _spans(reading: SentenceReading, bound: Mention, found: Reading) -> bool:
@@ -315,24 +298,21 @@ def _whom(
         names = list(dict.fromkeys(listed))
         if len(names) == size and all(item.fields == {"direction"} for item in names):
             return (names[position],), names[position], ()
-        if len(names) == size and filters.is_empty | (size > 1):
-            return dated((names[position],)), filters, ()
+        if len(names) == size:
+            return date_subjects((names[position],)), filters, ()
         told = _filters_before(reading, index, size)
         if told is not None and reading.nouns.behind(index).head is None:
             return subjects, told[position], ()
-    text = reading.layout.text
-    behind = text[mention.end : reading.layout.piece(mention.start, mention.end)[1] + 12]
-    lead = reading.layout.text[reading.layout.piece(mention.start, mention.end)[0] : mention.start]
-    if EACH.search(behind) or EACH.search(lead):
+    text, (left, right) = reading.layout.text, reading.layout.piece(*mention.place)
+    if EACH.search(text[mention.end : right + 12]) or EACH.search(text[left : mention.start]):
         told = _filters_before(reading, index, None)
         each = [m for m in reading.mentions if EACH.fullmatch(m.text)]
         reading.use(*each[:1])
         if told is not None:
             return subjects, Subject(), tuple(subjects[0].merge(item) for item in told)
-        every = reading.listed(subjects[0])
-        if every:
+        if every := reading.list_beside(subjects[0]):
             return subjects, filters, every
-    return reading.summed(subjects), filters, ()
+    return reading.sum_up(subjects), filters, ()
 
 
 def _place_in_list(reading: SentenceReading, index: int) -> tuple[int, int] | None:
@@ -380,14 +360,7 @@ def zero(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     if mention.value in ("above", "below") and not INTERVAL.search(text):
         bounds = [m for m in reading.clause(mention, "measure") if m.value in ("lower_r", "upper_r")]
         questions = (bounds[0].value,) if bounds else ("mean_r",)
-        return [
-            reading.plain(
-                "direction",
-                mention,
-                "direction",
-                questions=questions,
-                value="gained" if mention.value == "above" else "lost",
-                negated=negated,
-            )
-        ]
+        side = "gained" if mention.value == "above" else "lost"
+        what = {"questions": questions, "value": side, "negated": negated}
+        return [reading.plain("direction", mention, "direction", **what)]
     return [reading.plain("comparison", mention, "zero", value=mention.value, negated=negated)]

@@ -1,22 +1,12 @@
 """What is a figure a value of? The measure that is named beside it; none where the words leave it open."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from services.deliberation.figure_units import (
-    DAYS,
-    HOLDS,
-    OF_AN_EXCURSION,
-    OF_MONEY,
-    SIGNLESS,
-    fits,
-    measure_unit,
-    side_of,
-    unit_of,
-)  # fmt: skip
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.measure_words import (
+from services.deliberation.layout import SUBJECT_KINDS, Mention, SentenceLayout
+from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of, side_of
+from services.deliberation.numerals import (
     EXPECTED,
     EXPECTED_BEHIND,
     EXPECTED_ONLY,
@@ -24,11 +14,17 @@ from services.deliberation.measure_words import (
     LOSS_BEFORE,
     LOSS_BEHIND,
     LOST_BEFORE,
+    OF_AN_EXCURSION,
     OF_EXPECTED,
-)  # fmt: skip
-from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
-from services.deliberation.numerals import Figure, exactness, rounded
+    OF_MONEY,
+    SIGNLESS,
+    Figure,
+    exactness,
+    fits,
+    measure_unit,
+    round_loose,
+    unit_of,
+)
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.text.claim_words import words
@@ -36,6 +32,7 @@ from services.text.claim_words import words
 PARENTHESIS = re.compile(r"\s*\([^)]*\)")
 OPENING = re.compile(r"[(\[]\s*(?:(?:about|roughly|only|just|at|of|with) )*$")
 LARGE = 1_000.0  # more than trades are counted
+OF_A_HOLD = re.compile(r"\bh[eo]ld|\bkept|\blasted|\bran for|\bstay|\bduration|\bopen")
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
 BOTH = ("total_r", "mean_r")
 BESIDE_A_FEATURE = frozenset({*SUBJECT_KINDS, "bound", "side"} - {"feature"})
@@ -73,17 +70,17 @@ class FigureReader:
         """What the figure at an index is a value of."""
         if index not in self._known:
             self._known[index] = Reading()  # of a figure that asks for itself
-            self._known[index] = self._expected(index, self._read(index))
+            self._known[index] = self._read_expectation(index, self._read(index))
         return self._known[index]
 
-    def signed(self, index: int, questions: tuple[str, ...]) -> Figure:
+    def read_sign(self, index: int, questions: tuple[str, ...]) -> Figure:
         """The figure with the sign that "lost" gives it where none is written, and as exact as it claims."""
         mention = self._layout.mentions[index]
         held: Figure = mention.value
         exact = exactness(self._layout.lead(mention.start))
-        held = rounded(replace(held, exact=exact)) if exact else held
+        held = round_loose(replace(held, exact=exact)) if exact else held
         if questions == ("account_return",) and LOST_BEFORE.search(self._layout.lead(mention.start)):
-            return held.turned()
+            return held.negate()
         if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":
             return replace(held, sign=held.sign or "+")
         if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
@@ -92,12 +89,9 @@ class FigureReader:
             return held
         if set(questions) & {"fees", "mean_fees"}:
             return held
-        if LOSS_BEFORE.search(self._layout.lead(mention.start)) or LOSS_BEHIND.match(
-            self._layout.text, mention.end
-        ):
-            return held.turned()
-        side = self._side_of_piece(mention)
-        return held.turned() if side == "lost" else held
+        lost = LOSS_BEFORE.search(self._layout.lead(mention.start))
+        lost = lost or LOSS_BEHIND.match(self._layout.text, mention.end)
+        return held.negate() if lost or self._side_of_piece(mention) == "lost" else held
 
     def bound_before(self, index: int) -> Mention | None:
         """The "more than" or "below" of a figure."""
@@ -114,7 +108,7 @@ class FigureReader:
         before = [side for m, side in sides if m.end <= mention.start]
         if sides:
             return before[-1] if before else sides[0][1]
-        left, _ = self._layout.piece(mention.start, mention.end)
+        left, _ = self._layout.piece(*mention.place)
         earlier = [m for m in self._layout.mentions if m.end <= left and self._same_clause(m, mention)]
         found = [side for m in earlier[-3:] if (side := side_of(m)) is not None]
         return found[-1] if found else None
@@ -127,12 +121,7 @@ class FigureReader:
         place = bisect_left(self._numbers, index)
         return self._numbers[place - 1] if place else None
 
-    def _following(self, index: int) -> int | None:
-        """Index of the figure behind this one."""
-        place = bisect_right(self._numbers, index)
-        return self._numbers[place] if place < len(self._numbers) else None
-
-    def _expected(self, index: int, found: Reading) -> Reading:
+    def _read_expectation(self, index: int, found: Reading) -> Reading:
         """What a playbook's file expects, where the words before a figure say so."""
         mention = self._layout.mentions[index]
         behind = EXPECTED_BEHIND.match(self._layout.text, mention.end)
@@ -185,22 +174,18 @@ class FigureReader:
         end = named.end if named.start >= mention.end else None
         used = frozenset({named.start})
         question = str(named.value)
-        if question in ("best_r", "worst_r") and (
-            unit == "money" or unit == "" and mention.value.value >= LARGE / 10
-        ):
+        in_money = unit == "money" or unit == "" and mention.value.value >= LARGE / 10
+        if question in ("best_r", "worst_r") and in_money:
             return (question.replace("_r", "_pnl"),), used, end
         if question == "profit":
             return (BOTH if unit == "r" else ("pnl", "gross_pnl")), used, end
-        if question in ("fees", "pnl") and self._has(mention, "mean_r"):
+        beside = {m.value for m in self._layout.beside(mention, "measure")}
+        if question in ("fees", "pnl") and "mean_r" in beside:
             return (f"mean_{question}",), used, end
-        if question == "mean_r" and unit in ("money", "") and self._has(mention, "pnl"):
-            return ("mean_pnl",), used, end
-        if question == "mean_r" and unit in ("money", "") and self._has(mention, "fees"):
-            return ("mean_fees",), used, end
-        return self._named(question, mention), used, end
-
-    def _has(self, mention: Mention, question: str) -> bool:
-        return any(m.value == question for m in self._layout.beside(mention, "measure"))
+        for of in ("pnl", "fees"):
+            if question == "mean_r" and unit in ("money", "") and of in beside:
+                return (f"mean_{of}",), used, end
+        return self._list_questions(question, mention), used, end
 
     def _of_cost(self, mention: Mention) -> Reading:
         """Basis points of the traded value: the rate of fees, or of slippage."""
@@ -246,12 +231,8 @@ class FigureReader:
         if named is not None and named.kind == "playbook" and index > 1:
             named = self._layout.mentions[index - 2]
         phrase = self.nouns.behind(index)
-        if (
-            named is not None
-            and named.kind == "parameter"
-            and phrase.head != "trades"
-            and len(self._layout.between(named.end, mention.start)) <= APPOSITION + 2
-        ):
+        near = named is not None and len(self._layout.between(named.end, mention.start)) <= APPOSITION + 2
+        if named is not None and named.kind == "parameter" and phrase.head != "trades" and near:
             return Reading(("parameter",))
         if phrase.head in ("bars", "days"):
             return self._of_hold(index, mention, phrase)
@@ -286,11 +267,8 @@ class FigureReader:
     def _is_of_a_bar(self, index: int) -> bool:
         """Whether nothing but names stands between a feature and a figure: "the close of IBM was 171.57"."""
         before = [m for m in self._layout.mentions[:index] if m.kind not in BESIDE_A_FEATURE]
-        ids = {
-            self._layout.mentions[i - 1].start
-            for i in range(1, index)
-            if self._layout.mentions[i].kind == "id"
-        }
+        mentions = self._layout.mentions
+        ids = {mentions[i - 1].start for i in range(1, index) if mentions[i].kind == "id"}
         nearest = next((m for m in reversed(before) if m.start not in ids), None)
         return nearest is not None and nearest.kind == "feature"
 
@@ -300,20 +278,18 @@ class FigureReader:
         beside = self._layout.beside(mention, "measure")
         holds = {m.start for m in beside if m.value in ("hold_max", "hold_min")}
         used = phrase.used | told.used | holds
-        return Reading(self._named(unit, mention), told.filters, phrase.end, 1.0, used)
+        return Reading(self._list_questions(unit, mention), told.filters, phrase.end, 1.0, used)
 
     def _as_money(self, index: int, head: str | None) -> tuple[str, ...]:
         """Questions of a bare number that the words around it call money, or that was gained or lost."""
-        mention, before = self._layout.mentions[index], self._layout.previous(index)
+        mention = self._layout.mentions[index]
         if head not in (None, "profit"):
             return ()
-        while before is not None and before.kind == "bound":
-            before = self._layout.previous(self._layout.mentions.index(before))
-        gained = (
-            before is not None
-            and (before.kind == "direction" or before.kind == "result" and mention.value.step < 1)
-            and self._layout.is_near(before.end, mention.start)
-        )
+        earlier = (m for m in reversed(self._layout.mentions[:index]) if m.kind != "bound")
+        before = next(earlier, None)
+        earns = ("direction", "result") if mention.value.step < 1 else ("direction",)
+        gained = before is not None and before.kind in earns
+        gained = gained and before is not None and self._layout.is_near(before.end, mention.start)
         in_money = [m for m in self._layout.beside(mention, "measure") if m.value == "pnl"]
         if in_money and (gained or before is not None and before.kind in ("result", "measure")):
             return ("pnl", "gross_pnl") if head == "profit" else ("pnl",)
@@ -333,11 +309,9 @@ class FigureReader:
         for measure in reversed(self._layout.mentions[max(0, index - APPOSITION) : index]):
             if measure.kind in NUMBERS and mention.value.step >= 1:
                 break
-            if (
-                measure.kind == "measure"
-                and filter_of(measure) is None
-                and (measure_unit(measure.value) == "score" or measure.value in OF_MONEY)
-            ):
+            if measure.kind != "measure" or filter_of(measure) is not None:
+                continue
+            if measure_unit(measure.value) == "score" or measure.value in OF_MONEY:
                 return Reading((str(measure.value),), Subject(), None, 0.75, frozenset({measure.start}))
         earlier = self._before(index)
         if earlier is not None and not unit_of(self._layout.mentions[earlier].value):
@@ -383,32 +357,22 @@ class FigureReader:
         between = (m for i in self._numbers if low < (m := self._layout.mentions[i]).start < high)
         return any(unit_of(m.value) == unit for m in between)
 
-    def _named(self, question: str, mention: Mention) -> tuple[str, ...]:
+    def _list_questions(self, question: str, mention: Mention) -> tuple[str, ...]:
         """A measure's question; bars are of the hold that the piece names, and so is a median."""
         if question == "median_r":
             near = [m.value for m in self._layout.beside(mention, "measure") if m.value in OF_AN_EXCURSION]
             return (near[0],) if near else (question,)
         if question not in ("bars", "days"):
             return (question,)
-        said = self._around(mention)
-        if question == "days":
-            names = [f"days_{short}" for long, short in DAYS.items() if self._is_of_hold(long, said)]
-        else:
-            names = [long for long in (*HOLDS, "hold_p90") if self._is_of_hold(long, said)]
-        plain = ("days_p50", "days_mean") if question == "days" else ("hold_p50", "hold_mean")
-        if names:
-            return tuple(names)
-        return (
-            plain if re.search(r"\bh[eo]ld|\bkept|\blasted|\bran for|\bstay|\bduration|\bopen", said) else ()
-        )
-
-    def _is_of_hold(self, question: str, said: str) -> bool:
-        return re.search(HOLD_WORDS[question], said) is not None
+        said, of = self._around(mention), "days" if question == "days" else "hold"
+        order = ("p50", "p90", "mean", "max", "min") if of == "days" else ("p50", "mean", "max", "min", "p90")
+        names = tuple(f"{of}_{name}" for name in order if re.search(HOLD_WORDS[name], said))
+        return names or ((f"{of}_p50", f"{of}_mean") if OF_A_HOLD.search(said) else ())
 
     def _around(self, mention: Mention) -> str:
         """The words of a figure's piece, with the parenthesis behind it, or with the clause before one."""
         text = self._layout.text
-        left, right = self._layout.piece(mention.start, mention.end)
+        left, right = self._layout.piece(*mention.place)
         behind = PARENTHESIS.match(text, right)
         said = (text[left:right] + (behind[0] if behind else "")).casefold()
         if re.search(r"\bh[eo]ld|\bp\d0|\bmedian|\baverage|\bmean|longest|shortest", said):
@@ -431,9 +395,8 @@ class FigureReader:
         if opened is not None:
             place -= len(opened[0])
         for before in reversed(self._layout.mentions[max(0, index - APPOSITION) : index]):
-            text = self._layout.text[before.end : place]
-            near = self._layout.is_near(before.end, place) or text.strip() in (":", "=", ",")
-            if not near and not (before.kind == "measure" and _is_said(text)):
+            joint = self._layout.text[before.end : place].strip()
+            if not self._layout.is_near(before.end, place) and joint not in (":", "=", ","):
                 return None
             if before.kind == "measure" and fits(before.value, unit, decimal=mention.value.step < 1):
                 return None if before.value in LOOSE - {"trades", "profit"} else before
@@ -443,8 +406,3 @@ class FigureReader:
                 return None
             place = before.start
         return None
-
-
-def _is_said(between: str) -> bool:
-    """Whether a colon or an equals sign alone joins a measure to its figure."""
-    return between.strip() in (":", "=")

@@ -2,12 +2,25 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from typing import Any, NamedTuple
 
-from services.deliberation.claim_words import FILLERS, NEGATIONS
-from services.deliberation.mention import Mention
 from services.text.claim_words import words
 from services.text.claims import Span
 
+# Kinds that say what something is said of.
+SUBJECT_KINDS = (
+    "playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id", "trial",
+    "feature",
+)  # fmt: skip
+# Words that may stand between a measure and its number.
+FILLERS = words(
+    "of is was were are at the a an only just about around roughly nearly almost approximately some with "
+    "has have had stands stood sits sat to = : comes came be been by been it its in all out reached reaches "
+    "reach shows showed from made still now currently exactly precisely works worked runs ran lies lay "
+    "amounts amounted amounting equals equalled standing stand good as against mere full barely well not "
+    "more that those these this so far"
+)
+NEGATIONS = words("not no never cannot hardly neither nor without")
 TURN = r"but|yet|while|whereas|although|though|despite|even though|because"
 BREAK = re.compile(rf"[;:()]|,(?=\s)|\s[-–—]+\s|—|\b(?:and|{TURN}|against|versus|vs)\b", re.I)
 CLAUSE = re.compile(rf";|\s[-–—]+\s|—|\b(?:{TURN})\b", re.I)
@@ -17,6 +30,25 @@ LEAD = 60  # characters before a place that say how it is meant
 NEGATED = re.compile(rf"\b(?:{'|'.join(sorted(NEGATIONS))})\b|n['’]t\b", re.I)
 BESIDE = FILLERS | words("resolved closed past complete such trades")
 MARKS, LETTERS = re.compile(r"[,;:()]"), re.compile(r"[a-z]+")
+
+
+class Mention(NamedTuple):
+    """One thing that a sentence names: what kind of thing, where, its words, and what they stand for."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    value: Any = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its first character, and the one behind its last."""
+        return self.start, self.end
+
+    def move(self, by: int) -> "Mention":
+        """The same mention in a text that begins elsewhere."""
+        return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)
 
 
 class SentenceLayout:
@@ -30,7 +62,7 @@ class SentenceLayout:
         excepting = [found.span() for found in EXCEPTING.finditer(self.text)] if turns else []
         breaks = [found.span() for found in BREAK.finditer(self.text) if not _is_in(found, excepting)]
         self._starts, self._stops = [begin for begin, _ in breaks], [stop for _, stop in breaks]
-        unsaid = [(m.start, m.end) for m in mentions if m.kind in UNSAID]
+        unsaid = [m.place for m in mentions if m.kind in UNSAID]
         self._denials = [
             found.start()
             for found in NEGATED.finditer(self.text)
@@ -48,7 +80,7 @@ class SentenceLayout:
 
     def beside(self, mention: Mention, *kinds: str) -> list[Mention]:
         """The mentions of these kinds in the piece of a mention, in order."""
-        left, right = self.piece(mention.start, mention.end)
+        left, right = self.piece(*mention.place)
         return [m for m in self.mentions if left <= m.start < right and m.kind in kinds and m is not mention]
 
     def lead(self, place: int) -> str:

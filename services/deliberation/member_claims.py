@@ -3,14 +3,11 @@
 import re
 from typing import Any
 
+from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import side_of, unit_of
-from services.deliberation.mention import Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase
-from services.deliberation.numerals import (
-    PORTIONS,
-    Portion,
-)
+from services.deliberation.layout import Mention
+from services.deliberation.noun_phrases import NUMBERS, Phrase, side_of
+from services.deliberation.numerals import PORTIONS, Portion, unit_of
 from services.deliberation.part_claims import whole_behind, whole_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
@@ -50,23 +47,11 @@ def members_share(reading: SentenceReading, index: int, mention: Mention) -> lis
         phrase = Phrase(str(earlier[-1].value)) if earlier else phrase
     if phrase.head not in MEMBERS:
         return []
-    portion = Portion(-1, -1, int(mention.value.value))
-    bound = reading.figures.bound_before(index)
-    place = (mention.start, phrase.end or mention.end)
-    if bound is not None:
+    if reading.figures.bound_before(index) is not None:
         return []
-    found = members_told(
-        reading,
-        mention,
-        phrase,
-        portion,
-        place,
-        reading.layout.is_negated(mention.start),
-        index=whole or index,
-    )
-    if found and whole is None:
-        return found
-    return found
+    portion, place = Portion(-1, -1, int(mention.value.value)), (mention.start, phrase.end or mention.end)
+    negated = reading.layout.is_negated(mention.start)
+    return members_told(reading, mention, phrase, portion, place, negated, index=whole or index)
 
 
 def side_of_next(reading: SentenceReading, index: int) -> bool:
@@ -92,20 +77,11 @@ def members_told(
     behind = told_behind(reading, at, phrase)
     told = next((m for m in behind if side_of(m) is not None or m.kind in ("grade", "zero")), None)
     before = reading.layout.previous(reading.index(mention))
-    if (
-        told is None
-        and before is not None
-        and side_of(before)
-        and reading.layout.is_near(before.end, mention.start)
-    ):
-        told = before
-    excepted = _excepted(reading, phrase, mention)
-    what: dict[str, Any] = {
-        "other": excepted,
-        "portion": portion,
-        "domain": MEMBERS[str(phrase.head)],
-        "negated": negated,
-    }
+    if told is None and before is not None and side_of(before):
+        told = before if reading.layout.is_near(before.end, mention.start) else None
+    domain = MEMBERS[str(phrase.head)]
+    excepted = _find_exception(reading, phrase, mention)
+    what: dict[str, Any] = {"other": excepted, "portion": portion, "domain": domain, "negated": negated}
     figure = next((m for m in behind if m.kind in NUMBERS), None)
     if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
         found = reading.figures.reading(reading.index(figure))
@@ -115,70 +91,53 @@ def members_told(
             reading.use(mention, figure, *([bound] if bound else []))
             reading.used |= found.used | phrase.used
             what |= {"questions": found.questions, "value": figure.value, "filters": found.filters}
-            relation = bound.value if bound is not None else ">="
-            return [
-                reading.claim("quantifier", place, ((Subject(),), 1.0), "members", relation=relation, **what)
-            ]
-    if told is None:
+            what["relation"] = bound.value if bound is not None else ">="
+            return reading.claims("quantifier", place, ((Subject(),), 1.0), "members", **what)
+    if told is None or told.kind == "zero" and phrase.head not in ("playbooks", "clusters"):
         return []
-    if told.kind == "zero" and phrase.head not in ("playbooks", "clusters"):
-        return []
-    if told.kind == "grade" and SHORT_OF.search(reading.layout.lead(told.start)):
-        what["portion"] = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(
-            portion, portion
-        )
     reading.use(mention, told)
     reading.used |= phrase.used
     subjects, sure = reading.of(place[0], place[1])
-    named = tuple(s.without(MEMBERS[str(phrase.head)]) if phrase.head != "clusters" else s for s in subjects)
-    above = told.kind == "grade" and ABOVE_GRADE.search(reading.layout.lead(told.start)) is not None
-    reading.use(*(m for m in behind if above and m.kind in ("bound", "compared")))
+    named = subjects if domain == "cluster" else tuple(subject.without(domain) for subject in subjects)
+    within = named if told.kind in ("grade", "direction") else (Subject(),)
+    value = ("direction", side_of(told))
     if told.kind == "zero":
-        what["domain"] = "cluster" if phrase.head == "clusters" else "playbook"
-    value = (
-        ("zero", told.value)
-        if told.kind == "zero"
-        else ("grade_above" if above else "grade", told.value)
-        if told.kind == "grade"
-        else ("direction", side_of(told))
-    )
-    within = named if told.kind in ("grade", "direction") else tuple(Subject() for _ in named[:1])
-    return [
-        reading.claim(
-            "quantifier" if mention.kind != "number" and mention.kind != "count_word" else "count",
-            place,
-            (within, sure),
-            "members",
-            value=value,
-            **what,
-        )
-    ]
+        value = ("zero", told.value)
+    elif told.kind == "grade":
+        above = ABOVE_GRADE.search(reading.layout.lead(told.start)) is not None
+        reading.use(*(m for m in behind if above and m.kind in ("bound", "compared")))
+        value = ("grade_above" if above else "grade", told.value)
+        what["portion"] = _graded_portion(reading, told, portion)
+    kind: ClaimKind = "count" if mention.kind in NUMBERS else "quantifier"
+    return reading.claims(kind, place, (within, sure), "members", value=value, **what)
 
 
-def _excepted(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
+def _find_exception(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
     """Whom "every playbook except ..." leaves out."""
     found = EXCEPT.match(reading.layout.text, phrase.end or mention.end)
     if found is None:
         return None
     own = next((group.own for group in reading.subjects.groups if group.start == found.end()), Subject())
-    named = {name: str(getattr(own, name)).removeprefix("!") for name in own.fields & set(MEMBERS.values())}
-    found_subject = Subject()
-    for name, value in named.items():
-        found_subject = found_subject.having(name, value)
-    return found_subject if named else None
+    kinds = own.fields & set(MEMBERS.values())
+    named: dict[str, Any] = {name: str(getattr(own, name)).removeprefix("!") for name in kinds}
+    return Subject(**named) if named else None
 
 
-def graded(
+def _graded_portion(reading: SentenceReading, grade: Mention, portion: Portion) -> Portion:
+    """All of them fall short of a grade where none has it, and none where all have."""
+    if not SHORT_OF.search(reading.layout.lead(grade.start)):
+        return portion
+    return {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(portion, portion)
+
+
+def claims_of_grade(
     reading: SentenceReading, mention: Mention, grade: Mention, portion: Portion, negated: bool
 ) -> list[Claim]:
     """All, some or none, where no noun is named, of a grade: "nothing is proven", "none of them is"."""
-    if SHORT_OF.search(reading.layout.lead(grade.start)):
-        portion = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(portion, portion)
+    portion = _graded_portion(reading, grade, portion)
     reading.use(mention, grade)
-    subjects = reading.of(mention.start, mention.end)
-    return [
-        reading.claim(
-            "quantifier", (mention.start, grade.end), subjects, "members", value=("grade", grade.value),
-            portion=portion, domain="cluster", negated=negated,
-        )
-    ]  # fmt: skip
+    subjects = reading.of(*mention.place)
+    return reading.claims(
+        "quantifier", (mention.start, grade.end), subjects, "members", value=("grade", grade.value),
+        portion=portion, domain="cluster", negated=negated,
+    )  # fmt: skip

@@ -1,18 +1,19 @@
 """What stands where in a sentence: subjects, measures, numbers, and the words that join them."""
 
 import re
+import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from schemas.vocabulary import FailureMode
-from services.deliberation import claim_words as words
 from services.deliberation.first_letters import beginnings, may_begin
-from services.deliberation.measure_words import COUNT_WORDS, MEASURES
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention
 from services.deliberation.numerals import (
     BRACKETED,
+    COUNT_WORDS,
     FRACTION,
     FROM_TO,
     NUMBER,
@@ -26,46 +27,50 @@ from services.deliberation.numerals import (
     written_figure,
 )
 from services.evidence.facts import RunNames, period_of
+from services.text.claim_words import words
 from services.text.dates import MONTHS, places_of_days
 
-REGIME = r"\b(?:up|down|sideways)[/-](?:low|mid|high|extreme)\b"
-TIMEFRAME = r"\b(?:1m|5m|15m|1h|4h|1d)\b"
-IDENTIFIER = r"\b[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+\b"
+LEXICON = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
+PARTS: dict[str, str | list[str]] = LEXICON["parts"] | {
+    "NUMBER": NUMBER, "WORD_NUMBER": WORD_NUMBER, "FRACTION": FRACTION, "RATIO": RATIO
+}  # fmt: skip
+PART = re.compile(r"<(\w+)>")
+WHOLE_WORD = r"(?:@)(?!\w)"
 CAPITALS = r"\b[A-Z][A-Z0-9]{1,5}(?:[/-][A-Z]{2,5})?\b"
-ID = r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"
-MONTH = (
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
-)
-YEAR_NUMBER = r"(?:19|20)\d\d(?!\d|,\d|\.\d)(?! (?:trades?|positions?|R\b|%|dollars?|bars?|winners?|losers?))"
-MONTH_OF_YEAR = rf"\b{MONTH},? (?:of )?(?:19|20)\d\d\b"
-SPAN_OF_YEARS = (
-    rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
-    r"(?! (?:each|both|alike))"
-)
-OPEN_SPAN = rf"\b(?:since|before|after|until|up to|prior to|from) (?:the (?:end|start) of )?{YEAR_NUMBER}"
 OPENED = re.compile(r"\b(before|prior to|until|after) (?:the )?\Z", re.I)
 LONGEST_OPENING = len(" prior to the ")
-YEAR = rf"\b{YEAR_NUMBER}"
-ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
 YEARS = re.compile(r"(?:19|20)\d\d")
 FOREVER = (0, 2**63)
 MOST_BEGINNINGS = 4_096  # of words whose entries are kept
 BEGINNING = re.compile(r"(?<![\w-])\S")
 
 
-def _worded(name: str) -> str:
+def _spell_out(name: str) -> str:
     """A name with blanks or hyphens where it has underscores."""
     return re.escape(name).replace("_", "[_ -]")
 
 
-def _listed(kind: str, patterns: dict[Any, str]) -> list[tuple[str, str, Any]]:
-    return [(kind, rf"(?:{pattern})(?!\w)", value) for value, pattern in patterns.items()]
+def _fill_pattern(written: str | list[str]) -> str:
+    """One pattern, or one of several, with the parts that it names."""
+    pattern = written if isinstance(written, str) else "|".join(written)
+    return PART.sub(lambda found: _fill_pattern(PARTS[found[1]]), pattern)
+
+
+def _entries_of(name: str) -> Iterator[tuple[str, str, Any]]:
+    """The entries of a table of the lexicon."""
+    measures = LEXICON["measures"]
+    for row in LEXICON[name]:
+        says = row.get("says") or {None: row.get("pattern")}
+        if "measures" in row:
+            says = {measure: measures[measure] for measure in row["measures"] or measures}
+        for value, written in says.items():
+            pattern = _fill_pattern(row.get("form", WHOLE_WORD)).replace("@", _fill_pattern(written))
+            yield row["kind"], pattern, float(value) if row["kind"] == "factor" else value
 
 
 def _plural(mode: FailureMode) -> str:
     """A failure mode in one or in several trades, in its own words."""
-    name = _worded(mode.value)
+    name = _spell_out(mode.value)
     return f"{name[:-1]}(?:y|ies)" if name.endswith("y") else f"{name}(?:s|es)?"
 
 
@@ -79,7 +84,7 @@ def _names_of(
     """What a text may call the parts of a run, after what is read as a whole."""
     entries: list[tuple[str, str, Any]] = [("interval", BRACKETED, None), ("interval", FROM_TO, None)]
     entries += [
-        ("playbook", rf"{_worded(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
+        ("playbook", rf"{_spell_out(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
     ]
     named = _longest(parameters)
     plain = r"(?= (?:parameter\b|(?:of|is|was|at|=|set to) \d))"
@@ -89,82 +94,20 @@ def _names_of(
         for name in in_atr
     ]
     entries += [
-        ("parameter", rf"{_worded(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
+        ("parameter", rf"{_spell_out(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
     ]
     entries += [
         ("parameter", rf"(?:(?<=trial of )|(?<=experiment on )){name.lower()}\b", name) for name in named
     ]
     seen = [name for name in _longest(features) if "_" in name and name not in parameters]
-    return entries + [("feature", rf"{_worded(name.lower())}\b", name) for name in seen]
+    return entries + [("feature", rf"{_spell_out(name.lower())}\b", name) for name in seen]
 
 
 # Kind, pattern and what it stands for; where two begin at the same place, the first one is read.
 ENTRIES: list[tuple[str, str, Any]] = [
-    *_listed("zero", words.ZERO),
-    ("lost_amount", rf"(?:g(?:ave|ives?|iving) back){words.AMOUNT}", "lost"),
+    *_entries_of("first"),
     *(("failure", rf"\b{_plural(mode)}\b", mode.value) for mode in FailureMode),
-    *_listed("failure", words.FAILURES),
-    ("denied", r"no longer\b|no more than\b(?= count)", None),
-    ("plain", rf"\b(?:{words.NO_SIDE})\b", None),
-    *_listed("advice", {"advice": words.ADVICE}),
-    *_listed("not_graded", {"significant": words.NOT_GRADED}),
-    *_listed("grade", words.GRADES),
-    *_listed("order", words.ORDERS),
-    *_listed("exit", words.EXITS),
-    *_listed("trial", words.TRIALS),
-    *_listed("feature", words.OF_A_BAR),
-    ("regime", REGIME, None),
-    *_listed("regime_part", words.REGIME_PARTS),
-    ("timeframe", TIMEFRAME, None),
-    ("identifier", IDENTIFIER, None),
-    ("id", ID, None),
-    ("period", MONTH_OF_YEAR, "month"),
-    ("period", SPAN_OF_YEARS, "span"),
-    ("period", OPEN_SPAN, "open"),
-    ("period", YEAR, "year"),
-    ("item", ITEM, None),
-    *(("factor", rf"(?:{pattern})(?!\w)", value) for pattern, value in words.FACTORS.items()),
-    ("fraction", FRACTION, None),
-    ("ratio", RATIO, None),
-    *_listed(
-        "measure",
-        {
-            name: MEASURES[name]
-            for name in (
-                "hold_max",
-                "hold_min",
-                "worst_mae",
-                "best_mfe",
-                "best_pnl",
-                "worst_pnl",
-                "best_r",
-                "worst_r",
-                "max_drawdown",
-            )
-        },
-    ),
-    *_listed("equal", {"equal": words.EQUAL}),
-    ("rank", rf"\b(?:{words.RANKED})\b", None),
-    *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),
-    *_listed("quantifier", {"most": words.MOST, "minority": words.MINORITY}),
-    *_listed("degree", {"degree": words.DEGREES}),
-    *_listed("bound", {">": words.ABOVE, "<": words.BELOW}),
-    *_listed("quantifier", {"all": words.ALL, "half": words.HALF, "some": words.SOME}),
-    ("compared", rf"\b(?:{words.MORE})\b(?=[^.;]{{0,120}}\bthan\b)", ">"),
-    ("compared", rf"\b(?:{words.LESS})\b(?=[^.;]{{0,120}}\bthan\b)", "<"),
-    *_listed("compared", {">": words.BEATS, "<": words.TRAILS}),
-    *_listed("future", {"future": words.FUTURE}),
-    *_listed("direction", {"flat": words.FLAT}),
-    *_listed("measure", MEASURES),
-    *_listed("direction", {"gained": words.GAINED, "lost": words.LOST}),
-    *_listed("evaluation", {"gained": words.GOOD, "lost": words.BAD}),
-    *_listed("change", {"change": words.CHANGES}),
-    *_listed("result", {"gained": words.WON, "lost": words.FAILED}),
-    *_listed("quantifier", {"none": words.NONE}),
-    *_listed("only", {"only": words.ONLY}),
-    ("number", NUMBER, None),
-    ("count_word", WORD_NUMBER, None),
-    ("side", r"\b(?:long|short)\b", None),
+    *_entries_of("entries"),
 ]
 
 
@@ -211,7 +154,9 @@ class Scanner:
 
 
 @lru_cache(maxsize=4)
-def _compiled(playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]) -> Scanner:
+def _compile_scanner(
+    playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]
+) -> Scanner:
     """The scanner of a run's names."""
     return Scanner([*_names_of(playbooks, parameters, features), *ENTRIES])
 
@@ -228,7 +173,7 @@ class Lexicon:
 
     def __init__(self, facts: RunNames) -> None:
         self._names = facts.names
-        self._scanner = _compiled(
+        self._scanner = _compile_scanner(
             facts.playbook_ids, tuple(sorted(facts.parameters)), tuple(sorted(facts.features))
         )
         self._exact = _exact(facts.symbols)
@@ -238,7 +183,7 @@ class Lexicon:
         found = [_day(text, *place, (start, following)) for place, start, following in places_of_days(text)]
         spelt = list(self._spelt(text))
         found += [mention for mention in spelt if mention.kind == "symbol"]
-        found = _apart(found, self._worded(text))
+        found = _apart(found, self._read_words(text))
         found = _apart(found, (mention for mention in spelt if mention.kind == "capitals"))
         return sorted(found, key=lambda mention: mention.start)
 
@@ -249,7 +194,7 @@ class Lexicon:
             if kind == "symbol" or name not in ABBREVIATIONS and name not in self._names:
                 yield Mention(kind, match.start(), match.end(), match[0], name)
 
-    def _worded(self, text: str) -> Iterator[Mention]:
+    def _read_words(self, text: str) -> Iterator[Mention]:
         lower = text.translate(LOWER)
         for match in self._scanner.scan(lower):
             kind, _, value = self._scanner.entries[int(str(match.lastgroup)[1:])]
@@ -276,7 +221,7 @@ def _day(text: str, start: int, end: int, day: tuple[int, int]) -> Mention:
 
 def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:
     """Mentions with those of a further reading that overlap none of them."""
-    spans = sorted((mention.start, mention.end) for mention in kept)
+    spans = sorted(mention.place for mention in kept)
     starts = [start for start, _ in spans]
     free = []
     for mention in further:
@@ -289,17 +234,17 @@ def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:
 # Spelt so, and not the other way about, they are the measure.
 CASED = {"e": "E", "n": "n"}
 LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-ABBREVIATIONS = words.ABBREVIATIONS
+# Capitals that name no symbol.
+ABBREVIATIONS = words(
+    "R E N II III IV A I AM PM UTC GMT MFE MAE ATR RSI EMA SMA ADX PSR DSR USD EUR GBP USDT OK NO NOT "
+    "ALL AND OR BUT THE P50 P80 P90 CPU LLM CI US UK EU PNL PL VWAP OHLC HOLD ABSTAIN"
+)
 
 
 def _mention(kind: str, start: int, said: str, value: Any) -> Mention:
     text = said.strip()
     begin = start + len(said) - len(said.lstrip())
     end = begin + len(text)
-    if kind == "lost_amount":
-        return Mention("direction", begin, end, text, value)
-    if kind == "regime_part":
-        return Mention("regime", begin, end, text, value)
     if kind in IN_DIGITS and is_out_of_reach(text):
         return Mention("out_of_reach", begin, end, text)
     return Mention(kind, begin, end, text, _value(kind, text, value))
@@ -312,7 +257,7 @@ def _value(kind: str, text: str, value: Any) -> Any:
         return _times(text)
     if kind == "period":
         return _period(text, value)
-    if kind == "regime":
+    if kind == "regime" and value is None:
         return text.casefold().replace("-", "/")
     return text.casefold() if kind in ("timeframe", "side") else value
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from schemas.deliberation import Critique, CritiqueSource, CritiqueVerdict, TextCandidate
 from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
-from services.deliberation.assessment import Verdict
 from services.deliberation.budget import Budget
 from services.deliberation.forms import (
     CRITIQUE,
@@ -18,17 +17,24 @@ from services.deliberation.forms import (
     QualityRewriteReply,
     ReviewReply,
     ReviewRewriteReply,
+    Verdict,
     read_assessment,
     read_text_reply,
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Task
-from services.deliberation.rewrites import Rewrites, place_of
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.deliberation.text_models import (
+    Rewrites,
+    TextModels,
+    describe_critique,
+    place_of,
+    quote_parts,
+    read_as,
+)
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
-from services.model_calls.reply_text import MalformedReply
 
+DIMENSIONS = ("completeness", "accuracy", "actionability", "confidence")
 ARGUE_FROM = 0.1  # scores that differ by more are argued about
 VERDICT_OF: Mapping[Verdict, CritiqueVerdict] = {
     "PASS": "accept",
@@ -65,9 +71,9 @@ class ModelCritic:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The critique, or why there is none."""
-        return await self.asked(task, candidate, rounds, budget, None)
+        return await self.ask_beside(task, candidate, rounds, budget, None)
 
-    async def asked(
+    async def ask_beside(
         self,
         task: Task,
         candidate: TextCandidate,
@@ -76,14 +82,9 @@ class ModelCritic:
         other: Critique | None,
     ) -> Critique | NoReply:
         """The critique by one who knows what another critic said."""
-        values = quoted(task, candidate.text) | self.values(rounds, other)
+        values = quote_parts(task, candidate.text) | self.values(rounds, other)
         reply = await self.models.ask(self.prompt, self.max_tokens, budget, **values)
-        if isinstance(reply, NoReply):
-            return reply
-        try:
-            return self.read(reply.text, task, candidate)
-        except MalformedReply as error:
-            return NoReply(MALFORMED, str(error))
+        return read_as(reply, lambda text: self.read(text, task, candidate))
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,13 @@ class ArguingCritics:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The stricter of both; the other one where only one can be read."""
-        opened = await self.first.asked(task, candidate, rounds, budget, None)
+        opened = await self.first.ask_beside(task, candidate, rounds, budget, None)
         heard = None if isinstance(opened, NoReply) else opened
-        answered = await self.second.asked(task, candidate, rounds, budget, heard)
+        answered = await self.second.ask_beside(task, candidate, rounds, budget, heard)
         if isinstance(opened, NoReply) or isinstance(answered, NoReply):
             return opened if isinstance(answered, NoReply) else answered
         if abs(_score(opened) - _score(answered)) > ARGUE_FROM:
-            again = await self.first.asked(task, candidate, rounds, budget, answered)
+            again = await self.first.ask_beside(task, candidate, rounds, budget, answered)
             opened = opened if isinstance(again, NoReply) else again
         return min(opened, answered, key=_score)
 
@@ -132,7 +133,7 @@ class RewritingCritic:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The critique, or why there is none; the text is kept apart."""
-        critic = self.rewriting if self.rewrites.wanted(rounds) else self.plain
+        critic = self.rewriting if self.rewrites.has_room(rounds) else self.plain
         return await critic.critique(task, candidate, rounds, budget)
 
 
@@ -191,7 +192,7 @@ def quality_critic(models: TextModels, settings: QualitySettings) -> ModelCritic
     def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
         return {
             "iteration": str(len(rounds)),
-            "other": quoted_json(None if other is None else told_of(other)),
+            "other": quoted_json(None if other is None else describe_critique(other)),
         }
 
     return ModelCritic(models, QUALITY, settings.critique_tokens, values, read)
@@ -216,12 +217,7 @@ def rewriting_quality_critic(
 
 
 def _of_quality(said: QualityReply, candidate: TextCandidate) -> Critique:
-    scores = {
-        "completeness": said.completeness / 100.0,
-        "accuracy": said.accuracy / 100.0,
-        "actionability": said.actionability / 100.0,
-        "confidence": said.confidence / 100.0,
-    }
+    scores = {name: getattr(said, name) / 100.0 for name in DIMENSIONS}
     return Critique(
         critic=QUALITY,
         source="model",

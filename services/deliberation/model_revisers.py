@@ -14,11 +14,9 @@ from services.deliberation.forms import (
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
-from services.deliberation.rewrites import Rewrites
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.deliberation.text_models import Rewrites, TextModels, describe_critique, quote_parts, read_as
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
-from services.model_calls.reply_text import MalformedReply
 
 
 @dataclass(frozen=True)
@@ -31,20 +29,12 @@ class Corrector:
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The corrected text, or why there is none."""
         newest = rounds[-1]
-        faults = [told_of(critique) for critique in newest.critiques if critique.verdict != "accept"]
-        reply = await self.models.ask(
-            CORRECTION,
-            self.max_tokens,
-            budget,
-            **quoted(task, newest.candidate.text),
-            faults=quoted_json(faults),
-        )
-        if isinstance(reply, NoReply):
-            return reply
-        try:
-            return Draft(read_corrected(reply.text))
-        except MalformedReply as error:
-            return NoReply(MALFORMED, str(error))
+        faults = [
+            describe_critique(critique) for critique in newest.critiques if critique.verdict != "accept"
+        ]
+        values = quote_parts(task, newest.candidate.text) | {"faults": quoted_json(faults)}
+        reply = await self.models.ask(CORRECTION, self.max_tokens, budget, **values)
+        return read_as(reply, lambda text: Draft(read_corrected(text)))
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class FirstDraft:
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
         """The text, or why there is none."""
-        return await _written(self.models, self.max_tokens, task, "", [], budget)
+        return await _write(self.models, self.max_tokens, task, "", [], budget)
 
 
 @dataclass(frozen=True)
@@ -76,11 +66,11 @@ class Improver:
         rewritten = self.rewrites.take(task, newest.candidate)
         if rewritten is not None:
             return rewritten
-        critiques = [known for critique in newest.critiques if len(known := told_of(critique)) > 1]
-        return await _written(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
+        critiques = [known for critique in newest.critiques if len(known := describe_critique(critique)) > 1]
+        return await _write(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
 
 
-async def _written(
+async def _write(
     models: TextModels,
     max_tokens: int,
     task: Task,
@@ -89,12 +79,7 @@ async def _written(
     budget: Budget,
 ) -> Draft | NoReply:
     """One text from another and its critiques; what was thought is kept apart."""
-    values = quoted(task, text) | {"critiques": quoted_json(critiques)}
+    values = quote_parts(task, text) | {"critiques": quoted_json(critiques)}
     reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values)
-    if isinstance(reply, NoReply):
-        return reply
-    try:
-        said = read_text_reply(reply.text, ImprovementReply)
-    except MalformedReply as error:
-        return NoReply(MALFORMED, str(error))
-    return Draft(said.text.strip(), reasoning=said.reasoning)
+    said = read_as(reply, lambda text: read_text_reply(text, ImprovementReply))
+    return said if isinstance(said, NoReply) else Draft(said.text.strip(), reasoning=said.reasoning)

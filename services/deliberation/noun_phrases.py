@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention, SentenceLayout
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.text.claim_words import words
@@ -34,7 +33,7 @@ RELATIVE = re.compile(r"\s*(?:that|which)(?: (?:were|was|had|have|ever|are|is))*
 OUTCOMES = {"winners": "won", "losers": "lost"}
 SIDES = {"longs": "long", "shorts": "short"}
 PREPOSITIONS = words("over in on across from with for after within during at per against")
-STOPPED = re.compile(r"[;:()]|\b(?:while|whereas|but|although|though)\b")
+STOPPED = re.compile(r"[,;:()]|\b(?:while|whereas|but|although|though)\b")
 
 
 # Before "shorts" these make it what is counted or told.
@@ -54,6 +53,13 @@ class Phrase:
     filters: Subject = field(default_factory=Subject)
     end: int | None = None
     used: frozenset[int] = frozenset()
+
+
+def side_of(mention: Mention) -> str | None:
+    """Gained or lost, where a word says so."""
+    if mention.kind in ("direction", "result"):
+        return None if mention.value == "flat" else str(mention.value)
+    return None
 
 
 def filter_of(mention: Mention) -> Subject | None:
@@ -146,7 +152,7 @@ class NounPhrases:
         phrase = self.behind(index)
         told = self._told_behind(index, phrase)
         if told is None:
-            told = self._told_before(index, phrase)
+            told = self._read_before(index, phrase)
         if told is None:
             return Phrase(phrase.head, phrase.filters, phrase.end, phrase.used)
         filters, used = told
@@ -166,22 +172,13 @@ class NounPhrases:
 
     def _is_counted(self, mention: Mention) -> bool:
         """Whether a number stands right before a noun, which is then what that number counts."""
-        index = self._layout.mentions.index(mention)
-        before = self._layout.previous(index)
-        return (
-            before is not None
-            and before.kind in NUMBERS
-            and before.value.unit == ""
-            and self._is_adjective(before.end, mention.start)
-        )
+        before = self._layout.previous(self._layout.mentions.index(mention))
+        counts = before is not None and before.kind in NUMBERS and before.value.unit == ""
+        return before is not None and counts and self._is_adjective(before.end, mention.start)
 
     def _is_adjective(self, end: int, start: int) -> bool:
-        between = self._layout.text[end:start]
-        return (
-            STOPPED.search(between) is None
-            and "," not in between
-            and (self._layout.between(end, start) <= ADJECTIVES)
-        )
+        stops = STOPPED.search(self._layout.text[end:start])
+        return stops is None and self._layout.between(end, start) <= ADJECTIVES
 
     def _told_behind(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
         """What the words between a count and the next one, or the end of its piece, tell of it."""
@@ -192,14 +189,9 @@ class NounPhrases:
             if mention.start >= right or mention.kind in NUMBERS or mention.kind in ("quantifier", "extreme"):
                 break
             told = filter_of(mention)
-            if (
-                mention.start in phrase.used
-                or told is None
-                or is_whom(self._layout, mention)
-                or self._has_amount(mention, right)
-            ):
+            if mention.start in phrase.used or told is None or is_whom(self._layout, mention):
                 continue
-            if told.fields & (filters.fields | phrase.filters.fields):
+            if self._has_amount(mention, right) or told.fields & (filters.fields | phrase.filters.fields):
                 continue
             filters = filters.merge(told)
             used.add(mention.start)
@@ -220,17 +212,14 @@ class NounPhrases:
         found = [m for m in self._layout.beside(mention, "failure") if m.end <= mention.start]
         clause = self._layout.clause_of(mention.start)
         in_clause = [m for m in self._layout.mentions if m.kind == "failure" and m.end <= mention.start]
-        if (
-            not found
-            and self._layout.next(index) is not None
-            and CASES.search(self._layout.text[mention.end : mention.end + 12])
-        ):
+        cases = CASES.search(self._layout.text[mention.end : mention.end + 12])
+        if not found and cases and self._layout.next(index) is not None:
             in_clause += [m for m in self._layout.mentions if m.kind == "exit" and m.end <= mention.start]
         found = found or [m for m in in_clause if self._layout.clause_of(m.start) == clause][:1]
         told = filter_of(found[-1]) if found else None
         return None if told is None else (told, frozenset({found[-1].start}))
 
-    def _told_before(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
+    def _read_before(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
         """A verb right before a count, "won 22", and the noun before a parenthesis, "losers (25)"."""
         mentions = self._layout.mentions
         mention = mentions[index]
@@ -244,12 +233,7 @@ class NounPhrases:
         if before.kind == "direction" and phrase.head is None and not is_share:
             return None
         between = self._layout.text[before.end : mention.start]
-        if ":" in between and before.kind in ("direction", "result"):
+        apart = ":" in between and before.kind in ("direction", "result") or re.search(r"[;,]", between)
+        if apart or not self._layout.between(before.end, mention.start).isdisjoint(PREPOSITIONS):
             return self._failure_before(index)
-        if re.search(r"[;,]", between) or not self._layout.between(before.end, mention.start).isdisjoint(
-            PREPOSITIONS
-        ):
-            return self._failure_before(index)
-        if len(between.split()) > 4:
-            return None
-        return told, frozenset({before.start})
+        return None if len(between.split()) > 4 else (told, frozenset({before.start}))

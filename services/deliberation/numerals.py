@@ -1,17 +1,39 @@
-"""Numbers as a text writes them: digits with a unit, words, fractions, and how exact they claim to be."""
+"""Numbers as a text writes them: digits with a unit, words, fractions, how exact they are, and of what."""
 
 import re
 from dataclasses import dataclass, replace
 
-from services.deliberation.measure_words import (
-    COUNT_WORDS,
-    MONEY_UNIT,
-    OTHER_UNIT,
-    PARTS,
-    R_UNIT,
-    SHARE_UNIT,
-)
+from services.evidence.catalogue import CATALOGUE
 
+# Units that stand behind a number.
+R_UNIT = r"R\b"
+SHARE_UNIT = r"%|percent\b|per cent\b|pct\b"
+MONEY_UNIT = r"dollars?\b|USD\b"
+OTHER_UNIT = (
+    r"(?:minutes?|hours?|weeks?|months?|seconds?|ticks?|basis points?|bps|cents?|euros?|pounds?|shares"
+    r"|contracts|points?|percentage points?|pips?|ms)\b"
+)
+COUNT_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+)
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
+COUNT_WORDS = (
+    {word: number for number, word in enumerate(COUNT_UNITS.split())}
+    | {word: 10 * number for number, word in enumerate(TENS.split(), start=2)}
+    | {"dozen": 12, "thousand": 1_000}
+)
+PARTS = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "seventh": 7,
+    "eighth": 8,
+    "tenth": 10,
+}
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
 WRITTEN_DIGITS = re.compile(DIGITS)
 UNIT = rf"{R_UNIT}|{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT}"
@@ -65,9 +87,52 @@ EXACTNESS = re.compile(
     r"|slightly (?:over|above|more than)|barely (?:over|above|more than)))(?: (?:an?|the|by|of|at|to))*\s*$",
     re.I,
 )
+# By which words a hold is one of these.
+HOLD_WORDS = {
+    "p50": r"\bmedian|\bp50|\btypical",
+    "p90": r"p90|90th",
+    "mean": r"\bmean|\baverag",
+    "max": r"\blongest|\bmaximum|\bat most",
+    "min": r"\bshortest|\bminimum",
+}
+# What says of a figure that it was expected, or lost.
+EXPECTED = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
+    r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
+# Words that say nothing but that a figure was expected.
+EXPECTED_ONLY = re.compile(
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    re.I,
+)
+# Between a bound and the figure that was expected: "below the expected 1.00R".
+OF_EXPECTED = re.compile(
+    r" (?:(?:an?|the|its|their) )?(?:expected|planned|designed|assumed) (?:level of )?", re.I
+)
+EXPECTED_BEHIND = re.compile(
+    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
+    r"(?:expected|planned|designed|assumed)",
+    re.I,
+)
+LOSS_BEFORE = re.compile(
+    r"\bloss(?:es)?(?: of [a-z_]+)? (?:of|was|is|at|came to|stood at)(?: (?:about|roughly|some"
+    r"|only|just))?\s*$",
+    re.I,
+)
+LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
+LOST_BEFORE = re.compile(r"\blost (?:about |some |roughly |only |just )?$", re.I)
 ONE_OR_HALF = {"half an": 0.5, "a full": 1.0, "a whole": 1.0}
 THOUSANDS = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
 NEARNESS = {"about": 0.02, "under": 0.08, "over": 0.08}
+TINY = 1e-9
+MOST_PLACES = 15  # before the point and behind it: no figure of a run has more
+SLACK = 0.035
+FLAT_R = 0.06  # a trade: no more than this is neither a gain nor a loss to speak of
+OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
+SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
+OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
+UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +152,7 @@ class Figure:
     exact: str = ""
     worded: bool = False
 
-    def turned(self) -> "Figure":
+    def negate(self) -> "Figure":
         """The same below zero."""
         return replace(self, value=-abs(self.value), sign="-")
 
@@ -107,10 +172,6 @@ class Portion:
         return total > 0 and self.low <= count / total <= self.high
 
 
-TINY = 1e-9
-MOST_PLACES = 15  # before the point and behind it: no figure of a run has more
-SLACK = 0.035
-FLAT_R = 0.06  # a trade: no more than this is neither a gain nor a loss to speak of
 PORTIONS = {
     "all": Portion(1.0, 1.0),
     "none": Portion(0.0, 0.0),
@@ -121,7 +182,7 @@ PORTIONS = {
 }
 
 
-def bounded(portion: Portion, bound: str, exact: str) -> Portion:
+def bound_portion(portion: Portion, bound: str, exact: str) -> Portion:
     """A portion with what stands before it: more than, less than, almost."""
     middle = (portion.low + portion.high) / 2
     if exact == "under":
@@ -193,15 +254,15 @@ def worded_figure(text: str) -> Figure:
         return Figure(ONE_OR_HALF[plain], 0.1, "", "R", worded=True)
     sign = "-" if plain.startswith("minus ") else "+" if plain.startswith("plus ") else ""
     whole, _, decimals = plain.removeprefix("minus ").removeprefix("plus ").partition(" point ")
-    value, step = float(counted(re.split(r"[ -]", whole))), 1.0
+    value, step = float(count_words(re.split(r"[ -]", whole))), 1.0
     for word in decimals.split():
         step /= 10
         value += step * COUNT_WORDS[word]
     held = Figure(round(value, 9), step, sign, "" if unit is None else unit[1], worded=True)
-    return held.turned() if sign == "-" else held
+    return held.negate() if sign == "-" else held
 
 
-def counted(parts: list[str]) -> int:
+def count_words(parts: list[str]) -> int:
     """The number that words make: "one hundred and twelve"."""
     total = 0
     for part in parts:
@@ -245,7 +306,7 @@ def edge_of(text: str) -> Figure | None:
     return written_figure(text if text[-1] in "Rr" else f"{text}R")
 
 
-def rounded(held: Figure) -> Figure:
+def round_loose(held: Figure) -> Figure:
     """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
     if not held.exact or held.step != 1 or held.value == 0:
         return held
@@ -253,3 +314,34 @@ def rounded(held: Figure) -> Figure:
     while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
         step *= 10
     return replace(held, step=step)
+
+
+def measure_unit(question: str) -> str:
+    """Unit of a measure."""
+    if question in CATALOGUE:
+        return CATALOGUE[question].unit
+    return "r" if question == "profit" else question
+
+
+def unit_of(held: Figure) -> str:
+    """Unit of a figure: r, share, money, other for what no fact has, or empty."""
+    lower = held.unit.casefold()
+    if not held.unit or held.unit in UNITS:
+        return UNITS.get(held.unit, "")
+    if lower.startswith(("per", "pct")) and "point" not in lower:
+        return "share"
+    if lower.startswith(("bp", "basis")):
+        return "bps"
+    return "money" if lower.startswith(("dollar", "usd")) else "other"
+
+
+def fits(question: str, unit: str, *, decimal: bool = True) -> bool:
+    """Whether a figure in this unit may be a value of the measure; a bare one may be of any."""
+    of_measure = measure_unit(question)
+    if question == "profit":
+        return unit in ("", "r", "money")
+    if question in ("mean_r", "best_r", "worst_r") and unit == "money":
+        return True
+    if question in ("total_r", "mean_r", "median_r") and unit == "":
+        return decimal
+    return unit in ("", of_measure) or unit == "money" and of_measure == "price"

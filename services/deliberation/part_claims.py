@@ -3,13 +3,9 @@
 import re
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import side_of, unit_of
-from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, is_whom
-from services.deliberation.numerals import (
-    Figure,
-    Portion,
-)
+from services.deliberation.layout import SUBJECT_KINDS, Mention
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, is_whom, side_of
+from services.deliberation.numerals import Figure, Portion, unit_of
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END
@@ -20,6 +16,7 @@ OF = re.compile(
     r"|those|a|total) )*\s*|\s*/\s*",
     re.I,
 )
+OF_THE = re.compile(r"\s*(?:of )?(?:(?:the|its|their|his|those|these) )*")
 OWN = re.compile(r"\b(?:its|their)\b", re.I)
 PERCENT_OF = re.compile(r"\s*of (?:(?:the|all|run's|overall|total|whole|these|those) )*(?:run's )?", re.I)
 WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
@@ -38,11 +35,7 @@ def whole_of(reading: SentenceReading, index: int) -> int | None:
             continue
         between = re.sub(r"\s+", " ", reading.layout.text[before.end : place])
         if before.kind in ("quantifier", "fraction") and before.value != "some":
-            return (
-                number
-                if re.fullmatch(r"\s*(?:of )?(?:(?:the|its|their|his|those|these) )*", between)
-                else None
-            )
+            return number if OF_THE.fullmatch(between) else None
         if before.kind in NUMBERS:
             return number if OF.fullmatch(between) else None
         if before.kind == "measure" and filter_of(before) is not None:
@@ -76,33 +69,28 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
         return _part_of_amount(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
-    phrase, told = narrowed(reading, whole, phrase, told)
+    phrase, told = narrow(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
     base = tuple(subject.merge(phrase.filters) for subject in subjects)
-    share = unit_of(mention.value) == "share"
-    portion = Portion(-1, -1, int(mention.value.value)) if not share else _percent(mention.value)
-    place = (mention.start, mention.end)
+    held, place = mention.value, mention.place
+    portion = _percent(held) if unit_of(held) == "share" else Portion(-1, -1, int(held.value))
     reading.counted = base[0].merge(told.filters)
     if told.filters.is_empty:
         if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
-            return [reading.claim("count", place, (subjects, sure), "unread")]
-        return [
-            reading.claim(
-                "count", place, (base, sure), "part", questions=("trades",), portion=portion,
-                value=total.value, filters=phrase.filters,
-            )
-        ]  # fmt: skip
+            return reading.claims("count", place, (subjects, sure), "unread")
+        return reading.claims(
+            "count", place, (base, sure), "part", questions=("trades",), portion=portion,
+            value=total.value, filters=phrase.filters,
+        )  # fmt: skip
     reading.used |= told.used | phrase.used
     reading.last_portion = base[0], told.filters
-    return [
-        reading.claim(
-            "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
+        negated=reading.layout.is_negated(mention.start),
+    )  # fmt: skip
 
 
-def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
+def narrow(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
     """The whole with what narrows it, and what is told of it: "4 of the 65 trades closed by a stop won"."""
     first = next((m for m in reading.mentions[whole + 1 :] if m.start in told.used), None)
     if first is None or first.kind not in ("exit", "failure"):
@@ -114,27 +102,23 @@ def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase)
     second = None if verb is None or amounts else filter_of(verb) or OUTCOME_OF.get(str(side_of(verb)))
     if verb is None or second is None or second.fields & told.filters.fields:
         return phrase, told
-    whole_phrase = Phrase(
-        phrase.head, phrase.filters.merge(told.filters), phrase.end, phrase.used | told.used
-    )
-    return whole_phrase, Phrase(None, second, None, frozenset({verb.start}))
+    filters, used = phrase.filters.merge(told.filters), phrase.used | told.used
+    return Phrase(phrase.head, filters, phrase.end, used), Phrase(None, second, used=frozenset({verb.start}))
 
 
 def _part_of_counted(
     reading: SentenceReading, mention: Mention, total: Mention, phrase: Phrase
 ) -> list[Claim]:
     """Both figures of "674 of 2,166 proposals were sent back"."""
-    behind = (
-        m for m in reading.clause(total, "measure") if m.start > total.end and m.start not in phrase.used
-    )
-    told = next((m for m in behind if m.value in AT_THE_END), None)
+    behind = (m for m in reading.clause(total, "measure") if m.start > total.end)
+    told = next((m for m in behind if m.value in AT_THE_END and m.start not in phrase.used), None)
     if told is None:
         return []
     reading.use(mention, total, told)
     reading.used |= phrase.used
     whole = ((Subject(),), 1.0)
     return [
-        reading.claim("count", (m.start, m.end), whole, "figure", questions=(str(asked),), value=m.value)
+        reading.claim("count", m.place, whole, "figure", questions=(str(asked),), value=m.value)
         for m, asked in ((mention, told.value), (total, phrase.head))
     ]
 
@@ -147,16 +131,12 @@ def _part_of_amount(reading: SentenceReading, mention: Mention, total: Mention) 
         return []
     reading.use(mention, total, *(m for m in found[-1:] if not in_r))
     questions = ("total_r",) if in_r else (str(found[-1].value),)
-    subjects = reading.of(mention.start, mention.end)
+    subjects = reading.of(*mention.place)
     whole = ((Subject(),), 1.0)
+    signed = reading.figures.read_sign
     return [
         reading.claim(
-            "number",
-            (m.start, m.end),
-            of,
-            "figure",
-            questions=questions,
-            value=reading.figures.signed(reading.index(m), questions),
+            "number", m.place, of, "figure", questions=questions, value=signed(reading.index(m), questions)
         )
         for m, of in ((mention, subjects), (total, whole))
     ]
@@ -169,16 +149,11 @@ def _percent(held: Figure) -> Portion:
 
 def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Mention) -> Phrase:
     """What is told of a part: behind its whole, before it, or in the clause around a parenthesis."""
-    mentions = reading.mentions
-    start = part.start
-    behind = [
-        m
-        for m in mentions[whole + 1 :]
-        if m.start not in phrase.used and (phrase.end is None or m.start >= phrase.end)
-    ]
-    stop = next(
-        (m.start for m in behind if m.kind in NUMBERS or m.kind == "quantifier"), len(reading.layout.text)
-    )
+    mentions, start = reading.mentions, part.start
+    behind = [m for m in mentions[whole + 1 :] if m.start not in phrase.used]
+    behind = [m for m in behind if phrase.end is None or m.start >= phrase.end]
+    stops = (m.start for m in behind if m.kind in (*NUMBERS, "quantifier"))
+    stop = next(stops, len(reading.layout.text))
     right = reading.layout.piece(start, mentions[whole].end)[1]
     near = [m for m in behind if m.start < min(stop, right)]
     before = [m for m in mentions[: reading.index(part)] if m.end <= start]
@@ -192,34 +167,22 @@ def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Menti
     return Phrase()
 
 
-def _restated(reading: SentenceReading, mention: Mention, base: Subject, filters: Subject) -> Claim:
-    """A part that was counted, once more in percent: "13 of 29, that is 44.8 percent"."""
-    return reading.claim(
-        "percent", (mention.start, mention.end), ((base,), 0.9), "share_figure", questions=("share",),
-        value=mention.value, filters=filters,
-    )  # fmt: skip
-
-
 def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A percentage of a whole result, or of all trades: "72 % of the total R"."""
     following = reading.layout.next(index)
     if unit_of(mention.value) != "share":
         return []
-    ends = following is None or following.start >= reading.layout.piece(mention.start, mention.end)[1]
-    if ends and reading.last_part is not None and not reading.layout.beside(mention, "measure", "result"):
+    ends = following is None or following.start >= reading.layout.piece(*mention.place)[1]
+    ends = ends and not reading.layout.beside(mention, "measure", "result")
+    if ends and reading.last_part is not None:
         questions, filters = reading.last_part
-        subjects = reading.of(mention.start, mention.end)
-        return [
-            reading.claim(
-                "percent", (mention.start, mention.end), subjects, "part", questions=questions,
-                filters=filters, portion=_percent(mention.value),
-            )
-        ]  # fmt: skip
-    if ends and reading.last_portion is not None and not reading.layout.beside(mention, "measure", "result"):
-        return [_restated(reading, mention, *reading.last_portion)]
-    if following is None:
-        return []
-    if following.kind == "quantifier" and following.value == "all":
+        what = {"questions": questions, "filters": filters, "portion": _percent(mention.value)}
+        return reading.claims("percent", mention.place, reading.of(*mention.place), "part", **what)
+    if ends and reading.last_portion is not None:  # "13 of 29, that is 44.8 percent"
+        base, filters = reading.last_portion
+        what = {"questions": ("share",), "filters": filters, "value": mention.value}
+        return reading.claims("percent", mention.place, ((base,), 0.9), "share_figure", **what)
+    if following is not None and following.kind == "quantifier" and following.value == "all":
         following = reading.layout.next(index + 1)
     if following is None or following.kind != "measure":
         return []
@@ -233,17 +196,14 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
     if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
         return []
     found, sure = reading.of(mention.start, following.end)
-    subjects = (reading.summed(found), sure)
-    if all(subject.is_empty for subject in subjects[0]):
+    subjects = reading.sum_up(found)
+    if all(subject.is_empty for subject in subjects):
         return []
     reading.last_part = (question,), told or Subject()
-    reading.use(
-        mention, following, *(m for m in reading.mentions if mention.end <= m.start < following.start)
-    )
-    return [
-        reading.claim(
-            "percent", (mention.start, following.end), subjects, "part", questions=(question,),
-            portion=_percent(mention.value), filters=told or Subject(),
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
+    inside = (m for m in reading.mentions if mention.end <= m.start < following.start)
+    reading.use(mention, following, *inside)
+    return reading.claims(
+        "percent", (mention.start, following.end), (subjects, sure), "part", questions=(question,),
+        portion=_percent(mention.value), filters=told or Subject(),
+        negated=reading.layout.is_negated(mention.start),
+    )  # fmt: skip

@@ -4,20 +4,20 @@ import re
 from dataclasses import replace
 
 from services.deliberation.claim import Claim
-from services.deliberation.figure_units import side_of, unit_of
-from services.deliberation.member_claims import graded, members_told, told_behind
-from services.deliberation.mention import SUBJECT_KINDS, Mention
-from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
+from services.deliberation.layout import SUBJECT_KINDS, Mention
+from services.deliberation.member_claims import claims_of_grade, members_told, told_behind
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, side_of
 from services.deliberation.numerals import (
     PORTIONS,
     Figure,
     Portion,
-    bounded,
+    bound_portion,
     exactness,
     share_of,
+    unit_of,
 )
-from services.deliberation.part_claims import narrowed, whole_of
-from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
+from services.deliberation.part_claims import OWN, WHOLES, narrow, whole_of
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading, date_subjects
 from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END
 
@@ -44,8 +44,6 @@ OF_ALL = re.compile(
     re.I,
 )
 ZERO = Figure(0.0, 1.0, "", "", worded=True)
-OWN = re.compile(r"\b(?:its|their)\b", re.I)
-WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
 
 
 def members(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -83,29 +81,24 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if phrase.head in MEMBERS:
         return members_told(reading, mention, phrase, portion, place, negated)
     limit = _limit(reading, index, mention, phrase, place) or _zero_of(reading, mention, phrase, place)
-    if limit:
+    if limit or (limit := _of_a_list(reading, index, mention, phrase)):
         return limit
-    listed = _of_a_list(reading, index, mention, phrase)
-    if listed:
-        return listed
-    told = _told(reading, index, phrase)
+    told = _read_told(reading, index, phrase)
     if phrase.head == "trades":
-        phrase, told = narrowed(reading, index, phrase, told)
+        phrase, told = narrow(reading, index, phrase, told)
     grade = next((m for m in told_behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
-        return graded(reading, mention, grade, portion, negated)
+        return claims_of_grade(reading, mention, grade, portion, negated)
     subjects = reading.of(start, mention.end, phrase.end)
     base = tuple(subject.merge(phrase.filters) for subject in subjects[0])
     if not told.filters.is_empty:
         reading.use(mention)
         reading.used |= told.used | phrase.used
         reading.last_portion = base[0], told.filters
-        return [
-            reading.claim(
-                "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
-                negated=negated, every=_every(reading, subjects[0], phrase),
-            )
-        ]  # fmt: skip
+        return reading.claims(
+            "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
+            negated=negated, every=reading.list_beside(subjects[0][0]) if phrase.head is None else (),
+        )  # fmt: skip
     return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
 
 
@@ -124,15 +117,13 @@ def _part_of_amount(
     reading.use(mention)
     place = (mention.start, mention.end if after is None else after.end)
     if after is None or whole.fields & after.own.fields - {"basis"}:
-        return [reading.claim("quantifier", place, ((Subject(),), 0.8), "unread")]
-    subjects = dated((whole.merge(after.own),))
-    return [
-        reading.claim(
-            "quantifier", place, (subjects, 0.9), "part", portion=portion, filters=whole,
-            questions=("total_r" if unit_of(amount.value) == "r" else "pnl",),
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
+        return reading.claims("quantifier", place, ((Subject(),), 0.8), "unread")
+    subjects = date_subjects((whole.merge(after.own),))
+    return reading.claims(
+        "quantifier", place, (subjects, 0.9), "part", portion=portion, filters=whole,
+        questions=("total_r" if unit_of(amount.value) == "r" else "pnl",),
+        negated=reading.layout.is_negated(mention.start),
+    )  # fmt: skip
 
 
 def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: Phrase) -> list[Claim]:
@@ -140,24 +131,22 @@ def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: P
     told = next((m for m in told_behind(reading, index, phrase) if m.kind == "direction"), None)
     if phrase.head is not None or told is None or mention.value not in ("all", "none"):
         return []
-    every = reading.listed(reading.of(told.start, told.end)[0][0])
+    every = reading.list_beside(reading.of(told.start, told.end)[0][0])
     if not every:
         return []
     reading.use(mention, told)
-    return [
-        reading.claim(
-            "direction", (mention.start, told.end), (every, 1.0), "direction", every=every,
-            questions=("mean_r",), value=told.value,
-            negated=(mention.value == "none") != reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "direction", (mention.start, told.end), (every, 1.0), "direction", every=every,
+        questions=("mean_r",), value=told.value,
+        negated=(mention.value == "none") != reading.layout.is_negated(mention.start),
+    )  # fmt: skip
 
 
 def _of_neither(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """Neither of two earned or lost; what else is denied of two is not read."""
     listed = _of_a_list(reading, index, mention, Phrase())
     reading.use(mention)
-    place = (mention.start, mention.end)
+    place = mention.place
     return listed or [reading.claim("quantifier", place, ((Subject(),), 0.8), "unread")]
 
 
@@ -187,11 +176,9 @@ def _limit(
     reading.use(mention, figure, bound, *(m for m in behind if side_of(m)))
     reading.used |= phrase.used | head.used
     subjects = reading.of(mention.start, mention.end, phrase.end)
-    return [
-        reading.claim(
-            "quantifier", place, subjects, "figure", questions=(question,), value=held, relation=relation
-        )
-    ]
+    return reading.claims(
+        "quantifier", place, subjects, "figure", questions=(question,), value=held, relation=relation
+    )
 
 
 def _zero_of(
@@ -205,12 +192,7 @@ def _zero_of(
     reading.use(mention)
     reading.used |= phrase.used
     subjects = reading.of(place[0], mention.end, phrase.end)
-    return [reading.claim("count", place, subjects, "figure", questions=(str(phrase.head),), value=ZERO)]
-
-
-def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
-    """The subjects of a list of which each is meant, where nothing is counted: "neither A nor B"."""
-    return reading.listed(subjects[0]) if phrase.head is None else ()
+    return reading.claims("count", place, subjects, "figure", questions=(str(phrase.head),), value=ZERO)
 
 
 def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Portion, int]:
@@ -225,9 +207,9 @@ def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Po
         bound, start = before.value, before.start
         reading.use(before)
     if mention.kind == "fraction":
-        return bounded(share_of(mention.value, loose=bool(exact)), bound, exact), start
+        return bound_portion(share_of(mention.value, loose=bool(exact)), bound, exact), start
     if mention.value == "half" and (bound or exact in ("under", "over")):
-        return bounded(Portion(0.5, 0.5), bound, exact), start
+        return bound_portion(Portion(0.5, 0.5), bound, exact), start
     return PORTIONS[mention.value], start
 
 
@@ -242,16 +224,15 @@ def _counted_further(reading: SentenceReading, index: int) -> Phrase:
     return Phrase()
 
 
-def _told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
+def _read_told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
     """What is told of the quantified trades: behind the noun, and else by the verb before the quantifier."""
-    filters, used = Subject(), set()
+    filters, used = Subject(), set[int]()
     for m in told_behind(reading, index, phrase):
         if m.kind in NUMBERS and m.value.unit:
             break
         item = filter_of(m)
-        if item is not None and not item.fields & filters.fields:
-            filters = filters.merge(item)
-            used.add(m.start)
+        if item is not None:
+            filters, used = item, {m.start}
             break
     before = reading.layout.previous(index)
     while before is not None and before.kind in ("bound", "only", "extreme"):
@@ -280,29 +261,25 @@ def _without_predicate(
         reading.used |= phrase.used
         times = [m for m in reading.mentions if m.kind in ("date", "period")]
         reading.use(*(m for m in times if m.value == subjects[0][0].period))  # of no trade it is no day
-        every = reading.listed(reading.of(mention.start, mention.end, phrase.end)[0][0])
-        return [reading.claim("quantifier", place, subjects, "absent", negated=negated, every=every)]
+        every = reading.list_beside(reading.of(mention.start, mention.end, phrase.end)[0][0])
+        return reading.claims("quantifier", place, subjects, "absent", negated=negated, every=every)
     if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):
         reading.use(mention)
         subjects = _with_object(reading, mention, subjects)
-        return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
-    told = _told_by_name(reading, phrase, mention) if phrase.head == "trades" else None
+        return reading.claims("quantifier", place, subjects, "absent", negated=negated)
+    told = _read_named(reading, phrase, mention) if phrase.head == "trades" else None
     if told is not None and mention.value != "some":
         reading.use(mention)
         reading.used |= phrase.used
         base = tuple(subject.without(*told.fields) for subject in subjects[0]), subjects[1]
-        return [
-            reading.claim(
-                "quantifier", place, base, "portion", portion=portion, filters=told, negated=negated
-            )
-        ]
+        what = {"portion": portion, "filters": told, "negated": negated}
+        return reading.claims("quantifier", place, base, "portion", **what)
     asked = reading.layout.next(reading.index(mention))
     if mention.value == "none" and asked is not None and asked.value == "detectable_r":
         reading.use(mention, asked)
         place = (mention.start, asked.end)
-        return [reading.claim("quantifier", place, subjects, "unanswered", questions=("detectable_r",))]
-    among = _among_those_counted(reading, mention, portion, place, negated)
-    if among:
+        return reading.claims("quantifier", place, subjects, "unanswered", questions=("detectable_r",))
+    if among := _among_those_counted(reading, mention, portion, place, negated):
         return among
     before = reading.layout.previous(reading.index(mention))
     is_of_all = before is not None and before.kind == "extreme" and mention.value == "all"
@@ -313,18 +290,14 @@ def _without_predicate(
         reading.use(mention)
         reading.used |= phrase.used if phrase.head == "trades" and phrase.filters.is_empty else frozenset()
         return []
-    if (
-        mention.value == "some"
-        and phrase.head is None
-        or mention.text.casefold() in ("no", "nothing", "never")
-    ):
+    of_none = mention.text.casefold() in ("no", "nothing", "never")
+    if of_none or mention.value == "some" and phrase.head is None:
         return []
     question = WHOLES.get(str(phrase.head))
     if question is None and reading.counted is not None and phrase.head is None:
         question = "trades"
-    whole = next(
-        (m for m in told_behind(reading, reading.index(mention), Phrase()) if m.value in WHOLES), None
-    )
+    behind = told_behind(reading, reading.index(mention), Phrase())
+    whole = next((m for m in behind if m.value in WHOLES), None)
     if question is None and phrase.head is None and whole is not None:
         question, phrase = WHOLES[str(whole.value)], replace(phrase, used=frozenset({whole.start}))
     plain = tuple(subject.without(*phrase.filters.fields) for subject in subjects[0])
@@ -334,16 +307,14 @@ def _without_predicate(
         return []
     reading.use(mention)
     reading.used |= phrase.used
-    return [
-        reading.claim(
-            "quantifier", place, (plain, subjects[1]), "part", portion=portion,
-            questions=(question, "trades") if reading.counted is not None else (question,),
-            filters=phrase.filters, negated=negated,
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "quantifier", place, (plain, subjects[1]), "part", portion=portion,
+        questions=(question, "trades") if reading.counted is not None else (question,),
+        filters=phrase.filters, negated=negated,
+    )  # fmt: skip
 
 
-def _told_by_name(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
+def _read_named(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
     """The name or the time that a verb behind the noun tells of the trades: "all took place in 2003"."""
     end = phrase.end or mention.end
     clause = reading.layout.clause_of(mention.start)
@@ -359,26 +330,21 @@ def _with_object(
 ) -> tuple[tuple[Subject, ...], float]:
     """The subjects with the name behind a verb: "squeeze_breakout never traded GOOG"."""
     after = reading.subjects.after(mention.end)
-    if after is None:
-        return subjects
-    return tuple(s.merge(after.own) if not s.fields & after.own.fields else s for s in subjects[0]), subjects[
-        1
-    ]
+    own = Subject() if after is None else after.own
+    return tuple(s if s.fields & own.fields else s.merge(own) for s in subjects[0]), subjects[1]
 
 
 def _among_those_counted(
     reading: SentenceReading, mention: Mention, portion: Portion, place: tuple[int, int], negated: bool
 ) -> list[Claim]:
     """Of the trades that were counted before, how many are of a name: "all of them in mean_reversion"."""
-    _, right = reading.layout.piece(mention.start, mention.end)
+    _, right = reading.layout.piece(*mention.place)
     after = reading.subjects.after(mention.end)
     words = reading.layout.text[mention.start : right]
     if reading.counted is None or after is None or after.start >= right or not THOSE.search(words):
         return []
     reading.use(mention)
-    return [
-        reading.claim(
-            "quantifier", place, ((reading.counted,), 0.9), "portion", portion=portion, filters=after.own,
-            negated=negated,
-        )
-    ]  # fmt: skip
+    return reading.claims(
+        "quantifier", place, ((reading.counted,), 0.9), "portion", portion=portion, filters=after.own,
+        negated=negated,
+    )  # fmt: skip

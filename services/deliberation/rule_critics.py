@@ -1,7 +1,8 @@
-"""Critics without a model: news, the question, the next step, the end of the text, its own word.
+"""Critics and a reviser without a model: of news, the question, the next step, the end of a text, its words.
 
-Each answers one question of a text and is asked in the same way as a model. What they score is what they can
-count; none says whether a text is well written.
+Each critic answers one question of a text and is asked in the same way as a model. What they score is what
+they can count; none says whether a text is well written. The reviser puts stored values in the place of false
+ones and strikes the rest.
 """
 
 import re
@@ -10,12 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from schemas.deliberation import Critique, CritiqueSource, TextCandidate, TextFinding
-from schemas.fact_check import FactCheck
+from schemas.fact_check import CheckedClaim, FactCheck
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
-from services.deliberation.measure_words import COUNT_WORDS
+from services.deliberation.numerals import COUNT_WORDS
 from services.deliberation.policies import OF_WEIGHT, Round
-from services.deliberation.refine import Critic, Task
+from services.deliberation.refine import NOTHING_LEFT, Critic, Draft, Task
 from services.model_calls.asking import NoReply
 from services.text.claim_words import words
 from services.text.claims import sentences
@@ -56,6 +57,8 @@ AMOUNTS = words(
 TOKEN = re.compile(r"\w+")
 COUNTED = {*COUNT_WORDS, *AMOUNTS} - {"zero", "one"}
 Finder = Callable[[Task, TextCandidate], tuple[float | None, Sequence[TextFinding]]]
+ONE_FIGURE = re.compile(r"[-+−]?[$€£]?\d[\d,.]*\s?(?:%|R|percent|bars?|days?|trades?)?", re.I)
+REPLACED = frozenset({"number", "percent", "count", "grade"})  # another name would be another claim
 
 
 def critique_of(
@@ -67,12 +70,11 @@ def critique_of(
     findings: Sequence[TextFinding],
 ) -> Critique:
     """A rule's critique: it wants a revision where a finding has weight, and is sure of it."""
-    verdict = "revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept"
     return Critique(
         critic=name,
         source=source,
         candidate=candidate.number,
-        verdict="revise" if verdict == "revise" else "accept",
+        verdict="revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept",
         scores={} if score is None else {dimension: round(score, 9)},
         overall=None if score is None else round(score, 9),
         explanation="; ".join(found.message for found in findings),
@@ -128,9 +130,8 @@ class NewsCritic:
         """A finding for each new number and name; the first text brings none."""
         if not rounds:
             return critique_of(self.name, self.source, candidate, "accuracy", None, ())
-        known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material}"
-        verified = " ".join(self._verified(candidate.text))
-        known = f"{known} {verified}"
+        verified = " ".join(self._list_verified(candidate.text))
+        known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material} {verified}"
         found = [("new_number", word) for word in unknown_numbers(candidate.text, known)]
         found += [("new_number", word) for word in _unknown_counts(candidate.text, known)]
         found += [("new_name", word) for word in unknown_names(candidate.text, known)]
@@ -146,7 +147,7 @@ class NewsCritic:
         ]
         return critique_of(self.name, self.source, candidate, "accuracy", None, findings)
 
-    def _verified(self, text: str) -> list[str]:
+    def _list_verified(self, text: str) -> list[str]:
         checked = None if self.facts is None else self.facts.check(text)
         claims = () if checked is None else checked.claims
         return [claim.said for claim in claims if claim.verdict == "verified"]
@@ -244,3 +245,49 @@ def section_critics(facts: ClaimCritic | None = None) -> tuple[RuleCritic | Clai
         RuleCritic("consistency", "clarity", find_repeats),
     )
     return plain if facts is None else (facts, *plain)
+
+
+@dataclass(frozen=True)
+class RuleReviser:
+    """Replaces, then strikes, then ends the text where its last sentence ends."""
+
+    facts: ClaimCritic | None = None
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """The text that is left, or why nothing is."""
+        text = self.repair(rounds[-1].candidate.text)
+        return Draft(text, "rules") if text else NoReply(NOTHING_LEFT, "nothing of the text holds")
+
+    def repair(self, text: str) -> str:
+        """The text with stored values, without what still fails, and without its unfinished end."""
+        checked = None if self.facts is None else self.facts.check(text)
+        if self.facts is not None and checked is not None:
+            again = self.facts.check(replace_values(text, checked.failures, self.facts.names))
+            text = text if again is None else again.struck_text
+        return end_whole(text)
+
+
+def replace_values(text: str, failures: Sequence[CheckedClaim], names: Sequence[str]) -> str:
+    """The text with the one value that would pass in each place where there is one.
+
+    Only in a sentence that names one of `names`: of "the account" a figure may be of another whole.
+    """
+    for claim in sorted(failures, key=lambda claim: claim.start, reverse=True):
+        if claim.verdict == "contradicted" and claim.kind in REPLACED and _fits(claim, names):
+            text = text[: claim.start] + claim.would_pass[0] + text[claim.end :]
+    return text
+
+
+def _fits(claim: CheckedClaim, names: Sequence[str]) -> bool:
+    """Whether there is one value that would pass, and it reads in the place of what was said."""
+    if len(claim.would_pass) != 1 or not any(name in claim.text for name in names):
+        return False
+    return claim.kind == "grade" or all(map(ONE_FIGURE.fullmatch, (claim.said, claim.would_pass[0])))
+
+
+def end_whole(text: str) -> str:
+    """The text up to the end of its last whole sentence; as it is where it does not break off."""
+    if cut_off(text) is None:
+        return text
+    shorter = (text[: span.start].rstrip() for span in reversed(list(sentences(text))))
+    return next((part for part in shorter if cut_off(part) is None), "")

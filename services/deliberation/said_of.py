@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import SUBJECT_KINDS, Mention
+from services.deliberation.layout import SUBJECT_KINDS, Mention, SentenceLayout
 from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
@@ -93,7 +92,7 @@ class SubjectFinder:
         self._layout = layout
         self._before, self.rests = carried, False
         self._once: dict[tuple[int, int], tuple[Subject, ...]] = {}
-        self.groups = self._with_lists(self._under_the_head(self._grouped()))
+        self.groups = self._with_lists(self._under_the_head(self._group()))
 
     @property
     def carried(self) -> Subject:
@@ -139,10 +138,10 @@ class SubjectFinder:
 
         `noun_end` is the end of the words that say what is counted, where some do.
         """
-        found, sure = self._named_beside(start, end, noun_end)
-        return tuple(self._narrowed(subject, start, end) for subject in found), sure
+        found, sure = self._find_beside(start, end, noun_end)
+        return tuple(self._narrow(subject, start, end) for subject in found), sure
 
-    def _narrowed(self, subject: Subject, start: int, end: int) -> Subject:
+    def _narrow(self, subject: Subject, start: int, end: int) -> Subject:
         """With all else that the piece names once: "returned +0.57R over 7 trades on GOOG in 2005"."""
         if subject.order or subject.episode or len(self.groups) < 2:
             return subject
@@ -155,24 +154,20 @@ class SubjectFinder:
         """What one piece names, each kind of it once, where it sets nothing against anything."""
         found = self._once.get((left, right))
         if found is None:
-            beside = [
-                g.own for g in self.groups if left <= g.start < right and not g.told and g.listed is None
-            ]
+            plain = (g for g in self.groups if not g.told and g.listed is None)
+            beside = [g.own for g in plain if left <= g.start < right]
             named = Counter(name for own in beside for name in own.fields)
-            found = tuple(
-                own
-                for own in beside
-                if own.fields <= COMPOSED and all(named[name] == 1 for name in own.fields)
-            )
+            alone = frozenset(name for name in COMPOSED if named[name] == 1)
+            found = tuple(own for own in beside if own.fields <= alone)
             found = () if found and THAN.search(self._layout.text, left, right) else found
             self._once[left, right] = found
         return found
 
-    def _named_beside(self, start: int, end: int, noun_end: int | None) -> tuple[tuple[Subject, ...], float]:
+    def _find_beside(self, start: int, end: int, noun_end: int | None) -> tuple[tuple[Subject, ...], float]:
         before = [group for group in self.groups if group.end <= start]
         after = [group for group in self.groups if group.start >= end]
-        attached = self._attached(noun_end or end, start, after)
-        if attached is not None and (whom := self._gone_on_with(start, attached)) is not None:
+        attached = self._find_attached(noun_end or end, start, after)
+        if attached is not None and (whom := self._find_antecedent(start, attached)) is not None:
             return (whom,), 1.0
         if attached is not None and (
             not before
@@ -183,20 +178,15 @@ class SubjectFinder:
             or attached.own.fields <= NARROWERS
         ):
             clashes = not before or _clash(before[-1].subject, attached.own)
-            named = (
-                (attached.own if attached.subject.playbook is None else attached.subject)
-                if clashes or not attached.own.fields <= NARROWERS | {"symbol", "direction"}
-                else before[-1].subject.merge(attached.own)
-            )
-            return (named,), 1.0
+            if not clashes and attached.own.fields <= NARROWERS | {"symbol", "direction"}:
+                return (before[-1].subject.merge(attached.own),), 1.0
+            return (attached.own if attached.subject.playbook is None else attached.subject,), 1.0
         inside = [group for group in self.groups if group.start >= start and group.end <= (noun_end or end)]
         if inside:
             return (inside[-1].subject,), 1.0
-        if (
-            len(before) > 1
-            and self._is_first_of_two(end)
-            and self._compares(before[-2].end, before[-1].start)
-        ):
+        two = len(before) > 1 and self._is_first_of_two(end)
+        compared = (m.start for m in self._layout.mentions if m.kind in ("compared", "bound"))
+        if two and any(before[-2].end <= place < before[-1].start for place in compared):
             return (before[-2].subject,), 1.0
         if before:
             return (before[-1].subject,), 1.0
@@ -209,7 +199,7 @@ class SubjectFinder:
             return (self.carried, Subject()), 0.8
         return (Subject(), self.carried), 0.7
 
-    def _gone_on_with(self, start: int, attached: Group) -> Subject | None:
+    def _find_antecedent(self, start: int, attached: Group) -> Subject | None:
         """Whom a second verb without a subject is said of: "IBM lost going long but made money on shorts"."""
         told = [m for m in self._layout.mentions if m.kind in ("direction", "result") and m.start <= start]
         verb = told[-1].start if told and start - told[-1].end <= 1 else start
@@ -230,7 +220,7 @@ class SubjectFinder:
         same = named.fields | ({"basis"} if named.period is not None else frozenset())
         return whom.without(*(same & whom.fields)).merge(named)
 
-    def _grouped(self) -> list[Group]:
+    def _group(self) -> list[Group]:
         """Mentions of subjects that stand together."""
         groups: list[Group] = []
         last_end, fresh = -1, True
@@ -240,7 +230,7 @@ class SubjectFinder:
             if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue
-            named = self._named(mention).merge(self._side_beside(mention))
+            named = self._subject_of(mention).merge(self._side_beside(mention))
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
             joined = joined and not (last is not None and last.subject.order and mention.kind == "id")
@@ -249,23 +239,17 @@ class SubjectFinder:
                 joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
                 joined = joined and VERB.search(self._layout.text[: last.end]) is None
             if last is not None and joined and not _clash(last.subject, named):
-                groups[-1] = Group(
-                    last.start,
-                    mention.end,
-                    last.subject.merge(named),
-                    last.own.merge(named),
-                    None,
-                    last.told,
-                )
+                whom, own = last.subject.merge(named), last.own.merge(named)
+                groups[-1] = replace(last, end=mention.end, subject=whom, own=own)
             elif last is not None and last.subject.order is not None and named.order is None:
                 whom = last.subject
                 told = last.told if last.own.order is None else not self._is_had(last.own, last.start)
                 if not told and not _clash(whom, named):
                     whom = whom.merge(named)
-                groups.append(Group(mention.start, mention.end, whom, named, None, told=told))
+                groups.append(Group(*mention.place, whom, named, told=told))
             else:
-                kept = self._kept(groups, mention, named, fresh)
-                groups.append(Group(mention.start, mention.end, kept.merge(named), named))
+                kept = self._keep_subject(groups, mention, named, fresh)
+                groups.append(Group(*mention.place, kept.merge(named), named))
             last_end, fresh = mention.end, True
         return groups
 
@@ -279,11 +263,11 @@ class SubjectFinder:
             return groups
         held = self._merged_head(head)
         if not held.is_empty:
-            apart = (
-                g if _clash(g.subject, held) else replace(g, subject=held.merge(g.subject))
-                for g in groups[1:]
-            )
-            return [head, *apart]
+            joined = [g.subject if _clash(g.subject, held) else held.merge(g.subject) for g in groups[1:]]
+            return [
+                head,
+                *(replace(g, subject=whom) for g, whom in zip(groups[1:], joined, strict=True)),
+            ]
         comma = self._layout.text.find(",", head.start)
         if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
             return groups
@@ -301,7 +285,7 @@ class SubjectFinder:
             return Subject()
         return Subject(**{name: getattr(head.own, name) for name in head.own.fields & fields})
 
-    def _kept(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
+    def _keep_subject(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
         """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
         text = self._layout.text
         narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
@@ -329,12 +313,8 @@ class SubjectFinder:
 
     def _is_head(self, groups: list[Group], end: int, start: int) -> bool:
         """Whether the first names open the sentence, up to a comma: "On AAPL, one made 2R and another 3R"."""
-        text = self._layout.text
-        return (
-            len(groups) == 1
-            and "," in text[end:start]
-            and NARROWING.search(text[: groups[0].start]) is not None
-        )
+        opens = len(groups) == 1 and "," in self._layout.text[end:start]
+        return opens and NARROWING.search(self._layout.text[: groups[0].start]) is not None
 
     def _is_had(self, named: Subject, place: int) -> bool:
         """Whether somebody had the best or worst trade: "it had a best trade of +1R in 2005"."""
@@ -343,22 +323,18 @@ class SubjectFinder:
 
     def _is_noun_of_trades(self, mention: Mention) -> bool:
         """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted."""
-        if mention.kind != "measure" or mention.value not in NOUNS_OF_TRADES:
-            return False
-        return is_whom(self._layout, mention)
+        named = mention.kind == "measure" and mention.value in NOUNS_OF_TRADES
+        return named and is_whom(self._layout, mention)
 
-    def _named(self, mention: Mention) -> Subject:
+    def _subject_of(self, mention: Mention) -> Subject:
         if mention.kind == "measure":
             return NOUNS_OF_TRADES[str(mention.value)]
-        if mention.kind == "date":
-            span = self._span(mention)
-            if span != mention.value:
-                return Subject(period=span)
-            basis = "exit" if EXITED.search(self._layout.lead(mention.start)) else "entry"
-            return Subject(period=span, basis=basis)
-        if mention.kind == "period":
-            outside = "exit" if EXITED.search(self._layout.lead(mention.start)) else None
-            return Subject(period=mention.value, basis=outside)
+        if mention.kind == "date" and (span := self._span(mention)) != mention.value:
+            return Subject(period=span)
+        if mention.kind in ("date", "period"):
+            left = EXITED.search(self._layout.lead(mention.start))
+            basis = "exit" if left else "entry" if mention.kind == "date" else None
+            return Subject(period=mention.value, basis=basis)
         if mention.kind == "order":
             return Subject(order=mention.value)
         if mention.kind == "id":
@@ -378,24 +354,17 @@ class SubjectFinder:
 
     def _with_lists(self, groups: list[Group]) -> list[Group]:
         """The groups with the number of the list that each one stands in: "A, B and C"."""
-        numbered: list[Group] = []
-        number = 0
-        for group in groups:
-            last = numbered[-1] if numbered else None
-            if (
-                last is not None
-                and last.own.fields == group.own.fields
-                and JOINT.fullmatch(self._layout.text, last.end, group.start)
-            ):
-                if last.listed is None:
-                    number += 1
-                    numbered[-1] = Group(last.start, last.end, last.subject, last.own, number)
-                numbered.append(Group(group.start, group.end, group.subject, group.own, number))
-            else:
-                numbered.append(group)
+        numbered, number = groups[:1], 0
+        for group in groups[1:]:
+            last, joint = numbered[-1], JOINT.fullmatch(self._layout.text, numbered[-1].end, group.start)
+            if joint and last.own.fields == group.own.fields:
+                number += last.listed is None
+                numbered[-1] = replace(last, listed=number, told=False)
+                group = replace(group, listed=number, told=False)
+            numbered.append(group)
         return numbered
 
-    def _attached(self, end: int, start: int, after: list[Group]) -> Group | None:
+    def _find_attached(self, end: int, start: int, after: list[Group]) -> Group | None:
         """Whom the words right behind name: "+0.18R for channel_breakout"."""
         if not after or not self._is_joined(end, after[0].start, r"[,;:()]"):
             return None
@@ -417,15 +386,9 @@ class SubjectFinder:
 
     def _is_first_of_two(self, end: int) -> bool:
         """Whether the figure that ends here stands against a second one."""
-        numbers = (m for m in self._layout.mentions if m.start >= end and m.kind == "number")
+        numbers = (m.start for m in self._layout.mentions if m.start >= end and m.kind == "number")
         following = next(numbers, None)
-        return (
-            following is not None and AGAINST.fullmatch(self._layout.text[end : following.start]) is not None
-        )
-
-    def _compares(self, start: int, end: int) -> bool:
-        found = self._layout.mentions
-        return any(m.kind in ("compared", "bound") for m in found if start <= m.start < end)
+        return following is not None and AGAINST.fullmatch(self._layout.text, end, following) is not None
 
 
 def _clash(held: Subject, named: Subject) -> bool:

@@ -1,7 +1,8 @@
 """What narrows a sentence must be held by one of its claims: a name, a time, a side, a measure.
 
 "Since 2011", "for AAPL", "among losers" and "before fees" say of which trades, or in what, the rest is meant.
-A sentence whose claims were all checked without it says something else, and nothing has borne that out.
+A sentence whose claims were all checked without it says something else, and nothing has borne that out; nor
+can any row bear out some words: bases, times, signs and denials of what is told.
 """
 
 import re
@@ -9,18 +10,49 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.deliberation.claim import Claim
-from services.deliberation.mention import Mention
+from services.deliberation.claim import NAMING, Claim
+from services.deliberation.layout import Mention
 from services.deliberation.numerals import PORTIONS
 from services.deliberation.sentence_reading import SentenceReading
-from services.deliberation.unborne import unborne
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
 from services.text.claim_words import words
 
-NAMING = frozenset({"name", "day", "period"})
+DASH = "\\-−–—―‒‐‑⸺﹣－"
+TRADES = (
+    r"(?:(?:resolved|closed|long|short|winning|losing) )?"
+    r"(?:trades?|positions?|episodes?|longs?|shorts?|entries|deals|bets)\b"
+)
+GRADES = r"(?:insufficient_sample|count_only|suggestive|significant)"
+WHOM = r"[\w/]{1,40}(?: in \w{1,20}/\w{1,20})?"
+FORMS = (
+    # a share of what no run counts wins of: "won 42 % of its signals"
+    r"\b(?:won|wins?|lost|loses?) [^,;.]{0,16}(?:%|percent) of (?:its|their|the|all)(?: own)?"
+    rf" (?!{TRADES}|them\b|time\b)\w{{1,30}}",
+    # failure modes are counted of losers
+    r"(?:%|percent) of (?:all |the |its |all the )?trades (?:were|was|are|ended as)"
+    r" \w{1,20}(?:_\w{1,20}|classified)",
+    # a sign that no figure is written with
+    rf"(?<![\w.])[{DASH}] ?[(+] ?\d|\b(?:averaged|of|is|was|made|at) [{DASH}] \d|(?<![\w.)])[—―‒‐‑⸺﹣－]\d",
+    # times that no row names
+    r"\b(?:this|the current) (?:week|month|quarter|year)\b|\btoday\b|\byesterday\b|\blately\b|\bearly on\b"
+    r"|\bsince the (?:last|previous|first) (?:report|review)\b",
+    # of what kind of trading
+    r"\bon paper\b|\b(?:averaged|made|won|lost|earned)\b[^,;.]{0,40}\bin shadow\b|\bout of sample\b"
+    r"|\bin sample\b|\bon (?:each|every) trade\b|\ba trade (?:recently|live|again|now|once)\b",
+    # a grade that a second one leaves out
+    rf"\b{GRADES}\b[^;]{{0,80}}(?:,| and) (?:in )?{WHOM} with (?:an? )?(?:E\b|\d)",
+    # advice against something, and what takes back what was said
+    r"\brecommend\w{0,6} (?:\w{1,20} )?against\b|\badvis\w{0,4} against\b|\ba (?:lie|fiction|fabrication)\b",
+)
+UNBORNE = tuple(re.compile(form, re.IGNORECASE) for form in FORMS)
+TAKEN_BACK = re.compile(
+    r"^\W*(?:(?:it|this|that|they|he|she|which|no)\b,?\s*)?(?:(?:is|was|are|were|did|does|do|has|have|had)\s*)?"
+    r"(?:not|n['’]t|never|false|untrue|wrong)\W*$",
+    re.IGNORECASE,
+)
 EDGES = ("known_at", "window_end")
 # Measures that name a kind of thing, and claim nothing where they stand alone.
 NOUNS = words(
@@ -79,6 +111,14 @@ RATE = re.compile(
 )
 
 
+def unborne(text: str) -> Iterator[tuple[int, int]]:
+    """Where a sentence says such words."""
+    for form in UNBORNE:
+        yield from (found.span() for found in form.finditer(text))
+    if taken := TAKEN_BACK.search(text):
+        yield taken.span()
+
+
 def unheld(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
     """Claims, which nothing verifies, for what narrows the sentence and stands in none of its claims."""
     telling = [claim for claim in claims if claim.said not in NAMING]
@@ -96,10 +136,7 @@ def unheld(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]
 def _groups(reading: SentenceReading, telling: Sequence[Claim], claims: Sequence[Claim]) -> Iterator[Claim]:
     """Names and times of which no claim is."""
     held = [subject for claim in telling or claims for subject in _subjects_of(claim)]
-    for claim in _of_lists(reading, telling):
-        held += _subjects_of(claim)
-        yield claim
-    for claim in _instead(reading, telling):
+    for claim in (*_of_lists(reading, telling), *_instead(reading, telling)):
         held += _subjects_of(claim)
         yield claim
     for group in reading.subjects.groups:
@@ -163,7 +200,7 @@ def _is_held(name: str, value: Any, held: Sequence[Subject]) -> bool:
 def _sides_and_measures(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
     """A side that narrows no name and no count, and a measure that no claim is of."""
     groups = reading.subjects.groups
-    asked = frozenset(question for claim in claims for question in (*claim.questions, *_implied(claim)))
+    asked = frozenset(question for claim in claims for question in (*claim.questions, *_list_implied(claim)))
     failed = any(subject.failure_mode for claim in claims for subject in _subjects_of(claim))
     for mention in reading.mentions if claims else ():
         if reading.is_used(mention) or (failed and mention.value == "losers"):  # no other trade has one
@@ -171,12 +208,12 @@ def _sides_and_measures(reading: SentenceReading, claims: Sequence[Claim]) -> It
         if mention.kind == "side" and not any(
             g.start - 1 <= mention.end and mention.start <= g.end + 1 and g.own.direction for g in groups
         ):
-            yield reading.claim("name", (mention.start, mention.end), ((Subject(),), 0.7), "unread")
+            yield reading.claim("name", mention.place, ((Subject(),), 0.7), "unread")
         if mention.kind == "measure" and not _is_asked(reading, mention, asked):
-            yield reading.claim("comparison", (mention.start, mention.end), ((Subject(),), 0.6), "unread")
+            yield reading.claim("comparison", mention.place, ((Subject(),), 0.6), "unread")
 
 
-def _implied(claim: Claim) -> tuple[str, ...]:
+def _list_implied(claim: Claim) -> tuple[str, ...]:
     """Measures that a claim is of without a question."""
     if claim.said in ("interval", "zero"):
         return ("mean_r", "lower_r", "upper_r")
@@ -198,15 +235,13 @@ def _moments(reading: SentenceReading, telling: Sequence[Claim]) -> Iterator[Cla
     """A time up to which something is so is that of the report, unless it is one of the account."""
     groups = reading.subjects.groups
     of_account = any(set(claim.questions) & set(ACCOUNT) for claim in telling)
+    versions = any(claim.said == "version" for claim in telling)
+    if not telling or of_account or versions:
+        return
     for mention in reading.mentions:
-        if mention.kind not in ("date", "period") or any(g.start <= mention.start < g.end for g in groups):
-            continue
-        versions = any(claim.said == "version" for claim in telling)
-        if telling and not of_account and not versions:
-            yield reading.claim(
-                "date", (mention.start, mention.end), ((Subject(),), 0.8), "day", questions=EDGES,
-                value=mention.value,
-            )  # fmt: skip
+        if mention.kind in ("date", "period") and not any(g.start <= mention.start < g.end for g in groups):
+            what = {"questions": EDGES, "value": mention.value}
+            yield reading.claim("date", mention.place, ((Subject(),), 0.8), "day", **what)
 
 
 def _begins(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:

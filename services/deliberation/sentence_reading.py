@@ -6,8 +6,7 @@ from typing import Any
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.figures import FigureReader
-from services.deliberation.layout import SentenceLayout
-from services.deliberation.mention import Mention
+from services.deliberation.layout import Mention, SentenceLayout
 from services.deliberation.noun_phrases import NounPhrases
 from services.deliberation.said_of import SubjectFinder
 from services.evidence.facts import Subject
@@ -70,16 +69,16 @@ class SentenceReading:
     def of(self, start: int, end: int, noun_end: int | None = None) -> Subjects:
         """Whom something is said of; a time means entries, and where that is not so, exits."""
         found, sure = self.subjects.of(start, end, noun_end)
-        return dated(found), sure
+        return date_subjects(found), sure
 
-    def listed(self, subject: Subject) -> tuple[Subject, ...]:
+    def list_beside(self, subject: Subject) -> tuple[Subject, ...]:
         """The subjects of the list that a subject stands in; none where it stands alone."""
         found = tuple(group.subject for group in self.subjects.list_with(subject))
         return found if len(set(found)) > 1 else ()
 
-    def summed(self, found: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    def sum_up(self, found: tuple[Subject, ...]) -> tuple[Subject, ...]:
         """Subjects that are added up, where the words say so."""
-        listed = self.listed(found[0])
+        listed = self.list_beside(found[0])
         if not listed or TOGETHER.search(self.layout.text) is None:
             return found
         fields = {name for subject in listed for name in subject.fields}
@@ -96,15 +95,19 @@ class SentenceReading:
         start, end = (sentence.start + edge for edge in place)
         return Claim(kind, start, end, sentence, subjects[0], min(1.0, subjects[1]), said, **what)
 
+    def claims(
+        self, kind: ClaimKind, place: tuple[int, int], subjects: Subjects, said: str, **what: Any
+    ) -> list[Claim]:
+        """All that a word claims, where it is one claim."""
+        return [self.claim(kind, place, subjects, said, **what)]
+
     def plain(self, kind: ClaimKind, mention: Mention, said: str, **what: Any) -> Claim:
         """A claim of whom the words beside a mention name."""
         self.use(mention)
-        return self.claim(
-            kind, (mention.start, mention.end), self.of(mention.start, mention.end), said, **what
-        )
+        return self.claim(kind, mention.place, self.of(*mention.place), said, **what)
 
 
-def dated(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
+def date_subjects(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
     """Each subject; one with a time of no basis is of entries, and then of exits."""
     return tuple(
         variant

@@ -1,15 +1,18 @@
 """Who is asked about texts: one prompt, one closed reply and one call of the budget each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from schemas.deliberation import CallUsage, Critique
+from schemas.deliberation import CallUsage, Critique, TextCandidate
 from services.deliberation.budget import Budget
-from services.deliberation.refine import BUDGET_SPENT, Task
+from services.deliberation.forms import QualityRewriteReply, ReviewRewriteReply
+from services.deliberation.policies import Round
+from services.deliberation.refine import BUDGET_SPENT, Answer, Draft, Task
 from services.model_calls.asking import NoReply, ask_at_once
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import quoted_json
+from services.model_calls.reply_text import MalformedReply
 
 MALFORMED = "reply_malformed"
 CALL_MS = 45_000.0  # of one call, whatever is left for the text
@@ -64,21 +67,28 @@ class TextModels:
         return [*found, *[NoReply(BUDGET_SPENT, "no call is left")] * (len(requests) - len(found))]
 
 
+def read_as(reply: ModelReply | NoReply, read: Callable[[str], Answer]) -> Answer | NoReply:
+    """What a reply says, or why it says nothing; `read` raises MalformedReply where it cannot."""
+    if isinstance(reply, NoReply):
+        return reply
+    try:
+        return read(reply.text)
+    except MalformedReply as error:
+        return NoReply(MALFORMED, str(error))
+
+
 def usage_of(reply: ModelReply) -> CallUsage:
     """What one reply cost."""
     return CallUsage(calls=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
 
 
-def quoted(task: Task, text: str) -> dict[str, str]:
-    """Question, material and text as every prompt has them."""
-    return {
-        "question": quoted_json(task.question),
-        "material": quoted_json(task.material),
-        "text": quoted_json(text),
-    }
+def quote_parts(task: Task, text: str | None = None) -> dict[str, str]:
+    """Question, material and text, where there is one, as every prompt has them."""
+    told = {"question": task.question, "material": task.material, "text": text}
+    return {name: quoted_json(said) for name, said in told.items() if said is not None}
 
 
-def told_of(critique: Critique) -> dict[str, Any]:
+def describe_critique(critique: Critique) -> dict[str, Any]:
     """What a writer, or another critic, is told of a critique."""
     said: dict[str, Any] = {
         "critic": critique.critic,
@@ -99,3 +109,37 @@ def told_of(critique: Critique) -> dict[str, Any]:
         ],
     }
     return {name: value for name, value in said.items() if value not in (None, "", [], {})}
+
+
+@dataclass
+class Rewrites:
+    """Texts that came in the reply which scored the one before it; each is taken once.
+
+    Attributes:
+        most: texts without a fault that may be written again.
+        threshold: the score that is enough, 0 to 1.
+    """
+
+    most: int = 0
+    threshold: float = 0.0
+    kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
+
+    def has_room(self, rounds: Sequence[Round]) -> bool:
+        """Whether the newest text may still be written again."""
+        return sum(not seen.failures for seen in rounds) < self.most
+
+    def keep(
+        self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
+    ) -> None:
+        """Keep the text of a reply, if it has one."""
+        if said.text:
+            self.kept[place_of(task, candidate)] = Draft(said.text.strip(), reasoning=said.reasoning)
+
+    def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
+        """What is to stand in the place of a candidate; None where nothing came, or it was taken."""
+        return self.kept.pop(place_of(task, candidate), None)
+
+
+def place_of(task: Task, candidate: TextCandidate) -> tuple[str, str]:
+    """One text to one question."""
+    return candidate.hash, f"{task.question}\0{task.material}"

@@ -4,18 +4,21 @@ They are claims that nothing can verify: silence would pass them.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from schemas.fact_check import ClaimKind
-from services.deliberation.claim import Claim
-from services.deliberation.mention import Mention
-from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN, SPARSE
-from services.deliberation.scopes import NAMING, unheld
+from services.deliberation.claim import NAMING, Claim
+from services.deliberation.layout import Mention
+from services.deliberation.scopes import unheld
 from services.deliberation.sentence_reading import SentenceReading
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
+_WORDS = tomllib.loads(Path(__file__).with_name("plain_words.toml").read_text("utf-8"))
+PLAIN, SPARSE, ABOUT_A_RUN = (words(_WORDS[name]) for name in ("plain", "sparse", "about_a_run"))
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<!\w)\d+(?!\w)|[^\w\s!-~]")
 PLAIN_SIGNS = frozenset("−")
 # Kinds of mentions that claim something, with the kind of the claim.
@@ -52,7 +55,7 @@ def unread(
 ) -> Iterator[Claim]:
     """Claims for what was not read, between two places of the sentence; what is quoted is read."""
     silent = not claims
-    for claim in _left(reading, said, quoted, claims):
+    for claim in _find_left(reading, said, quoted, claims):
         silent = False
         yield claim  # one by one: what is left to read may rest on it
     state = STATE.search(reading.layout.text, *said) if silent else None
@@ -61,14 +64,14 @@ def unread(
         yield reading.claim("name", state.span(), ((Subject(),), 0.5), "unread")
 
 
-def _left(
+def _find_left(
     reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
     """Mentions, denials, narrowing words and strange words that no claim has taken up."""
     for mention in reading.mentions:
         kind = _kind(reading, mention)
         if kind is not None:
-            yield reading.claim(kind, (mention.start, mention.end), ((Subject(),), 0.8), "unread")
+            yield reading.claim(kind, mention.place, ((Subject(),), 0.8), "unread")
     yield from _denials(reading, claims)
     yield from unheld(reading, claims)
     offset = reading.layout.sentence.start
@@ -77,14 +80,12 @@ def _left(
     stated = expected and any(start <= expected.start() + offset < end for start, end in quoted)
     if expected is not None and not of_figures and not stated:
         yield reading.claim("comparison", expected.span(), ((Subject(),), 0.5), "unread")
-    strange = [
-        found
-        for found in _strange_words(reading, *said)
-        if not any(start <= found.start() + offset < end for start, end in quoted)
-    ]
+    outside = list(_words_outside(reading, *said))
+    strange = [found for found in outside if not _is_plain(found[0].casefold())]
+    strange = [word for word in strange if not any(b <= word.start() + offset < e for b, e in quoted)]
     names_only = all(claim.said in NAMING and not claim.questions for claim in claims)
     if not strange and claims and names_only:
-        strange = [found for found in _words_outside(reading, *said) if found[0].casefold() not in SPARSE]
+        strange = [found for found in outside if found[0].casefold() not in SPARSE]
     if strange and _is_about_a_run(reading):
         first = strange[0]
         yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
@@ -94,11 +95,11 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
     """A "not" that denies nothing of what was read denies something else."""
     layout = reading.layout
     offset = layout.sentence.start
-    read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
+    read = [claim for claim in claims if claim.said not in NAMING]
     alone = [place for place in layout.denials if not _is_of_a_pair(reading, place)]
     for number, place in enumerate(alone if reading.mentions else ()):
         left, right = layout.piece(place, place)
-        if _is_inside(reading, place):
+        if any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions):
             continue
         near = [c for c in read if c.end - offset > place and c.start - offset < right + REACH]
         others = (*alone[max(0, number - 1) : number], *alone[number + 1 : number + 2])
@@ -109,23 +110,11 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
         group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
         before = [claim for claim in read if claim.said == "direction" and claim.end - offset <= place]
         if group is not None and before and group.end <= place:
-            said = before[-1]
-            yield reading.claim(
-                "direction",
-                (group.start, place + 3),
-                ((group.subject,), 0.8),
-                "direction",
-                questions=said.questions,
-                value=said.value,
-                negated=not said.negated,
-            )
+            said, spot = before[-1], (group.start, place + 3)
+            what = {"questions": said.questions, "value": said.value, "negated": not said.negated}
+            yield reading.claim("direction", spot, ((group.subject,), 0.8), "direction", **what)
         else:
             yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")
-
-
-def _is_inside(reading: SentenceReading, place: int) -> bool:
-    """Whether a denial is a part of what was read."""
-    return any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions)
 
 
 def _is_of_a_pair(reading: SentenceReading, place: int) -> bool:
@@ -164,14 +153,9 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
     return CLAIMING.get(mention.kind)
 
 
-def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
-    """Words outside of all mentions that are not plain."""
-    return (found for found in _words_outside(reading, begins, ends) if not _is_plain(found[0].casefold()))
-
-
 def _words_outside(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
     """Words outside of all mentions, the one behind "instead of" and parts of names left aside."""
-    spans = [(m.start, m.end) for m in reading.mentions]
+    spans = [m.place for m in reading.mentions]
     number = 0
     for found in WORD.finditer(reading.layout.text, begins, ends):
         while number < len(spans) and spans[number][1] <= found.start():

@@ -26,7 +26,7 @@ def facts_of(
         atr: see `mean_true_range`.
         settings: of the run.
     """
-    plans, standing = settings.plans, facts.standing
+    plans, state = settings.plans, facts.run_state
     definitions = {definition.id: definition for definition in facts.definitions(clock)}
     waits = max(int(plans.expires_s * NS), duration_ns(plans.expires_bars, facts.timeframe))
     return PlanFacts(
@@ -36,12 +36,12 @@ def facts_of(
         next_versions=facts.next_versions(clock),
         judge=settings.judge,
         earlier=facts.earlier(clock),
-        positions=tuple(standing.held[symbol] for symbol in sorted(standing.held)),
-        symbols={name: standing.symbols_of(name) for name in definitions},
+        positions=tuple(state.held[symbol] for symbol in sorted(state.held)),
+        symbols={name: state.symbols_of(name) for name in definitions},
         closes=closes,
         atr=atr,
-        kill_switch=standing.kill_switch,
-        safe_mode=standing.safe_mode,
+        kill_switch=state.kill_switch,
+        safe_mode=state.safe_mode,
         open_experiments=facts.open_experiments(clock),
         longest=plans.execution_tokens * CHARACTERS_A_TOKEN,
     )

@@ -40,7 +40,7 @@ from services.slow_loop.evidence_epochs import EvidenceEpochs, active, ancestors
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
-from services.slow_loop.standing import Standing
+from services.slow_loop.run_state import RunState
 from services.slow_loop.untraded_signals import EVENTS, LevelColumns, UntradedSignals
 
 
@@ -58,7 +58,7 @@ class LoopFacts(Stateful):
 
     Attributes:
         runs: those that wrote a report.
-        standing: positions, policies, and what blocks entries, after the last row.
+        run_state: positions, policies, and what blocks entries, after the last row.
         episodes: every resolved one, by time.
         last_seq: of the last row taken; -1 before the first.
         timeframe: of the bars; empty before the first row.
@@ -81,7 +81,7 @@ class LoopFacts(Stateful):
         "_proposals": dict[str, PolicyProposal | None],
         "_blocked": dict[str, PolicyProposal | None],
         "runs": PART,
-        "standing": PART,
+        "run_state": PART,
     }
     REBUILT = frozenset(
         {"_settings", "_takers", "_learnable", "_known", "_epochs", "_policies", "episodes"}
@@ -107,7 +107,7 @@ class LoopFacts(Stateful):
         self._proposals: dict[str, PolicyProposal | None] = {}
         self._blocked: dict[str, PolicyProposal | None] = {}
         self.runs = PastRuns()
-        self.standing = Standing(kill_switch=settings.envelope.kill_switch)
+        self.run_state = RunState(kill_switch=settings.envelope.kill_switch)
         self.episodes: list[Episode] = []
         self.last_seq = -1
         self.timeframe = ""
@@ -153,7 +153,7 @@ class LoopFacts(Stateful):
     @property
     def kinds(self) -> frozenset[str]:
         """Journal kinds worth reading."""
-        return frozenset({*self._takers, *self.standing.takers})
+        return frozenset({*self._takers, *self.run_state.takers})
 
     @property
     def begun(self) -> bool:
@@ -166,7 +166,7 @@ class LoopFacts(Stateful):
         `payload` is what the row's text was written from, contracts and all; None reads the text.
         """
         self.last_seq = row.seq
-        takers = [fold[row.kind] for fold in (self._takers, self.standing.takers) if row.kind in fold]
+        takers = [fold[row.kind] for fold in (self._takers, self.run_state.takers) if row.kind in fold]
         if takers:
             told = json.loads(row.payload) if payload is None else payload
             for taker in takers:

@@ -192,7 +192,7 @@ class Rig:
 def _count_requests(feed: CcxtFeed) -> list[str]:
     """What the feed is asking by REST at present."""
     exchange: Any = feed._exchange
-    asked, asking = exchange._asked, []
+    asked, asking = exchange._ask, []
 
     @asynccontextmanager
     async def counted(what: str, **options: Any) -> AsyncIterator[None]:
@@ -203,7 +203,7 @@ def _count_requests(feed: CcxtFeed) -> list[str]:
         finally:
             asking.remove(what)
 
-    exchange._asked = counted
+    exchange._ask = counted
     return asking
 
 

@@ -10,7 +10,7 @@ from services.journal.writer import JournalWriter
 from services.plans.editing import StepEdit, revise
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revise_fields
-from tests.services.plans.desks import DeskWorld, settings_with
+from tests.services.plans.plan_worlds import DeskWorld, settings_with
 from tests.worker.momentum_worlds import momentum_world
 from worker.bootstrap import assemble
 from worker.session import Timing

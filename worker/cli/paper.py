@@ -12,25 +12,16 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain
-from worker.cli.options import DbOption, JsonOption, open_for_writing, option
+from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
-    CassetteOption,
+    RUN,
     ConfigArgument,
     FreshLedgerOption,
-    FromOption,
     FullOption,
-    LabelOption,
     LogFormatOption,
-    ReflectionOption,
-    RepliesOption,
-    SeedOption,
-    StrategistOption,
-    SymbolsOption,
-    TimeframeOption,
-    ToOption,
-    ZoneOption,
     run_settings,
+    takes,
 )
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.store_run import Progress
@@ -52,24 +43,13 @@ NewOption = Annotated[
 ]
 
 
+@takes(*RUN, "seed", "db", after="speed")
 def paper(
     context: typer.Context,
     config: ConfigArgument = None,
     feed: FeedOption = "replay",
     data: FeedDataOption = None,
     speed: SpeedOption = "max",
-    symbols: SymbolsOption = None,
-    timeframe: TimeframeOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    tz: ZoneOption = None,
-    label: LabelOption = None,
-    strategist: StrategistOption = None,
-    reflection: ReflectionOption = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
-    seed: SeedOption = None,
-    db: DbOption = None,
     log_format: LogFormatOption = None,
     new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
@@ -91,7 +71,7 @@ def paper(
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         outcome = run_async(
-            traded(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
+            trade(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
         )
     show(outcome, json=json, full=full)
 
@@ -100,7 +80,7 @@ def paper(
 EXIT_CODES = {name: 128 + signal.Signals[name] for name in ("SIGINT", "SIGHUP")}
 
 
-async def traded(
+async def trade(
     settings: Settings,
     prepared: "Prepared",
     feed_text: str,
@@ -154,7 +134,7 @@ async def traded(
                 fresh_ledger=fresh_ledger,
             )  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
-            with limit.withdrawn(), _watched(feed) as draw:
+            with limit.withdrawn(), _watch(feed) as draw:
                 for abandoned in await left_behind(store, settings, feed, new=new):
                     _tell(abandoned, settings)
                 return await process.run(name, new=new)
@@ -163,7 +143,7 @@ async def traded(
 
 
 @contextmanager
-def _watched(feed: "MarketFeed") -> Iterator[Progress]:
+def _watch(feed: "MarketFeed") -> Iterator[Progress]:
     """A bar over the rows of a feed that waits; one that runs on is watched by `thinktwice status`."""
     if not feed.lock_step:
         yield lambda done, total: None

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from services.model_calls.quoting import count_noun
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_document, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.pages.figures import shown_time
-from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
-    from services.store.trading import ProcessSeen
+    pass
 
 SILENT_MS = 10_000
 
 
-def status(
+async def status(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
     ] = "latest",
@@ -26,34 +25,28 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
-    document = run_async(_status(run, db))
-    if json:
-        print_json(document)
-    else:
-        _render(document)
-
-
-async def _status(run: str, db: str | None) -> dict[str, Any]:
-    store, record = await open_for_run(db, run)
-    async with store:
+    async with open_for_run(db, run) as (store, record):
         seen = await store.trading.last_seen(record.run_id) if store.has_trading_tables else None
         plans = await store.plans.waiting(record.run_id, now=time.time_ns()) if store.has_plan_tables else 0
         waiting = await store.operator.waiting(record.run_id) if store.has_operator_tables else []
-    return {
+    document = {
         "run_id": record.run_id,
         "mode": record.mode,
         "status": record.status,
         "events": record.events,
         "head_hash": record.head_hash,
-        "process": None if seen is None else _process(seen, record.status),
+        "process": None
+        if seen is None
+        else {
+            "owner": seen.owner,
+            "alive": record.status == "running" and seen.age_ms < SILENT_MS,
+            "seen_ms_ago": seen.age_ms,
+            "signs": seen.signs,
+        },
         "requests_waiting": [request.number for request in waiting],
         "plans_waiting": plans,
     }
-
-
-def _process(seen: "ProcessSeen", status: str) -> dict[str, Any]:
-    alive = status == "running" and seen.age_ms < SILENT_MS
-    return {"owner": seen.owner, "alive": alive, "seen_ms_ago": seen.age_ms, "signs": seen.signs}
+    print_document(document, json, _render)
 
 
 def _wait(count: int) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from schemas.settings import DataSettings
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
 from services.feeds.port import BarRow, BlockReason, FeedAnomaly, MarketFeed
-from services.slow_loop.standing import SAFE_MODE
+from services.slow_loop.run_state import SAFE_MODE
 from trading_core.bars import BarSeries
 from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.operations.logs import EventSink

@@ -1,16 +1,20 @@
 """What a chart of a run shows at its bars: fills, stop and target lines, reflections with their verdicts.
 
-A fold over the journal alone; times are ns of the label of a bar, prices in quote currency.
+A fold over the journal alone; times are ns of the label of a bar, prices in quote currency. Another fold has
+the reports of a run, each with the verdict on it and what was read for it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from services.journal.index import FILL_KINDS, Event, JournalIndex
+from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
 
 CLOSING, OPENING = "exit_filled", "entry_filled"
 MOVES = "stop_tightened"
+REPORT, VERDICT = "high_level_report", "replan_verdict"
+ENTRY_KINDS = frozenset({REPORT, VERDICT, PLAN, CALL})
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class ReflectionMark:
     @property
     def matters(self) -> bool:
         """Whether something was found that is more than a note."""
-        return self.status != "pass" or any(one["severity"] != "info" for one in self.findings)
+        return self.status != "pass" or any(finding["severity"] != "info" for finding in self.findings)
 
 
 @dataclass(frozen=True)
@@ -130,3 +134,20 @@ def _reflection(event: Event, decisions: dict[str, str]) -> ReflectionMark:
         tuple(result.get("findings", ())),
         event.payload.get("amendment") is not None,
     )
+
+
+def report_entries(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Every report among kinds and payloads of rows, in order.
+
+    `verdict` is the judge's on it, null while there is none, `evidence` what was read for it.
+    """
+    reports: dict[str, dict[str, Any]] = {}
+    read: list[tuple[str, Mapping[str, Any]]] = []
+    for kind, payload in rows:
+        read.append((kind, payload))
+        if kind == REPORT:
+            reports[payload["report_id"]] = {**payload, "verdict": None}
+        elif kind == VERDICT and payload["report_id"] in reports:
+            reports[payload["report_id"]]["verdict"] = payload["verdict"]
+    evidence = told_evidence(read)
+    return [entry | {"evidence": evidence.get(name, [])} for name, entry in reports.items()]

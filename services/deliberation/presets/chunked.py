@@ -4,7 +4,7 @@ Sections are asked for at once, or each is told what stands before it. A section
 out and said so; without an outline the text is written in one piece.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from schemas.settings.deliberation import ChunkedSettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION, OutlineReply, SectionReply, read_text_reply
 from services.deliberation.refine import Draft, Task, Trace
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, usage_of
+from services.deliberation.text_models import MALFORMED, TextModels, quote_parts, read_as, usage_of
 from services.model_calls.asking import NoReply
 from services.model_calls.language_model import ModelReply
 from services.model_calls.quoting import quoted_json
@@ -100,15 +100,7 @@ class SectionedGenerator:
     def _tell(self, labels: tuple[str, ...], index: int, draft: Draft | NoReply, elapsed_ms: float) -> None:
         chunk = _chunk(index, labels[index], draft)
         self.chunks.append(chunk | {"reasoning": "" if isinstance(draft, NoReply) else draft.reasoning})
-        status = draft.kind if isinstance(draft, NoReply) else "ok"
-        self.trace.add(
-            "chunk_write",
-            elapsed_ms,
-            iter=index + 1,
-            name="write_chunk",
-            status=status,
-            **chunk,
-        )
+        tell_chunk(self.trace, index, draft.kind if isinstance(draft, NoReply) else "ok", chunk, elapsed_ms)
 
 
 async def generate_outline(
@@ -118,45 +110,46 @@ async def generate_outline(
     failed = NoReply(MALFORMED, "no outline came")
     for attempt in range(settings.outline_retries):
         started = budget.elapsed_ms
-        values = quoted(task, "")
-        del values["text"]
-        reply = await models.ask(OUTLINE, settings.outline_tokens, budget, **values, count=as_count(settings))
-        labels = reply if isinstance(reply, NoReply) else _labels(reply.text, settings)
+        values = quote_parts(task) | {"count": as_count(settings)}
+        reply = await models.ask(OUTLINE, settings.outline_tokens, budget, **values)
+        labels = read_as(reply, lambda text: _labels(text, settings))
         if not isinstance(labels, NoReply):
-            _tell_outline(trace, attempt, "ok", labels, budget.elapsed_ms - started)
+            tell_outline(trace, attempt, "ok", labels, budget.elapsed_ms - started)
             return labels
         failed = labels
-        _tell_outline(trace, attempt, failed.kind, (), budget.elapsed_ms - started)
+        tell_outline(trace, attempt, failed.kind, (), budget.elapsed_ms - started)
         if failed.kind != MALFORMED:
             break
     return failed
 
 
-def _tell_outline(
-    trace: Trace, attempt: int, status: str, labels: tuple[str, ...], elapsed_ms: float
+def tell_outline(
+    trace: Trace, attempt: int, status: str, labels: Sequence[str], elapsed_ms: float = 0.0
 ) -> None:
-    trace.add(
-        "chunk_outline",
-        elapsed_ms,
-        iter=attempt,
-        name="generate_outline",
-        status=status,
-        chunk_count=len(labels),
-        outline=list(labels),
-    )
+    """One outline, as an event."""
+    told = {"status": status, "chunk_count": len(labels), "outline": list(labels)}
+    trace.add("chunk_outline", elapsed_ms, iter=attempt, name="generate_outline", **told)
 
 
-def _labels(text: str, settings: ChunkedSettings) -> tuple[str, ...] | NoReply:
-    """The labels of a reply; too many are cut, repeated and empty ones are none."""
-    try:
-        labels = tuple(label.strip() for label in read_text_reply(text, OutlineReply).chunks)
-    except MalformedReply as error:
-        return NoReply(MALFORMED, str(error))
+def tell_chunk(
+    trace: Trace, index: int, status: str, chunk: Mapping[str, Any], elapsed_ms: float = 0.0
+) -> None:
+    """One section, as an event."""
+    trace.add("chunk_write", elapsed_ms, iter=index + 1, name="write_chunk", status=status, **chunk)
+
+
+def _labels(text: str, settings: ChunkedSettings) -> tuple[str, ...]:
+    """The labels of a reply; too many are cut.
+
+    Raises:
+        MalformedReply: it has none, too few, or one that is empty or stands twice.
+    """
+    labels = tuple(label.strip() for label in read_text_reply(text, OutlineReply).chunks)
     least = min(FEWEST_CHUNKS, settings.max_chunks) if settings.auto_outline else settings.max_chunks
     if "" in labels or len({label.casefold() for label in labels}) < len(labels):
-        return NoReply(MALFORMED, "a label is empty or stands twice")
+        raise MalformedReply("a label is empty or stands twice")
     if len(labels) < least:
-        return NoReply(MALFORMED, f"{len(labels)} sections, fewer than {least}")
+        raise MalformedReply(f"{len(labels)} sections, fewer than {least}")
     return labels[: settings.max_chunks]
 
 
@@ -173,9 +166,10 @@ async def generate_chunks(
 
     `wanted` are their places among the labels, None for all; `written` stands before them.
     """
-    values = quoted(task, "")
-    del values["text"]
-    values |= {"outline": quoted_json(list(labels)), "written": quoted_json(written[-WRITTEN_SHOWN:])}
+    values = quote_parts(task) | {
+        "outline": quoted_json(list(labels)),
+        "written": quoted_json(written[-WRITTEN_SHOWN:]),
+    }
     places = range(len(labels)) if wanted is None else wanted
     requests = [values | {"label": quoted_json(labels[place])} for place in places]
     replies = await models.ask_at_once(SECTION, settings.tokens_per_chunk, budget, requests)
@@ -185,10 +179,9 @@ async def generate_chunks(
 def _section_of(reply: ModelReply | NoReply) -> Draft | NoReply:
     if isinstance(reply, NoReply):
         return reply
-    try:
-        said = read_text_reply(reply.text, SectionReply)
-    except MalformedReply as error:
-        return NoReply(MALFORMED, str(error))
+    said = read_as(reply, lambda text: read_text_reply(text, SectionReply))
+    if isinstance(said, NoReply):
+        return said
     return Draft(said.text.strip(), reasoning=said.reasoning, usage=usage_of(reply))
 
 

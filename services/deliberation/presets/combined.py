@@ -1,7 +1,7 @@
 """Presets together: sections that are reviewed, a whole that is, and sections where a review failed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from schemas.canonical import content_hash
 from schemas.deliberation import Author, Deliberation, TextCandidate
@@ -10,12 +10,17 @@ from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.policies import Round, aggregate
 from services.deliberation.presets import chunked, review
-from services.deliberation.presets.chunked import SectionedGenerator, assemble_chunks, is_long
+from services.deliberation.presets.chunked import (
+    SectionedGenerator,
+    assemble_chunks,
+    is_long,
+    tell_chunk,
+    tell_outline,
+)
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
-from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
-from services.deliberation.rule_critics import ClaimCritic, NewsCritic, section_critics
-from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.refine import Critic, Draft, Task, Trace, await_within
+from services.deliberation.rule_critics import ClaimCritic, NewsCritic, RuleReviser, section_critics
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import visible
@@ -30,7 +35,7 @@ def calls_of(settings: DeliberationSettings) -> int:
     return chunked.calls_of(settings.chunked) + reviews * review.calls_of(settings.review)
 
 
-def sectioned(
+def write_sections(
     task: Task,
     settings: DeliberationSettings,
     models: TextModels,
@@ -39,7 +44,7 @@ def sectioned(
 ) -> SectionedGenerator:
     """What writes a text in sections; each is reviewed where that is set."""
 
-    async def refined(text: str, budget: Budget) -> Deliberation:
+    async def refine_text(text: str, budget: Budget) -> Deliberation:
         part = budget.child(rounds=0, calls=review.calls_of(settings.review))
         return await run_review(
             task, text, settings.review, part,
@@ -47,39 +52,20 @@ def sectioned(
         )  # fmt: skip
 
     each = settings.review.enabled and settings.chunked.strategy in ("per_chunk", "both")
-    return SectionedGenerator(models, settings.chunked, trace, refined if each else None)
+    return SectionedGenerator(models, settings.chunked, trace, refine_text if each else None)
 
 
-@dataclass
-class RuleSections:
-    """The sections of a text that is there, by its blank lines, once the rules have corrected it."""
-
-    text: str
-    settings: DeliberationSettings
-    trace: Trace
-    facts: ClaimCritic | None
-
-    def draft(self) -> Draft:
-        """The whole, put together again."""
-        text = RuleReviser(self.facts).repaired(self.text)  # a section may rest on what stands before it
-        parts = [part for part in text.split("\n\n") if part.strip()]
-        most = self.settings.chunked.max_chunks
-        chunks = [*parts[: most - 1], *(["\n\n".join(parts[most - 1 :])] if len(parts) >= most else [])]
-        labels = [" ".join(chunk.split()[:LABEL_WORDS])[:100] for chunk in chunks]
-        self.trace.add(
-            "chunk_outline",
-            iter=0,
-            name="generate_outline",
-            status="ok",
-            chunk_count=len(labels),
-            outline=labels,
-        )
-        for index, label in enumerate(labels):
-            self.trace.add(
-                "chunk_write", iter=index + 1, name="write_chunk", status="ok", chunk_index=index,
-                chunk_label=label, reasoning_tokens=0, content_tokens=0,
-            )  # fmt: skip
-        return Draft(assemble_chunks(chunks), "rules")
+def ruled_sections(given: str, most: int, trace: Trace, facts: ClaimCritic | None) -> Draft:
+    """A text by its blank lines, once the rules have corrected it, in so many sections at most."""
+    text = RuleReviser(facts).repair(given)  # a section may rest on what stands before it
+    parts = [part for part in text.split("\n\n") if part.strip()]
+    chunks = [*parts[: most - 1], *(["\n\n".join(parts[most - 1 :])] if len(parts) >= most else [])]
+    labels = [" ".join(chunk.split()[:LABEL_WORDS])[:100] for chunk in chunks]
+    tell_outline(trace, 0, "ok", labels)
+    none = {"reasoning_tokens": 0, "content_tokens": 0}
+    for index, label in enumerate(labels):
+        tell_chunk(trace, index, "ok", {"chunk_index": index, "chunk_label": label, **none})
+    return Draft(assemble_chunks(chunks), "rules")
 
 
 async def run_chunked(
@@ -97,11 +83,11 @@ async def run_chunked(
     """
     trace = Trace()
     unread = None if facts is None else await facts.read_for(given)
-    done, failed, chunks = _begun(given, "given"), unread, list[dict[str, object]]()
+    done, failed, chunks = _begin(given, "given"), unread, list[dict[str, object]]()
     if models is not None and models.has(OUTLINE, SECTION):
         known = replace(task, material=f"{given}\n{task.material}".strip())
-        generator = sectioned(known, settings, models, trace, facts)
-        draft = await bounded(generator.generate(known, budget), budget)
+        generator = write_sections(known, settings, models, trace, facts)
+        draft = await await_within(generator.generate(known, budget), budget)
         chunks, failed = generator.chunks, generator.failed or unread
         if isinstance(draft, NoReply):
             done, failed = done.model_copy(update={"status": "failed", "stop_reason": "model_failed"}), draft
@@ -113,7 +99,7 @@ async def run_chunked(
                 short = generator.failed is not None and whole.status == "accepted"
                 done = whole.model_copy(update={"status": "best_effort"}) if short else whole
     else:
-        draft = RuleSections(given, settings, trace, facts).draft()
+        draft = ruled_sections(given, settings.chunked.max_chunks, trace, facts)
         done = await _whole(task, draft, settings, budget, models, facts, trace)
         done = done.model_copy(update={"initial": given})
     told = {
@@ -140,13 +126,13 @@ async def _whole(
 ) -> Deliberation:
     """The sections together, reviewed where that is set."""
     if not settings.review.enabled or settings.chunked.strategy == "per_chunk":
-        return _begun(draft.text, draft.author)
+        return _begin(draft.text, draft.author)
     return await run_review(
         task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
     )
 
 
-def _begun(text: str, author: Author) -> Deliberation:
+def _begin(text: str, author: Author) -> Deliberation:
     """A text that nobody has looked at yet."""
     plain = Draft(text, author)
     first = TextCandidate(number=0, text=plain.text, hash=content_hash(plain.text), author=author)
@@ -188,6 +174,6 @@ async def run_reviewed(
 
 async def _news(task: Task, before: str, after: str, facts: ClaimCritic | None) -> bool:
     """Whether a text has numbers or names that neither the one before it, nor the task, nor the run has."""
-    first, later = (_begun(text, "given").candidates[0] for text in (before, after))
+    first, later = (_begin(text, "given").candidates[0] for text in (before, after))
     said = await NewsCritic(facts).critique(task, later, (Round(first, (), aggregate(())),), Budget(0, 0))
     return isinstance(said, NoReply) or bool(said.findings)

@@ -1,10 +1,12 @@
 """The quality loop: score a text in four dimensions, improve it until that is enough, and verify its facts.
 
 The first draft is asked for (`full`) or given (`critique_only`). Of all candidates the one in which least
-fails stands, whatever a model scores; what still fails then is struck.
+fails stands, whatever a model scores; what still fails then is struck. Where a refinement failed, fewer
+iterations are tried, no facts, no improvement, nothing: each rung says which failures of the one before lead
+to it, and the last is the text as it was, with the error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +14,6 @@ from schemas.deliberation import Critique, Deliberation
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import IMPROVEMENT, QUALITY, QUALITY_REWRITE
-from services.deliberation.ladder import CRITIQUE_ONLY, FEWER, LADDER, NO_FACTS, ORIGINAL, Rung, climb_down
 from services.deliberation.model_critics import (
     ArguingCritics,
     CachedCritic,
@@ -28,18 +29,81 @@ from services.deliberation.policies import (
     best_verified,
     brings_nothing_new,
 )
-from services.deliberation.refine import Critic, Draft, Generator, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rewrites import Rewrites
-from services.deliberation.rule_critics import ClaimCritic, rule_critics
-from services.deliberation.rule_reviser import RuleReviser, ended
-from services.deliberation.text_models import TextModels
+from services.deliberation.refine import (
+    FACTS_FAILED,
+    Critic,
+    Draft,
+    Generator,
+    Policies,
+    Reviser,
+    Task,
+    Trace,
+    refine,
+)
+from services.deliberation.rule_critics import ClaimCritic, RuleReviser, end_whole, rule_critics
+from services.deliberation.text_models import MALFORMED, Rewrites, TextModels
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
 
+FULL, FEWER, NO_FACTS = "full", "fewer_iterations", "no_fact_check"
+CRITIQUE_ONLY, ORIGINAL = "critique_without_improvement", "original"
+OUT_OF_CALLS = frozenset({"budget", "breaker"})
+SLOW = frozenset({"timeout", "budget_spent"})
 NAME = "quality"
 LOWERED = 0.1
 ADAPTED = 0.05
 SIMPLE_SENTENCES, COMPLEX_SENTENCES = 2, 10
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to go on; `after` holds the kinds of failure that lead here, None is every one."""
+
+    name: str
+    after: frozenset[str] | None = None
+
+    def takes(self, kind: str) -> bool:
+        """Whether a failure leads here."""
+        return self.after is None or kind in self.after
+
+
+LADDER = (
+    Rung(FULL, frozenset()),
+    Rung(FEWER, OUT_OF_CALLS | SLOW),
+    Rung(NO_FACTS, frozenset({FACTS_FAILED})),
+    Rung(CRITIQUE_ONLY, frozenset({MALFORMED})),
+    Rung(ORIGINAL),
+)
+
+
+async def climb_down(
+    rungs: Sequence[Rung],
+    attempt: Callable[[Rung], Awaitable[Deliberation]],
+    failure_of: Callable[[Deliberation], str | None],
+) -> Deliberation:
+    """The outcome of the first rung that does not fail; it says which one failed first, and how.
+
+    Args:
+        rungs: in order; the last one takes every failure.
+        attempt: one refinement by a rung.
+        failure_of: the kind of failure of an outcome; None where it did not fail.
+    """
+    done = seen = await attempt(rungs[0])
+    first, error = None, None
+    left = list(rungs[1:])
+    while (kind := failure_of(done)) is not None and left:
+        first, error = first or f"{rungs[0].name}: {kind}", done.error
+        while left and not left[0].takes(kind):
+            left.pop(0)
+        if not left:
+            break
+        done = await attempt(left.pop(0))
+    if first is None:
+        return done
+    update: dict[str, Any] = {"degraded_from": first, "error": done.error or error}
+    if not done.critiques:  # the last rung looks at nothing again: what was found stays said
+        update |= {"critiques": seen.critiques, "candidates": seen.candidates}
+    return done.model_copy(update=update)
 
 
 def calls_of(settings: QualitySettings) -> int:
@@ -176,7 +240,7 @@ def struck(done: Deliberation, facts: ClaimCritic | None) -> Deliberation:
     checks = [check for text in dict.fromkeys((done.initial, done.final)) if (check := facts.check(text))]
     last = facts.check(done.final)
     gone = 0 if last is None else len(last.failures)
-    final = ended(last.struck_text) if last is not None and gone else done.final
+    final = end_whole(last.struck_text) if last is not None and gone else done.final
     before = 0 if not checks else len(checks[0].failures)
     changed = final != done.initial and done.status == "unchanged" or gone and not final
     return done.model_copy(

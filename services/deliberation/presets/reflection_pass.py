@@ -4,28 +4,67 @@ A critique that cannot be read changes nothing, and neither does a correction th
 a fault of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.deliberation import Critique, Deliberation, DeliberationEvent
+from schemas.deliberation import Critique, CritiqueSource, Deliberation, DeliberationEvent, TextCandidate
 from schemas.settings.deliberation import PassSettings
-from services.deliberation.assessment import Verdict
 from services.deliberation.budget import Budget
-from services.deliberation.forms import CORRECTION, CRITIQUE
+from services.deliberation.forms import CORRECTION, CRITIQUE, Verdict
 from services.deliberation.model_critics import VERDICT_OF, pass_critic
 from services.deliberation.model_revisers import Corrector
-from services.deliberation.policies import Acceptance, brings_nothing_new, latest, skip_reason
-from services.deliberation.presets.observed import ObservedCritic, ObservedReviser
+from services.deliberation.policies import Acceptance, Round, brings_nothing_new, latest, skip_reason
 from services.deliberation.presets.quality import struck
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import ClaimCritic, NewsCritic, rule_critics
-from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.rule_critics import ClaimCritic, NewsCritic, RuleReviser, rule_critics
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 
 NAME = "pass"
 ASSESSMENT_OF = {verdict: said for said, verdict in VERDICT_OF.items()}
+
+
+@dataclass(frozen=True)
+class ObservedCritic:
+    """A critic whose every word is told on, with the ms that it took."""
+
+    inner: Critic
+    tell: Callable[[Critique | NoReply, float], None]
+
+    @property
+    def name(self) -> str:
+        """Of the critic behind it."""
+        return self.inner.name
+
+    @property
+    def source(self) -> CritiqueSource:
+        """Of the critic behind it."""
+        return self.inner.source
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """As the critic behind it."""
+        started = budget.elapsed_ms
+        said = await self.inner.critique(task, candidate, rounds, budget)
+        self.tell(said, budget.elapsed_ms - started)
+        return said
+
+
+@dataclass(frozen=True)
+class ObservedReviser:
+    """A reviser whose every text is told on, with the one before it and the ms that it took."""
+
+    inner: Reviser
+    tell: Callable[[Draft | NoReply, str, float], None]
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """As the reviser behind it."""
+        started = budget.elapsed_ms
+        said = await self.inner.revise(task, rounds, budget)
+        self.tell(said, rounds[-1].candidate.text, budget.elapsed_ms - started)
+        return said
 
 
 def calls_of(settings: PassSettings) -> int:
@@ -40,17 +79,17 @@ class PassEvents:
     trace: Trace
     corrections: list[tuple[Draft, str, float]] = field(default_factory=list)
 
-    def criticised(self, critique: Critique | NoReply, elapsed_ms: float) -> None:
+    def note_critique(self, critique: Critique | NoReply, elapsed_ms: float) -> None:
         """One critique; one that did not come is no event."""
         if isinstance(critique, Critique):
             self.trace.add("reflection_critique", elapsed_ms, **_critique(critique))
 
-    def corrected(self, draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
+    def note_correction(self, draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
         """One correction of a text."""
         if isinstance(draft, Draft):
             self.corrections.append((draft, before, elapsed_ms))
 
-    def told(self, final: str) -> tuple[DeliberationEvent, ...]:
+    def list_events(self, final: str) -> tuple[DeliberationEvent, ...]:
         """Every event, the corrections with whether they stand."""
         for draft, before, elapsed_ms in self.corrections:
             self.trace.add(
@@ -86,22 +125,22 @@ async def run_pass(
     if news_alone:
         rules = (NewsCritic(facts),) if facts is None else (facts, NewsCritic(facts))
     if models is not None and models.has(CRITIQUE, CORRECTION):
-        critics = [*rules, ObservedCritic(pass_critic(models, settings), events.criticised)]
+        critics = [*rules, ObservedCritic(pass_critic(models, settings), events.note_critique)]
         reviser: Reviser = Corrector(models, settings.correction_tokens)
     else:
-        critics = [ObservedCritic(rule, events.criticised) for rule in rules]
+        critics = [ObservedCritic(rule, events.note_critique) for rule in rules]
         reviser = RuleReviser(facts)
     done = await refine(
         task,
         text,
         critics,
-        ObservedReviser(reviser, events.corrected),
+        ObservedReviser(reviser, events.note_correction),
         _policies(settings, reviewed),
         budget.child(rounds=settings.max_iterations, calls=calls_of(settings)),
         preset=NAME,
         trace=events.trace,
     )
-    return struck(done.model_copy(update={"events": events.told(done.final)}), facts)
+    return struck(done.model_copy(update={"events": events.list_events(done.final)}), facts)
 
 
 def _policies(settings: PassSettings, reviewed: bool) -> Policies:

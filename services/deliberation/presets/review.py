@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.deliberation import Critique, Deliberation
+from schemas.deliberation import Deliberation
 from schemas.settings.deliberation import ReviewSettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import IMPROVEMENT, REVIEW, REVIEW_REWRITE
@@ -20,10 +20,8 @@ from services.deliberation.model_critics import (
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rewrites import Rewrites
-from services.deliberation.rule_critics import ClaimCritic, cut_off, rule_critics
-from services.deliberation.rule_reviser import RuleReviser
-from services.deliberation.text_models import TextModels
+from services.deliberation.rule_critics import ClaimCritic, RuleReviser, cut_off, rule_critics
+from services.deliberation.text_models import Rewrites, TextModels
 
 NAME = "review"
 MANY_CLUSTERS, MANY_ACTIONS = 5, 2
@@ -125,7 +123,8 @@ async def run_review(
 
 
 def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSettings, elapsed_ms: float) -> None:
-    critiques = _of_final(done)
+    number_of_final = _number_of_final(done)
+    critiques = [critique for critique in done.critiques if critique.candidate == number_of_final]
     trace.add(
         "review_cycle",
         elapsed_ms,
@@ -139,11 +138,6 @@ def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSetting
         accepted=done.status == "accepted",
         regenerations=max(0, len(done.candidates) - 1),
     )
-
-
-def _of_final(done: Deliberation) -> list[Critique]:
-    number = _number_of_final(done)
-    return [critique for critique in done.critiques if critique.candidate == number]
 
 
 def _number_of_final(done: Deliberation) -> int:
@@ -160,7 +154,11 @@ def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget
         moved |= {0: stood}
         candidates += [
             c.model_copy(
-                update={"number": moved[c.number], "parent": _moved(moved, c.parent), "round": number}
+                update={
+                    "number": moved[c.number],
+                    "parent": None if c.parent is None else moved[c.parent],
+                    "round": number,
+                }
             )
             for c in part.candidates[skip:]
         ]
@@ -187,10 +185,6 @@ def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget
             "elapsed_ms": budget.elapsed_ms,
         }
     )
-
-
-def _moved(moved: dict[int, int], parent: int | None) -> int | None:
-    return None if parent is None else moved[parent]
 
 
 def result_fields(done: Deliberation) -> dict[str, Any]:

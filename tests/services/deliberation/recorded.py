@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from schemas.episode import Episode
-from schemas.fact_check import FactRow
+from schemas.fact_check import FactCheck, FactRow
 from schemas.reflection import HighLevelReflectionReport
+from services.deliberation.fact_check import check_facts
 from services.evidence.observed import Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_lines import report_lines
@@ -106,6 +107,17 @@ def whole(name: str) -> RunFacts:
         past=tuple(reports),
         observed=Observed(**{name: kept[name] for name in OF_THE_END}),
     )
+
+
+def checked(text: str, run: str = "whole_embedded") -> FactCheck:
+    """A text against a run as of its end."""
+    return check_facts(text, whole(run))
+
+
+def labelled(name: str, fields: int) -> list[list[str]]:
+    """The sentences of a file in fields, the last of which is the text."""
+    lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
+    return [line.split("|", fields - 1) for line in lines if line and not line.startswith("#")]
 
 
 def recorded_report() -> HighLevelReflectionReport:

@@ -2,16 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from services.deliberation.fact_check import check_facts
 from services.evidence.observed import Observed
-from tests.services.deliberation.recorded import WHOLE, WORLDS, recorded, whole
+from tests.services.deliberation.recorded import WHOLE, WORLDS, labelled, recorded, whole
 
-LINES = Path(__file__).with_name("labelled_sentences.txt").read_text().splitlines()
-LABELLED = [tuple(line.split("|", 2)) for line in LINES if line and not line.startswith("#")]
+LABELLED = labelled("labelled_sentences", 3)
 TRUE = [text for label, _, text in LABELLED if label == "T"]
 FALSE = [(way, text) for label, way, text in LABELLED if label == "F"]
 FEWEST_CLAIMS, FEWEST_WAYS, MOST_STRUCK = 400, 12, 0.02
@@ -51,22 +49,17 @@ OF_ANOTHER_HAND = {
 
 @pytest.mark.parametrize("name", OF_ANOTHER_HAND)
 def test_sentences_of_another_hand_are_read_no_worse_than_the_limits_page_says(name):
-    lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
-    labelled = [line.split("|", 2) for line in lines if not line.startswith("#")]
-    held = Counter((label, check_facts(text, recorded()).holds) for label, _, text in labelled)
+    told = labelled(name, 3)
+    held = Counter((label, check_facts(text, recorded()).holds) for label, _, text in told)
     struck, false, unanswerable = OF_ANOTHER_HAND[name]
-    assert len(labelled) >= FEWEST_SENTENCES
-    assert {label for label, _, _ in labelled} == {"T", "F", "U"}
+    assert len(told) >= FEWEST_SENTENCES
+    assert {label for label, _, _ in told} == {"T", "F", "U"}
     assert held["T", False] <= struck
     assert held["F", True] <= false
     assert held["U", True] <= unanswerable
 
 
-FRESH = [
-    line.split("|", 3)
-    for line in Path(__file__).with_name("fresh_sentences.txt").read_text("utf-8").splitlines()
-    if not line.startswith("#")
-]
+FRESH = labelled("fresh_sentences", 4)
 AFTER_THE_MENDING = slice(119, 179)
 MOST_FRESH_STRUCK = 6  # of 69, five of them about shares of orders or in words that no reader takes up
 
@@ -138,11 +131,7 @@ def test_date_of_a_report_and_verb_of_an_amount_are_what_they_say(text, holds):
     assert check_facts(text, recorded()).holds is holds
 
 
-OF_WHOLE_RUNS = [
-    line.split("|", 3)
-    for line in Path(__file__).with_name("whole_run_sentences.txt").read_text("utf-8").splitlines()
-    if not line.startswith("#")
-]
+OF_WHOLE_RUNS = labelled("whole_run_sentences", 4)
 # Run -> true ones that are struck after the mending, of 35: what was reached, and no more.
 MOST_STRUCK_OF_A_RUN = {"whole_embedded": 5, "whole_drawn": 5, "whole_costly": 7}
 
@@ -166,11 +155,7 @@ def test_earlier_report_is_held_against_what_was_known_then():
     assert not check_facts(text.format("-0.64"), whole("whole_embedded")).holds
 
 
-PROSE = [
-    line.split("|", 2)
-    for line in Path(__file__).with_name("prose_sentences.txt").read_text("utf-8").splitlines()
-    if not line.startswith("#")
-]
+PROSE = labelled("prose_sentences", 3)
 MOST_PROSE_STRUCK = 28  # of 40: "Fees added up to around $2,900", "Apple", "2012 was our best year"
 
 

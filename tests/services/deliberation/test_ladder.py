@@ -9,7 +9,7 @@ from schemas.errors import StoreError
 from schemas.settings.deliberation import QualitySettings
 from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
-from services.deliberation.ladder import (
+from services.deliberation.presets.quality import (
     CRITIQUE_ONLY,
     FEWER,
     FULL,
@@ -17,8 +17,9 @@ from services.deliberation.ladder import (
     NO_FACTS,
     ORIGINAL,
     climb_down,
+    failure_of,
+    run_quality,
 )
-from services.deliberation.presets.quality import failure_of, run_quality
 from services.deliberation.refine import Task
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import HANGS, failing, improved, scored, texts

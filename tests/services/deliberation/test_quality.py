@@ -16,7 +16,7 @@ from services.deliberation.model_critics import ArguingCritics, CachedCritic, qu
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets.quality import calls_of, result_fields, run_quality, threshold_of
 from services.deliberation.refine import Task
-from services.deliberation.rewrites import Rewrites
+from services.deliberation.text_models import Rewrites
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.deliberation.scripted import (
     HANGS,

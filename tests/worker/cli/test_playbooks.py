@@ -24,7 +24,7 @@ def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted
     told = answered(planted, "history", NAME)["versions"]
     rows = planted.run("journal", "latest", "--jsonl", "--kind", "playbook_version").stdout.splitlines()
     moved = [row["payload"] for row in map(json.loads, rows) if row["payload"]["playbook_id"] == NAME]
-    assert sum(len(one["transitions"]) for one in told) == len(moved)
+    assert sum(len(version["transitions"]) for version in told) == len(moved)
     first, tried, lowered, candidate = told[:4]
     assert (first["version"], first["parent"], first["changes"]) == (1, None, [])
     assert [step["state"] for step in first["transitions"]] == ["active", "retired"]
@@ -32,8 +32,8 @@ def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted
     assert lowered["changes"] == [{"field": "risk_fraction", "from": 0.005, "to": 0.0025}]
     assert candidate["trial"] == "candidate"
     assert {"field": "parameters.side.value", "from": 1.0, "to": -1.0} in candidate["changes"]
-    for one in (tried, lowered, candidate):
-        assert all(one[name] for name in ("report_id", "verdict_id", "action_id"))
+    for item in (tried, lowered, candidate):
+        assert all(item[name] for name in ("report_id", "verdict_id", "action_id"))
     account, paper = first["account"], tried["paper"]
     assert account["n"] > 20
     assert account["mean_r"] < 0
@@ -77,7 +77,7 @@ def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complet
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
     from services.slow_loop.loop_rows import journal_version
-    from worker.cli.playbooks import _counted
+    from worker.cli.playbooks import _tell_counts
 
     book = playbook()
     sink = MemorySink()
@@ -105,7 +105,7 @@ def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complet
     account = told["account"]
     assert (account["n"], account["blocks"], account["mean_r"]) == (12, 2, 1.0)
     assert account["mean_all_r"] == pytest.approx(8 / 12)
-    assert _counted(account) == ("12", "+0.67 R")
+    assert _tell_counts(account) == ("12", "+0.67 R")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
@@ -164,7 +164,7 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
                 yield row
 
         await history.read(rows())
-        return [history.document(one) for one in history.of(NAME)]
+        return [history.document(entry) for entry in history.of(NAME)]
 
     (told,) = asyncio.run(read())
     assert (told["evidence"], told["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
@@ -233,11 +233,11 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
                     yield row
 
         await history.read(rows())
-        return [history.document(one) for one in history.of(NAME)]
+        return [history.document(entry) for entry in history.of(NAME)]
 
     (told,) = asyncio.run(read())
     assert told["expires_at"] == 90 * day
-    assert [(one["known_at"], one["measure"], one["until"]) for one in told["renewals"]] == [
+    assert [(item["known_at"], item["measure"], item["until"]) for item in told["renewals"]] == [
         (30 * day, "risk 0.0025", 60 * day),
         (60 * day, "risk 0.0025", 90 * day),
     ]
@@ -256,7 +256,7 @@ def test_rollback_returns_to_the_version_that_traded_differently_and_writes_it(p
     (active,) = [step for step in told["transitions"] if step["state"] == "active"]
     assert active["from_version"] == 3
     assert {"field": "risk_fraction", "from": 0.0025, "to": 0.005} in active["changes"]
-    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
+    books = {playbook.id: playbook for playbook in load_playbooks(planted.folder / "books")}
     assert books[NAME].risk_fraction == 0.005
     assert books[NAME] == definitions()[0]
     assert told["written"]["folder"] == "books"

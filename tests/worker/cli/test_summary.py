@@ -8,8 +8,7 @@ from rich.console import Console
 
 from tests.test_glossary import singular, terms
 from tests.worker.shared_runs import embedded_run
-from worker.cli.summary import render
-from worker.cli.summary_figures import GROUPS
+from worker.cli.summary import GROUPS, render
 
 # Words of the summary that are no nouns of the field.
 OTHER = frozenset({

@@ -16,7 +16,7 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.store import Store, open_store
 from services.store.change_plans import ChangePlanRepository, Operator
 from services.store.operator_requests import OperatorRequests
-from tests.services.plans.desks import NAME, OTHER, risk
+from tests.services.plans.plan_worlds import NAME, OTHER, risk
 from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import Killed, RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
@@ -176,7 +176,7 @@ PLACES = {
     "behind the claim": (ChangePlanRepository, "claim", 1, True),
     "behind the first step": (PlaybookLifecycle, "enact", 1, True),
     "behind the second step": (PlaybookLifecycle, "enact", 2, True),
-    "before its rows are stored": (PlanRows, "completed", 1, True),
+    "before its rows are stored": (PlanRows, "write_end", 1, True),
     "before the answer": (OperatorRequests, "answer", 1, False),
     "behind the answer": (OperatorRequests, "answer", 1, True),
 }

@@ -13,7 +13,7 @@ from schemas.settings import Settings
 from services.plans.drafting import draft
 from services.store import Store
 from services.store.change_plans import Operator
-from tests.services.plans.desks import risk
+from tests.services.plans.plan_worlds import risk
 from tests.worker.live.decided_plans import KILL_AT, PLACES, RUN, ApprovedOnce, Decided, what_is_wrong
 from tests.worker.live.paper_runs import (
     KillAt,

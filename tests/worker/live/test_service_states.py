@@ -146,10 +146,10 @@ def stateful(session: Session) -> dict[str, Stateful]:
 SERVICES = (
     "BackgroundBuilder", "Breaker", "DriftWindow", "EpisodeMemory", "ExpectationBook", "Experience",
     "JournalWriter", "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount",
-    "OpenPositions", "PastRuns", "PlanCounters", "PlanDesk", "PlanOutcomes", "PlaybookLifecycle",
+    "OpenPositions", "PastRuns", "PlanCounters", "PlanOutcomes", "PlaybookLifecycle",
     "PlaybookRegistry", "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService",
-    "PromotionLevels", "ReflectingPlanProvider", "RunModels", "Session", "ShadowLedger", "ShadowTrials",
-    "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent", "Standing", "TickGuard",
+    "PromotionLevels", "ReflectingPlanProvider", "RunModels", "RunPlans", "RunState", "Session",
+    "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent", "TickGuard",
     "UntradedSignals",
 )  # fmt: skip
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked

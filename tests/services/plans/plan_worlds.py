@@ -10,8 +10,8 @@ from schemas.plan import ChangePlan
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.plans.desk import PlanDesk
 from services.plans.drafting import Proposed, draft
+from services.plans.run_plans import RunPlans
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble
 from worker.session import Session, Timing
@@ -33,7 +33,7 @@ class DeskWorld:
     sink: MemorySink
 
     @property
-    def desk(self) -> PlanDesk:
+    def desk(self) -> RunPlans:
         return self.session.slow_loop.plans
 
     @property

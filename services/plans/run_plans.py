@@ -72,7 +72,7 @@ class OpenTrials(TrialEvidence, Protocol):
         ...
 
 
-class PlanDesk(Stateful):
+class RunPlans(Stateful):
     """Plans of one run.
 
     Args:
@@ -122,11 +122,11 @@ class PlanDesk(Stateful):
 
     def facts(self, now: int) -> PlanFacts:
         """Where the run stands at the close of a bar, ns, by value."""
-        standing, bars = self._facts.standing, self._market.bars
+        state, bars = self._facts.run_state, self._market.bars
         row = int(np.searchsorted(bars.close_times, now, side="right"))
         closes: dict[str, float] = {}
         atr: dict[str, float] = {}
-        for symbol in {*standing.held, *standing.policies}:
+        for symbol in {*state.held, *state.policies}:
             s = bars.symbols.index(symbol)
             high, low, close = (values[:row, s] for values in (bars.high, bars.low, bars.close))
             there = np.flatnonzero(~np.isnan(close))[-ATR_BARS - 1 :]

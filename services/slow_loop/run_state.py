@@ -10,7 +10,7 @@ from services.journal.chain import JournalRow
 SAFE_MODE = "safe mode"  # how the reason of a symbol that it blocks begins
 
 
-class Standing(Stateful):
+class RunState(Stateful):
     """Positions and latest policies by symbol, the operator's switch and safe mode, after the last row taken.
 
     Attributes:

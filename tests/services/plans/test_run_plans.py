@@ -12,7 +12,7 @@ from schemas.plan import ChangePlan, RollbackAction
 from schemas.vocabulary import RecommendedAction
 from services.plans.drafting import EmptyPlan, Proposed, draft
 from services.plans.editing import StepEdit, plan_diff, revise
-from tests.services.plans.desks import NAME, OTHER, DeskWorld, desk_world, replan, risk
+from tests.services.plans.plan_worlds import NAME, OTHER, DeskWorld, desk_world, replan, risk
 
 DONE = [
     "two_phase_phase1_start",
@@ -164,13 +164,13 @@ def test_desk_plan_is_stale_when_another_version_is_in_force(world: DeskWorld) -
 
 def test_desk_plan_is_stale_under_the_kill_switch(world: DeskWorld) -> None:
     plan = world.plan(risk(0.008))
-    world.desk._facts.standing.kill_switch = True
+    world.desk._facts.run_state.kill_switch = True
     assert world.decide(plan)["reasons"] == ["kill switch is on since"]
 
 
 def test_desk_plan_is_stale_when_a_close_moved_too_far() -> None:
     world = desk_world(approval="ask", max_move_atr=0.01)
-    name = next(iter(world.desk._facts.standing.policies.values()))
+    name = next(iter(world.desk._facts.run_state.policies.values()))
     plan = world.plan(risk(0.008, name))
     assert plan.basis.closes
     world.to_row(world.session.engine.t + 1)
