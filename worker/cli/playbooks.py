@@ -180,7 +180,8 @@ async def _history(run: str, name: str | None, db: str | None) -> dict[str, Any]
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
     named = {} if name is None else {"playbook_id": name}
-    return {"run_id": record.run_id, **named, "versions": [found.document(each) for each in found.of(name)]}
+    versions = [found.document_with_means(version) for version in found.of(name)]
+    return {"run_id": record.run_id, **named, "versions": versions}
 
 
 def _settings(record: "RunRecord") -> "Settings | None":
@@ -266,7 +267,7 @@ def _render_history(found: dict[str, Any]) -> None:
 
 
 def _tell_counts(shown: dict[str, Any] | None) -> tuple[str, str]:
-    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown.get("mean_r")))
+    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown["mean_all_r"]))
 
 
 def _render_rollback(found: dict[str, Any]) -> None:
@@ -346,7 +347,10 @@ def _evidence(shown: dict[str, Any]) -> str:
     ]
     if shown.get("mean_r") is not None:
         sizes = sum(shown.get(name) is not None for name in ("n", "blocks"))
-        parts.insert(sizes, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
+        mean = f"{r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}"
+        parts.insert(sizes, f"mean of complete blocks {mean}")
+    if "mean_all_r" in shown:
+        parts.insert(1, f"mean {r_multiple(shown['mean_all_r'])}")
     if "lower_r" in shown:
         parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'], shown['interval_kind'])}")
     return ", ".join(parts)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 LATEST = "latest"
+OF_CLAIM = ("by", "facts", "attempts", "epoch")  # what a run that heard of a report does not know of it
 
 
 async def reports(run: LatestArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
@@ -68,7 +69,11 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     if store.has_worker_tables:
         told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
         for claim in await store.claims.all(record.run_id, JOB):
-            slots.setdefault(claim.key.slot, _of_worker(claim, told.get(claim.key.slot)))
+            made, heard = _of_worker(claim, told.get(claim.key.slot)), slots.get(claim.key.slot)
+            if heard is None:
+                slots[claim.key.slot] = made
+            elif heard["report_id"] == made["report_id"]:
+                heard |= {name: made[name] for name in OF_CLAIM}
         lease = await store.leases.holder(lease_name(record.run_id))
     if store.has_operator_tables:
         # A report on demand stands at the moment it is about; it is no slot and delays none.
