@@ -29,7 +29,7 @@ COSTS = {"no costs": ExecutionSettings(fee_bps=0.0, slippage_bps=0.0), "usual co
 BARS, SYMBOLS, SEEDS = 1_500, 3, 5
 
 
-async def ablated(bars: BarSeries, settings: Settings, url: str) -> dict[str, Any]:
+async def ablate(bars: BarSeries, settings: Settings, url: str) -> dict[str, Any]:
     """The document of one ablation."""
 
     def new_run(arm: Settings, name: str) -> NewRun:
@@ -49,7 +49,9 @@ async def ablated(bars: BarSeries, settings: Settings, url: str) -> dict[str, An
     return worth_document(found, ledger, bars.timeframe, settings.seed, settings.gate)
 
 
-def counted(execution: ExecutionSettings, runs: int, first: int) -> tuple[Counter[str], Counter[str], int]:
+def count_answers(
+    execution: ExecutionSettings, runs: int, first: int
+) -> tuple[Counter[str], Counter[str], int]:
     """Answers by tier, what the shadow ledgers said, and ablations in which any tier was helped or hurt."""
     answers: Counter[str] = Counter()
     papers: Counter[str] = Counter()
@@ -58,7 +60,7 @@ def counted(execution: ExecutionSettings, runs: int, first: int) -> tuple[Counte
         world = make_world("random_walk", seed=seed, bars=BARS, symbols=SYMBOLS)
         with tempfile.TemporaryDirectory() as folder:
             url = f"sqlite:///{Path(folder) / 'a.db'}"
-            document = asyncio.run(ablated(world, Settings(execution=execution), url))
+            document = asyncio.run(ablate(world, Settings(execution=execution), url))
         found = {tier["tier"]: tier["answer"] for tier in document["tiers"] if tier["answer"] is not None}
         answers.update(f"{tier}: {answer}" for tier, answer in found.items())
         papers.update(row["answer"] for row in document["shadow_ledger"])
@@ -73,7 +75,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1_000, help="first seed of the worlds")
     given = parser.parse_args()
     for name, execution in COSTS.items():
-        answers, papers, told = counted(execution, given.runs, given.seed)
+        answers, papers, told = count_answers(execution, given.runs, given.seed)
         print(f"{name}: helped or hurt in {told} of {given.runs} ablations, stated level {ALPHA:.0%}")
         for answer, count in sorted(answers.items()):
             print(f"  {answer}: {count}")

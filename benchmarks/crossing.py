@@ -34,7 +34,7 @@ def averages(bars: BarSeries) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.f
     return columns[FAST], columns[SLOW]
 
 
-def crossed(fast: npt.NDArray[np.float64], slow: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def find_crossings(fast: npt.NDArray[np.float64], slow: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Where the fast average crosses above the slow one; bool (T, S)."""
     found = np.zeros(fast.shape, dtype=np.bool_)
     found[1:] = (fast[1:] > slow[1:]) & (fast[:-1] <= slow[:-1])
@@ -43,7 +43,7 @@ def crossed(fast: npt.NDArray[np.float64], slow: npt.NDArray[np.float64]) -> npt
 
 def crossings_sha256(bars: BarSeries) -> str:
     """Hash of where the averages cross: all that the trades depend on besides the prices."""
-    return hashlib.sha256(np.packbits(crossed(*averages(bars))).tobytes()).hexdigest()
+    return hashlib.sha256(np.packbits(find_crossings(*averages(bars))).tobytes()).hexdigest()
 
 
 def bars_sha256(bars: BarSeries) -> str:
@@ -54,7 +54,7 @@ def bars_sha256(bars: BarSeries) -> str:
     return digest.hexdigest()
 
 
-def simulated(bars: BarSeries, switches: Switches | None = None) -> pd.DataFrame:
+def simulate_trades(bars: BarSeries, switches: Switches | None = None) -> pd.DataFrame:
     """The strategy in this engine, as `TRADE_COLUMNS` in order of exit and symbol.
 
     Args:

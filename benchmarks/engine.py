@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.clock import REPEATS, cpu_seconds
-from benchmarks.crossing import COMMON, averages, crossed, simulated_raw, trade_list
+from benchmarks.crossing import COMMON, averages, find_crossings, simulated_raw, trade_list
 from benchmarks.hand_scan import TRADE, moving_cross, scan
 from benchmarks.walks import walk
 from schemas.errors import InvariantViolation
@@ -50,7 +50,7 @@ class Scan:
         self.columns: tuple[Any, Any, Any, Any] = (
             own(bars.open[:, 0]), own(bars.high[:, 0]), own(bars.low[:, 0]), own(bars.close[:, 0])
         )  # fmt: skip
-        self.crossed = np.ascontiguousarray(crossed(*averages(bars))[:, 0])
+        self.crossed = np.ascontiguousarray(find_crossings(*averages(bars))[:, 0])
         self.buffer = np.zeros(len(self.crossed) // 2 + 1, dtype=TRADE)
 
     def run(self) -> npt.NDArray[Any]:
@@ -83,13 +83,13 @@ def kernel_seconds(bars: BarSeries) -> float:
     for _ in range(REPEATS):
         spent: list[float] = []
 
-        def timed(*arguments: Any, advance: Any = caller.advance, spent: list[float] = spent) -> Any:
+        def time_once(*arguments: Any, advance: Any = caller.advance, spent: list[float] = spent) -> Any:
             started = time.process_time()
             result = advance(*arguments)
             spent.append(time.process_time() - started)
             return result
 
-        with patch.object(caller, "advance", timed):
+        with patch.object(caller, "advance", time_once):
             simulated_raw(bars, COMMON)
         totals.append(sum(spent))
     return median(totals)

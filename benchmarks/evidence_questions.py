@@ -33,7 +33,7 @@ from tests.agents.planning.question_sets import (
     question_set,
 )
 from tools.docs_pages import table
-from worker.review.asking import known_before
+from worker.review.asking import describe_known
 from worker.review.evidence import store_tools
 from worker.review.run_views import RunViews
 
@@ -86,19 +86,19 @@ def ask_questions() -> list[QuestionCost]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "thinktwice.db"
         run_program("backtest", "--db", f"sqlite:///{path}")
-        return asyncio.run(_asked(path))
+        return asyncio.run(_ask(path))
 
 
-async def _asked(path: Path) -> list[QuestionCost]:
+async def _ask(path: Path) -> list[QuestionCost]:
     async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
         views = RunViews(store)
         host = store_tools(views)
-        context, ids = known_before(await views.view("latest", None)), await _ids(host)
+        context, ids = describe_known(await views.view("latest", None)), await _ids(host)
         questions = [
             question for name in FILES for question in labelled(name, ids) if question.kind != "change"
         ]
         questions += [
-            _labelled(question)
+            _label(question)
             for number in SETS
             for question in question_set(number)
             if question.status != "plan"
@@ -127,7 +127,7 @@ async def _cost(host: InProcessTools, labels: LabelledQuestion, context: Mapping
     return QuestionCost(labels, gathered, tuple(planning[1:]), tuple(gathering[1:]))
 
 
-def _labelled(one: SetQuestion) -> LabelledQuestion:
+def _label(one: SetQuestion) -> LabelledQuestion:
     """A question of a set with the calls that it needs."""
     kind = "ambiguous" if one.status == "clarify" else "unseen"
     calls = tuple((method, tuple(sorted(arguments.items()))) for method, arguments in one.calls)

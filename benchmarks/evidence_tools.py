@@ -74,7 +74,7 @@ def time_tools() -> tuple[list[ToolTimes], Starts]:
         run_program("backtest", "--db", f"sqlite:///{path}")
         starts = {
             LISTED: [_start(path) for _ in range(STARTS)],
-            ANSWERED: [_asked(path) for _ in range(STARTS)],
+            ANSWERED: [_ask(path) for _ in range(STARTS)],
         }
         return asyncio.run(_tools(path)), starts
 
@@ -120,7 +120,7 @@ async def arguments_of_tools(host: InProcessTools) -> dict[str, list[dict[str, A
 
 
 async def _times(host: InProcessTools, tool: str, given: list[dict[str, Any]]) -> ToolTimes:
-    spent = [await _timed(host, tool, arguments) for arguments in _some(given)]
+    spent = [await _time_call(host, tool, arguments) for arguments in _some(given)]
     return ToolTimes(tool, spent[0], tuple(spent[1:]))
 
 
@@ -129,7 +129,7 @@ def _some(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return (next(turns) for _ in range(CALLS + 1))
 
 
-async def _timed(host: InProcessTools, tool: str, arguments: Mapping[str, Any]) -> float:
+async def _time_call(host: InProcessTools, tool: str, arguments: Mapping[str, Any]) -> float:
     started = time.perf_counter()
     reply = await host.call(tool, arguments)
     spent = (time.perf_counter() - started) * 1e3
@@ -162,7 +162,7 @@ def _start(path: Path) -> Start:
     return Start(wall, _cpu() - before)
 
 
-def _asked(path: Path) -> Start:
+def _ask(path: Path) -> Start:
     """One question about the run, which no process has read before."""
     before, started = _cpu(), time.perf_counter()
     run_program("ask", QUESTION, "--db", f"sqlite:///{path}")

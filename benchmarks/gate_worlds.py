@@ -55,7 +55,7 @@ by Student's t; returns are logarithms. `thinktwice worlds --engine` runs a part
 own."""
 
 
-def measured(seed: int, runs: int) -> dict[str, Any]:
+def measure(seed: int, runs: int) -> dict[str, Any]:
     """The document of every row with one seed; parts that `out/` holds are not drawn again."""
     gate, chosen = GateSettings(), rows()
     kept = KeptParts(ROOT / "out" / f"worlds-{gate_hash(gate)}-{seed}.jsonl", seed, gate)
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, help="runs of each world of whole sessions")
     parser.add_argument("--print", action="store_true", help="print the section, leave the page alone")
     given = parser.parse_args(arguments)
-    text = section([measured(seed, given.runs) for seed in SEEDS])
+    text = section([measure(seed, given.runs) for seed in SEEDS])
     ran = [sessions(group, SEEDS[0], given.sessions or runs) for group, runs in SESSIONS.items()]
     text += "\n\n" + sessions_section(ran)
     if given.print:

@@ -144,7 +144,7 @@ def grow(path: Path, rows: int = ROWS) -> int:
         recorded: list[Row] = store.execute(query).fetchall()
         store.execute("delete from journal")
         head, seq = "0" * 64, 0
-        for ts_event, known_at, kind, symbol, payload in _repeated(recorded, rows // len(recorded) + 1):
+        for ts_event, known_at, kind, symbol, payload in _repeat(recorded, rows // len(recorded) + 1):
             fields = {"ts_event": ts_event, "known_at": known_at, "kind": kind, "symbol": symbol}
             own = link(head, seq=seq, payload=payload, **fields)  # type: ignore[arg-type]
             values = (run, seq, ts_event, known_at, kind, symbol, payload, None, head, own)
@@ -154,7 +154,7 @@ def grow(path: Path, rows: int = ROWS) -> int:
     return seq
 
 
-def _repeated(recorded: list[Row], times: int) -> Iterator[Row]:
+def _repeat(recorded: list[Row], times: int) -> Iterator[Row]:
     kept = {found for row in recorded if row[2] == "playbook_version" for found in VERSION.findall(row[4])}
     for *fields, payload in recorded:
         for number in range(1 if fields[2] in ONCE else times):

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.comparison import compare
-from benchmarks.crossing import BRACKET, bars_sha256, crossings_sha256, simulated
+from benchmarks.crossing import BRACKET, bars_sha256, crossings_sha256, simulate_trades
 from benchmarks.parity_cases import CASES, PEERS, Case, Recording, settings_of, write_recording
 from benchmarks.peer_runs import Peer, install, run_peer
 
@@ -31,7 +31,7 @@ def record(peer: Peer, case: Case) -> tuple[pd.DataFrame, dict[str, Any]]:
         "version": run.version,
         "python": run.python,
     }
-    found = compare(simulated(bars, peer.switches), run.trades)
+    found = compare(simulate_trades(bars, peer.switches), run.trades)
     sys.stdout.write(f"{peer.title} {run.version}, {case.name}: {found.equal} of {found.theirs} equal\n")
     if len(found.differing):
         sys.stdout.write(found.differing.to_string() + "\n")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from benchmarks.comparison import compare
-from benchmarks.crossing import COMMON, simulated
+from benchmarks.crossing import COMMON, simulate_trades
 from benchmarks.engine import SEED, SIZES, TICK
 from benchmarks.peer_runs import Peer, PeerRun, TooSlow, install, run_peer
 from benchmarks.peer_settings import PEERS
@@ -75,7 +75,7 @@ def time_peers(tell: Callable[[str], object]) -> list[Block]:
 
 def time_world(bars: BarSeries, tell: Callable[[str], object]) -> Block:
     """Every engine on these bars."""
-    common = simulated(bars, COMMON)
+    common = simulate_trades(bars, COMMON)
     rows = []
     for peer in PEERS:
         tell(f"{peer.title}: {bars.shape[0]:,} bars of {bars.shape[1]} symbol(s)")
@@ -89,14 +89,14 @@ def time_one(peer: Peer, bars: BarSeries, common: pd.DataFrame) -> Row:
         run = run_peer(peer, bars, repeats=repeats_of(peer, bars), cap_s=CAP_S)
     except TooSlow:
         return Row(peer, None)
-    own = common if peer.switches == COMMON else simulated(bars, peer.switches)
+    own = common if peer.switches == COMMON else simulate_trades(bars, peer.switches)
     shares = [compare(ours, run.trades, PRICE_TOLERANCE).share for ours in (common, own)]
     return Row(peer, run, *shares)
 
 
 def peer_tables(blocks: list[Block]) -> str:
     """One table a world; ratios are CPU seconds over those of this engine."""
-    return "\n\n".join(_titled(block) for block in blocks)
+    return "\n\n".join(_title(block) for block in blocks)
 
 
 HEAD = (
@@ -105,7 +105,7 @@ HEAD = (
 )  # fmt: skip
 
 
-def _titled(block: Block) -> str:
+def _title(block: Block) -> str:
     word = "symbol" if block.symbols == 1 else "symbols"
     base = block.rows[0].run
     unit = base.median_s if base is not None else float("nan")

@@ -39,12 +39,12 @@ def time_loops() -> list[LoopTiming]:
     """The embedded daily bars, then a walk of minutes."""
     run(load_embedded_bars(start="2003-01-01", end="2003-06-30"))  # compiled code and caches
     return [
-        timed("embedded, 1d", load_embedded_bars()),
-        timed(f"walk of {INTRADAY_BARS:,} bars, 1m", walk(SEED, INTRADAY_BARS)),
+        time_run("embedded, 1d", load_embedded_bars()),
+        time_run(f"walk of {INTRADAY_BARS:,} bars, 1m", walk(SEED, INTRADAY_BARS)),
     ]
 
 
-def timed(name: str, bars: BarSeries) -> LoopTiming:
+def time_run(name: str, bars: BarSeries) -> LoopTiming:
     """One run.
 
     Raises:

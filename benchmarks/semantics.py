@@ -10,7 +10,7 @@ from functools import cache
 import pandas as pd
 
 from benchmarks.comparison import compare
-from benchmarks.crossing import Switches, simulated
+from benchmarks.crossing import Switches, simulate_trades
 from benchmarks.walks import walk
 from tools.docs_pages import table
 from trading_core.bars import BarSeries
@@ -51,7 +51,7 @@ def _bars() -> BarSeries:
 
 @cache
 def _trades(switches: frozenset[tuple[str, object]]) -> pd.DataFrame:
-    return simulated(_bars(), {**CASH, **dict(switches)})
+    return simulate_trades(_bars(), {**CASH, **dict(switches)})
 
 
 def _line(base: pd.DataFrame, switches: Switches) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from benchmarks.peer_runs import run_script
 from benchmarks.statistics_cases import FIGURES, FILE, LIBRARY, SEEDS, bars_per_year, curve, figures
 
 
-def recorded() -> dict[str, Any]:
+def record() -> dict[str, Any]:
     """The library's figures of every curve."""
     curves = [curve(seed) for seed in SEEDS]
     with tempfile.TemporaryDirectory() as name:
@@ -35,7 +35,7 @@ def recorded() -> dict[str, Any]:
 
 def main() -> int:
     """Write the recording; print the largest relative difference of each figure."""
-    found = recorded()
+    found = record()
     FILE.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n", "utf-8")
     for name in FIGURES:
         gaps = [abs(figures(seed)[name] / found["figures"][str(seed)][name] - 1.0) for seed in SEEDS]

@@ -38,7 +38,7 @@ class Timed:
     limit_s: float | None
 
 
-def timed(name: str, work: Callable[[], object], limit_s: float | None = None) -> Timed:
+def time_work(name: str, work: Callable[[], object], limit_s: float | None = None) -> Timed:
     """Time a piece of work, then weigh it in a second run: tracing memory costs time."""
     started = time.process_time()
     work()
@@ -72,11 +72,11 @@ def time_statistics() -> list[Timed]:
     gate = GateSettings()
     last = (int(trades.exit_ns.max()),)
     return [
-        timed(f"{size}: evidence of both claims, one look", one_look, 5.0),
-        timed(f"{CLUSTERS // 10:,} of them: interval over all looks", intervals),
-        timed(f"a look of a live run: {RUN_TRADES:,} trades, 15 clusters", one_look_of_a_run, 0.05),
-        timed(f"{TRADES:,} trades into blocks of all clusters", lambda: clusters_of(trades, gate), 3.0),
-        timed(f"{TRADES:,} trades graded, one look", lambda: grade_table(trades, gate, last)),
+        time_work(f"{size}: evidence of both claims, one look", one_look, 5.0),
+        time_work(f"{CLUSTERS // 10:,} of them: interval over all looks", intervals),
+        time_work(f"a look of a live run: {RUN_TRADES:,} trades, 15 clusters", one_look_of_a_run, 0.05),
+        time_work(f"{TRADES:,} trades into blocks of all clusters", lambda: clusters_of(trades, gate), 3.0),
+        time_work(f"{TRADES:,} trades graded, one look", lambda: grade_table(trades, gate, last)),
     ]
 
 

@@ -125,7 +125,7 @@ class Asked:
     budget: Budget = field(default_factory=lambda: Budget(0, CALLS, deadline_ms=600_000.0))
 
 
-def asked_of(text: str, facts: RunFacts) -> Asked:
+def ask_models(text: str, facts: RunFacts) -> Asked:
     """Fresh models for one text."""
     models = {name: Pausing(name, text) for name in TEXT_FORMS}
     prompts = {name: load_prompt(name) for name in TEXT_FORMS}
@@ -141,14 +141,14 @@ async def single(asked: Asked, text: str) -> Deliberation:
     )  # fmt: skip
 
 
-async def passed(asked: Asked, text: str) -> Deliberation:
+async def reflect_once(asked: Asked, text: str) -> Deliberation:
     """The reflection pass."""
     return await run_pass(
         asked.task, text, asked.settings.reflection_pass, asked.budget, models=asked.models, facts=asked.facts
     )
 
 
-async def improved(asked: Asked, text: str) -> Deliberation:
+async def improve_quality(asked: Asked, text: str) -> Deliberation:
     """The quality loop on a given text."""
     loop = QualityLoop(asked.task, text, asked.settings.quality, asked.budget, asked.models, asked.facts)
     done = struck(await loop.run(), asked.facts)
@@ -156,14 +156,14 @@ async def improved(asked: Asked, text: str) -> Deliberation:
     return done.model_copy(update={"details": {**done.details, "hits": hits}})
 
 
-async def reviewed(asked: Asked, text: str) -> Deliberation:
+async def review_once(asked: Asked, text: str) -> Deliberation:
     """The review."""
     return await run_reviewed(
         asked.task, text, asked.settings, asked.budget, models=asked.models, facts=asked.facts
     )
 
 
-async def sectioned(asked: Asked, text: str) -> Deliberation:
+async def write_sections(asked: Asked, text: str) -> Deliberation:
     """Chunked writing."""
     return await run_chunked(
         asked.task, text, asked.settings, asked.budget, models=asked.models, facts=asked.facts
@@ -172,10 +172,10 @@ async def sectioned(asked: Asked, text: str) -> Deliberation:
 
 PRESETS: dict[str, Preset] = {
     "single pass": single,
-    "pass": passed,
-    "quality": improved,
-    "review": reviewed,
-    "chunked": sectioned,
+    "pass": reflect_once,
+    "quality": improve_quality,
+    "review": review_once,
+    "chunked": write_sections,
 }
 
 
@@ -197,7 +197,7 @@ def cost_of(
 ) -> tuple[Cost, list[Deliberation]]:
     """What a preset costs over the texts; ratios are to `before`, the single pass, or to itself."""
     done = [
-        asyncio.run(_run(PRESETS[name], asked_of(text, facts), text))
+        asyncio.run(_run(PRESETS[name], ask_models(text, facts), text))
         for text, facts in given
         for _ in range(REPEATS)
     ]
@@ -218,7 +218,7 @@ def cost_of(
 
 def _peak_kb(preset: Preset, text: str, facts: RunFacts) -> float:
     """What one text takes at most beside the facts of its run, in kB; measured apart, for that is slow."""
-    asked = asked_of(text, facts)
+    asked = ask_models(text, facts)
     tracemalloc.start()
     asyncio.run(_run(preset, asked, text))
     peak = tracemalloc.get_traced_memory()[1]

@@ -99,6 +99,6 @@ class InvariantViolation(ThinktwiceError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the closest known name whatever its case, else the empty string."""
-    by_case = {one.casefold(): one for one in reversed(list(known))}
+    by_case = {spelt.casefold(): spelt for spelt in reversed(list(known))}
     close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=0.5)
     return f" Did you mean {by_case[close[0]]!r}?" if close else ""

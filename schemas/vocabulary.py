@@ -140,7 +140,7 @@ class TickEventKind(StrEnum):
         Form(
             "a market entry will fill at the next open, a limit or stop entry rests until it is met or the "
             "window ends; `signal_close` is what the levels are measured from: the close, or the price of a "
-            "resting entry"
+            "resting entry; `planned_risk` is of one unit: from there to the stop"
         ),
     )  # fmt: skip
     ORDER_CLAMPED = (

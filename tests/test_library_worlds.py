@@ -83,6 +83,10 @@ def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same
             r"row 1: .* comes before that of DataFrame row 0: sort it, df.sort_index\(\)",
         ),
         (
+            lambda item: item[::-1].rename_axis("Date").reset_index(),
+            r"row 1: .* comes before that of DataFrame row 0: sort it, df.sort_values\('Date'\)",
+        ),
+        (
             lambda item: pd.concat([item, item.iloc[[-1]]]),
             r"row \d+: .* repeats that of .*: remove one of the two rows",
         ),

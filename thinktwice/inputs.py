@@ -12,6 +12,7 @@ from schemas.playbook import DirectionRules, Eligibility, Expectation, Parameter
 from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.loader import check_definition, explain, load_playbooks
+from worker.feeds.files.columns import role_of
 from worker.feeds.files.files import Selection, bars_of_tables
 from worker.feeds.files.tables import BarTable
 from worker.feeds.selected_bars import load_bars
@@ -203,12 +204,19 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
         chosen = Selection(data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end)
         return bars_of_tables([(BarTable.of_frame(given), name)], chosen)
     except (DataError, ConfigError) as error:
-        raise in_arguments(error) from error
+        raise in_arguments(error, getattr(given, "columns", ())) from error
 
 
-def in_arguments(error: Error) -> Error:
-    """An error of a command with its options named as the arguments of a function."""
-    told = argument_words(str(error)).replace("sort the file by time", "sort it, df.sort_index()")
+def in_arguments(error: Error, columns: Iterable[object] = ()) -> Error:
+    """An error of a command with its options named as the arguments of a function.
+
+    Args:
+        error: what the command would say.
+        columns: of the frame that was handed over; one of times is what it is sorted by.
+    """
+    times = [str(name) for name in columns if role_of(str(name)) == "time"]
+    order = f"df.sort_values({times[0]!r})" if times else "df.sort_index()"
+    told = argument_words(str(error)).replace("sort the file by time", f"sort it, {order}")
     return type(error)(told, **error.context)
 
 

@@ -58,7 +58,7 @@ def finding(
     Raises:
         ConfigError: a severity or a code that cannot be.
     """
-    known = [one.value for one in Severity]
+    known = [severity.value for severity in Severity]
     if severity not in known:
         raise ConfigError(
             f"severity {severity!r} is none of {', '.join(known)}.{nearest(str(severity), known)}"

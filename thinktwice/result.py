@@ -26,7 +26,7 @@ from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.review.pictured import picture_of
 from worker.runs.run_result import RunResult
-from worker.runs.why_no_trade import sent_back_headline
+from worker.runs.why_no_trade import headline_of_sent_back
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,8 +116,8 @@ class BacktestResult:
         """
         if not isinstance(path, str | PathLike):
             raise ConfigError(f"path {path!r}: name the file to write, such as 'run.html'")
+        from worker.cli.out_folder import replace_file
         from worker.pages.run_page import run_html
-        from worker.pages.whole_file import replace_file
 
         file = Path(path).expanduser()
         try:
@@ -308,7 +308,7 @@ class BacktestResult:
             f"no trade: {reason['reason']} {reason['count']:,}: {argument_words(reason['remedy'])}"
             for reason in reasons
         ]
-        return told or [line for line in [sent_back_headline(self.document)] if line is not None]
+        return told or [line for line in [headline_of_sent_back(self.document)] if line is not None]
 
     def __repr__(self) -> str:
         return "\n".join([self.__class__.__name__, self._figures().to_string(), *self._silence()])

@@ -165,10 +165,10 @@ class StoredResult(BacktestResult):
 
     async def _verify(self) -> dict[str, Any]:
         from services.store import open_store
-        from worker.cli.verify import verified
+        from worker.cli.verify import verify_run
 
         async with await open_store(self._address, create=False) as store:
-            return await verified(store, self._record, watch=_watch_nothing)
+            return await verify_run(store, self._record, watch=_watch_nothing)
 
 
 @contextmanager

@@ -66,20 +66,21 @@ def turnover(trades: Trades, equity: FloatArray, times: IntArray) -> float | Non
     return traded_notional(trades) / float(equity.mean()) / years
 
 
-def break_even_cost_bps(trades: Trades, slippage_bps: float) -> float | None:
+def break_even_cost_bps(trades: Trades, slippage_bps: float, carry: float) -> float | None:
     """Cost a side in basis points of notional, fees and slippage, at which the trades earn nothing.
 
-    Fees are taken as they were paid, slippage as if every fill had paid it; below zero the trades lose
-    without any cost.
+    Fees are taken as they were paid, slippage as if every fill had paid it, and carry stays paid: it goes by
+    the bars held, not by the sides. Below zero the trades lose without any cost a side.
 
     Args:
         trades: closed positions.
         slippage_bps: that their prices hold, a side.
+        carry: funding and borrow that their fees hold, in money; below zero they received it.
     """
     notional = traded_notional(trades)
     if notional <= 0.0:
         return None
-    return slippage_bps + 1e4 * sum(trade.pnl + trade.fees for trade in trades) / notional
+    return slippage_bps + 1e4 * (sum(trade.pnl + trade.fees for trade in trades) - carry) / notional
 
 
 def group_trades(trades: Trades, name_of: Callable[[Episode], str]) -> list[dict[str, Any]]:

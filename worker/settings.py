@@ -186,13 +186,20 @@ def _find_key(key: str, where: str) -> str:
     if not dot:
         section = key
         known = [*SECTIONS, *(top for top in FIELDS if "." not in top)]
-        raise ConfigError(f"{where}: no section or setting {section!r}.{nearest(section, known)}")
+        raise ConfigError(f"{where}: no section or setting {section!r}.{_near_section(section, known)}")
     inside = [inner.removeprefix(f"{section}.") for inner in FIELDS if inner.startswith(f"{section}.")]
     names = list(dict.fromkeys(inner.split(".")[0] for inner in inside))  # a section inside is named once
     if not names:
         raise ConfigError(f"{where}: no section {section!r}.{nearest(section, list(SECTIONS))}")
     guess = nearest(name, names) or f" It has {', '.join(names)}."
     raise ConfigError(f"{where}: no setting {name!r} in section [{section}].{guess}")
+
+
+def _near_section(section: str, known: list[str]) -> str:
+    """The section of that name inside another one, or the nearest known name."""
+    parents = {field.rpartition(".")[0] for field in FIELDS}
+    inner = next((name for name in sorted(parents) if name.endswith(f".{section}")), None)
+    return f" Did you mean [{inner}]?" if inner else nearest(section, known)
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:

@@ -108,7 +108,8 @@ def of_rule(reply: Reply) -> Iterator[Statement]:
 
 def of_runs(reply: Reply) -> Iterator[Statement]:
     """How many there are, then the runs, newest first."""
-    yield reply.tell(f"There are {count_noun(reply.content['total'], 'run')}.", Part.WHAT)
+    total = reply.content["total"]
+    yield reply.tell(f"There {'is' if total == 1 else 'are'} {count_noun(total, 'run')}.", Part.WHAT)
     for run in reply.content["runs"][:MOST_FEATURES]:
         end = "" if run["trades"] is None else f", {count_noun(run['trades'], 'trade')}"
         end += "" if run["total_return"] is None else f", return {share_of(run['total_return'])}"

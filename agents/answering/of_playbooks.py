@@ -9,7 +9,12 @@ from agents.planning.row_questions import DOES, MANY, STATUS
 from schemas.fact_check import FactRow
 from services.model_calls.quoting import count_noun
 
-RULES = ("setup", "activation", "entry", "stop", "target", "invalidation")
+RULES = ("setup", "activation", "entry", "refinement", "stop", "trail", "target", "invalidation")
+# What becomes of an open position at an advance, by the terms that say so.
+MANAGED: Mapping[tuple[str, ...], str] = {
+    ("scale_out_share", "scale_out_r"): "a share of {:g} is closed at {:g}R",
+    ("break_even_r",): "the stop moves to the entry price at {:g}R",
+}
 MOST_VERSIONS = 4
 MOST_CHANGES = 4
 
@@ -105,6 +110,13 @@ def _stands_and_does(reply: Reply, one: Mapping[str, Any], row: Mapping[str, Any
     risk = f"{100 * definition['risk_fraction']:.2f} % of equity"
     bars = definition["horizon_bars"]
     yield reply.tell(f"It risks {risk} on a trade and holds for {bars} bars at most.", Part.AMOUNT, row)
+    managed = [
+        words.format(*map(definition.get, names))
+        for names, words in MANAGED.items()
+        if definition[names[0]] is not None
+    ]
+    if managed:
+        yield reply.tell(f"Of an open position of {name}, {join_words(managed)}.", Part.AMOUNT, row)
     if DOES.search(reply.question.casefold()):
         yield _tell_expected(reply, name, definition["expectation"], row)
     for side, rules in definition["rules"].items():

@@ -23,7 +23,7 @@ MOST_GROUPS = 8
 FIGURE_TEXTS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "profit_factor": ("profit factor in R", "{:.2f}".format),
     "win_rate": ("win rate", share_of),
-    "fees": ("sum of fees", "{:,.2f} in money".format),
+    "fees": ("sum of fees and carry", "{:,.2f} in money".format),
     "median_r": ("median", r_of),
     "mean_mae": ("mean excursion against them", r_of),
     "mean_mfe": ("mean excursion for them", r_of),
@@ -113,6 +113,9 @@ def _asked_figures(reply: Reply, whose: str, figures: Mapping[str, float]) -> It
     for field, form in FIGURES.items():
         if form.search(question):
             name, told = FIGURE_TEXTS[field]
+            if field not in figures:
+                yield reply.tell(f"The {whose} have no {name}: none of them lost.", Part.WHAT)
+                continue
             yield reply.tell(f"The {name} of the {whose} is {told(figures[field])}.", Part.WHAT)
 
 

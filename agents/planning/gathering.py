@@ -116,7 +116,7 @@ async def _list_tools(client: str, host: ToolHost, deadline_s: float | None) -> 
         return tools
     writing = [tool.name for tool in tools if not tool.reads_only]
     if writing:
-        LOG.warning("tools_that_may_write_left_out", extra={"client": client, "tools": writing})
+        LOG.warning("tools_that_may_write_left_out", extra={"server": client, "tools": writing})
     return tuple(tool for tool in tools if tool.reads_only)
 
 

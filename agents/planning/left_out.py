@@ -87,7 +87,7 @@ def _change_alone(said: str, playbooks: Sequence[str]) -> str:
     """The command of a change, or what may be asked for; `it` is the one playbook that is meant."""
     plain = POLITE.sub("", said).rstrip(".!")
     change = typed_form(PRONOUN.sub(playbooks[0], plain) if len(playbooks) == 1 else plain)
-    if has_form(change) and not PRONOUN.search(change):
+    if has_form(change) and not PRONOUN.search(change) and set(playbooks) & set(change.split()):
         return f"Ask for it alone: `thinktwice ask {shlex.quote(change)}` makes a change plan, which waits."
     return order_answer(said)
 

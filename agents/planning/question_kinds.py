@@ -141,13 +141,15 @@ def features(words: Sequence[str]) -> dict[str, float]:
     """The features of words, with the worth of their sort."""
     stems = [_stem(word) for word in words]
     found = {f"word {stem}": WORTH["word"] for stem in stems}
-    found |= {f"next {one} {other}": WORTH["next"] for one, other in pairwise(["^", *stems, "$"])}
+    found |= {f"next {before} {other}": WORTH["next"] for before, other in pairwise(["^", *stems, "$"])}
     turning = {word for word in words if word in PLACES or word in TURNING}
     for word in words:
         for name in CLASSES_OF.get(word, ()):
             found[f"class {name}"] = WORTH["class"]
             turning.add(f"+{name}")
-    return found | {f"pair {one} {other}": WORTH["pair"] for one, other in combinations(sorted(turning), 2)}
+    return found | {
+        f"pair {before} {other}": WORTH["pair"] for before, other in combinations(sorted(turning), 2)
+    }
 
 
 def _stem(word: str) -> str:

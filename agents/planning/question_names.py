@@ -192,6 +192,8 @@ def _playbooks(
     if any(word in PLACES or bared in PLAIN or not bared for word, bared in zip(words, bare, strict=True)):
         return None
     is_named = bool(following) and following[0].casefold() in OF_A_PLAYBOOK
+    if exact := tuple(name for name in vectors.names if name.casefold() == bare[0] and len(bare) == 1):
+        return 1.0, exact
     if len(bare) == 1 and "_" not in bare[0]:
         parts = {part: [name for name in vectors.names if part in _parts(name)] for part in _forms(bare[0])}
         names = tuple(dict.fromkeys(name for some in parts.values() for name in some))

@@ -306,13 +306,13 @@ def read_question(question: EvidenceQuestion) -> tuple[tuple[Reading, ...], tupl
     if any(ASKS.search(reading.text) or reading.is_asked for reading in asking):
         asking = [reading for reading in asking if not reading.is_statement]
     asking = [
-        one
-        for place, one in enumerate(asking)
-        if not (one.says_little and _has_names(asking[place + 1 :], one))
+        reading
+        for place, reading in enumerate(asking)
+        if not (reading.says_little and _has_names(asking[place + 1 :], reading))
     ]
     asking = asking or [reading for reading in found if reading.is_order][:1] or found[:1]
-    kept = {id(one) for one in asking}
-    return tuple(asking), tuple(one for one in (*found, *left_out) if id(one) not in kept)
+    kept = {id(reading) for reading in asking}
+    return tuple(asking), tuple(reading for reading in (*found, *left_out) if id(reading) not in kept)
 
 
 def _halves(text: str, context: Mapping[str, Any]) -> list[Reading]:

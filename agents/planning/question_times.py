@@ -188,8 +188,8 @@ def named_time(text: str, known_at: datetime | None, symbols: Sequence[str] = ()
             return NamedTime(None, None, False, False, rest, wrong)
         return NamedTime(_day(first.first), _moment(last.following), False, False, rest)
     if len(found) > 1:
-        for one in reversed(found):
-            text = text[: one.start] + PLACE + text[one.end :]
+        for span in reversed(found):
+            text = text[: span.start] + PLACE + text[span.end :]
         return NamedTime(None, None, False, True, text)
     return _of_one(text, first, known_at)
 

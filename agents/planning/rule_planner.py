@@ -5,6 +5,7 @@ tool answers something else than was asked. What a question orders changes nothi
 is read, and no call here changes anything.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -26,7 +27,11 @@ NOT_THERE = "the question names what the run does not have"
 # Words of a part that only says which trades are meant.
 OF_SOME = words_of(
     "only just that it long longs short shorts trade trades one ones side winners losers won lost winning"
-    " losing"
+    " losing best worst longest shortest of"
+)
+WHY_THAT = re.compile(
+    r"\W*(?:(?:and|but|so) )?(?:why|how come|how so)(?: (?:that|this)(?: (?:one|trade))?| it| so)?\W*",
+    re.IGNORECASE,
 )
 FOLLOWS_BY = {"fill_id": "explain_fill", "report_id": "reports"}
 
@@ -69,6 +74,9 @@ class RulePlanner:
 
 def _continue(part: Reading, question: EvidenceQuestion) -> Reading:
     """A part like `and MSFT?` or `and shorts only` with what was asked before, and all that it named."""
+    trade = question.context.get("recent_trade")
+    if trade and WHY_THAT.fullmatch(part.text):
+        return replace(part, of_before="fill", ids=(str(trade),))
     if not (part.follows and question.turns and _only_names(part)):
         return part
     before = _find_answered(question)
@@ -79,7 +87,11 @@ def _continue(part: Reading, question: EvidenceQuestion) -> Reading:
     return replace(
         filled,
         of_before=before.kind,
-        rows=replace(before.rows, direction=part.rows.direction or before.rows.direction),
+        rows=replace(
+            before.rows,
+            direction=part.rows.direction or before.rows.direction,
+            order=part.rows.order or before.rows.order,
+        ),
         outcome=part.outcome or before.outcome,
         regimes=part.regimes or before.regimes,
         time=before.time if is_timeless else part.time,
@@ -102,7 +114,8 @@ def _find_answered(question: EvidenceQuestion) -> Reading | None:
 
 def _only_names(part: Reading) -> bool:
     """Whether it says whom or what else it asks about, and nothing of what is asked."""
-    named = part.symbols or part.playbooks or part.regimes or part.rows.direction or part.outcome
+    rows = part.rows
+    named = part.symbols or part.playbooks or part.regimes or rows.direction or rows.order or part.outcome
     return bool(named or part.time.since or part.time.at) and set(part.words) <= PLACES | LITTLE | OF_SOME
 
 

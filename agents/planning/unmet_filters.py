@@ -157,6 +157,15 @@ UNMET = (
         f"{CHOSEN}; `trades by exit reason` tells of each way out", kinds="trades",
     ),
     _filter(
+        r"^.*\b(?:(?:average|avg|mean)\s+(?:p&l|pnl|dollars?|usd|cash)|pay-?offs?)\b.*$",
+        "Means are told in R, and sums in money", kinds="trades overview gate market",
+    ),
+    _filter(
+        r"^.*\b(?:slippage|funding|borrow(?:ing)?\s+(?:rates?|fees?|costs?))\b.*$",
+        "Fees are told in one sum, with all that was paid for holding",
+        kinds="trades overview market report runs",
+    ),
+    _filter(
         r"\b(?:variance|standard deviations?|correlat\w+|percentiles?|quartiles?)\b",
         "Sums, means, medians and rates are told",
     ),
@@ -254,15 +263,15 @@ def _first(plain: str, kind: str) -> tuple[int, int, str] | None:
     if kind not in OF_ROWS:
         return None  # terms of a plan or of a rule
     claims = CLAIMS.match(plain) is not None
-    for one in UNMET:
-        if (one.kinds and kind not in one.kinds) or (one.claimed and claims):
+    for wanted in UNMET:
+        if (wanted.kinds and kind not in wanted.kinds) or (wanted.claimed and claims):
             continue
-        for found in one.form.finditer(plain):
-            start, end = found.span("cut" if "cut" in one.form.groupindex else 0)
+        for found in wanted.form.finditer(plain):
+            start, end = found.span("cut" if "cut" in wanted.form.groupindex else 0)
             having, rows = HAVING.match(found[0]), ROWS.match(plain, end)
             if rows and not having and AT_MOST.search(found[0]):
                 continue  # as many are wanted at most
-            return start, rows.end() if rows and having else end, one.told
+            return start, rows.end() if rows and having else end, wanted.told
     return None
 
 

@@ -34,6 +34,8 @@ from services.model_calls.quoting import visible, visible_json
 from services.ports import PinBook, ToolProgress
 
 LOG = logging.getLogger("thinktwice.tools")
+READ = "`thinktwice tools list CONFIG --server %s` shows what was accepted"
+ACCEPT = "they are refused until `thinktwice tools pin CONFIG --server %s` accepts them"
 # What the SDK says of another server's noise, tracebacks and all, goes to logs that are set up, if to any.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -194,13 +196,15 @@ class McpTools:
         if new:
             await self._pins.pin(self.name, new)
             LOG.warning(
-                "tools_pinned_at_first_use", extra={"server": self.name, "tools": [item.name for item in new]}
+                "tools_pinned_at_first_use",
+                extra={"server": self.name, "tools": [item.name for item in new], "next": READ % self.name},
             )
         held = {**{item.name: item for item in new}, **pinned}
         self._refused = {item.name for item in listed if item != held[item.name]}
         if self._refused:
             LOG.warning(
-                "tools_changed_since_pinned", extra={"server": self.name, "tools": sorted(self._refused)}
+                "tools_changed_since_pinned",
+                extra={"server": self.name, "tools": sorted(self._refused), "next": ACCEPT % self.name},
             )
         return tuple(item for item in listed if item.name not in self._refused)
 

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 from schemas.slow_reflection import ClusterFinding
 from services.deliberation.claim import Claim
-from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, rows_of, unknown, written
+from services.deliberation.held import (
+    UNREAD,
+    Held,
+    at_the_end,
+    judge_claim,
+    plainly,
+    rows_of,
+    unknown,
+    write_fact,
+)
 from services.deliberation.numerals import NEARNESS, Figure, unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
@@ -50,13 +59,13 @@ def judged_figure(claim: Claim, held: Figure, found: list[Fact]) -> Held:
     """The verdict on a figure whose answers are known."""
     share = unit_of(held) == "share"
     same = [fact for fact in found if is_so(held, fact, share, claim.relation, claim.questions)]
-    told = [written(fact, held, share) for fact in found]
+    told = [write_fact(fact, held, share) for fact in found]
     if claim.negated and same:
         return Held("contradicted", told[0], same[0].rows)
     if claim.negated:
         return Held("unverifiable" if claim.relation == "=" else "verified", told[0], found[0].rows)
     rows = same[0].rows if same else found[0].rows
-    return judged(bool(same), told[found.index(same[0])] if same else told[0], rows, told)
+    return judge_claim(bool(same), told[found.index(same[0])] if same else told[0], rows, told)
 
 
 def _answers(question: str, held: Figure, subject: Subject, facts: RunFacts) -> tuple[Fact, ...]:
@@ -119,7 +128,7 @@ def check_interval(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     pairs = [(cluster.lower_r, cluster.upper_r), *([fixed] if fixed != (None, None) else [])]
     true = any(all(map(_same_edge, claim.value, pair)) for pair in pairs)
     told = [f"[{', '.join('open' if edge is None else f'{edge:+.2f}' for edge in pair)}]" for pair in pairs]
-    return judged(true != claim.negated, told[0], (facts.report_row,), told)
+    return judge_claim(true != claim.negated, told[0], (facts.report_row,), told)
 
 
 def _same_edge(said: Figure | None, edge: float | None) -> bool:
@@ -134,7 +143,9 @@ def check_zero(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if cluster is None or cluster.lower_r is None and cluster.upper_r is None:
         return unknown()
     told = next(name for name in ("above", "below", "spans") if beside_zero(cluster, name))
-    return judged(beside_zero(cluster, claim.value) != claim.negated, f"{told} zero", (facts.report_row,))
+    return judge_claim(
+        beside_zero(cluster, claim.value) != claim.negated, f"{told} zero", (facts.report_row,)
+    )
 
 
 def beside_zero(cluster: ClusterFinding, said: str) -> bool:
@@ -163,4 +174,4 @@ def check_difference(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     turned = [replace(fact, value=-fact.value) if less else fact for fact in found]
     held = replace(claim.value, value=abs(claim.value.value), sign="")
     same = [fact for fact in turned if is_so(held, fact, False, "=", claim.questions)]
-    return judged(bool(same) != claim.negated, plainly(turned[0].value), turned[0].rows)
+    return judge_claim(bool(same) != claim.negated, plainly(turned[0].value), turned[0].rows)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from schemas.errors import nearest
 from services.deliberation.claim import Claim
-from services.deliberation.held import Held, judged, rows_of, unknown
+from services.deliberation.held import Held, judge_claim, rows_of, unknown
 from services.deliberation.report_records import STRUCTURAL
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
@@ -51,7 +51,7 @@ def check_advice(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     if subject.is_empty and claim.value != "structural":
         action = facts.report.recommended_action.value
-        return judged((claim.value == action) != claim.negated, action, (facts.report_row,))
+        return judge_claim((claim.value == action) != claim.negated, action, (facts.report_row,))
     told = [
         item.action.value
         for item in facts.report.recommendations
@@ -61,7 +61,7 @@ def check_advice(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     asked = STRUCTURAL if claim.value == "structural" else {claim.value}
     true = not asked.isdisjoint(told)
-    return judged(true != claim.negated, ", ".join(told[:SHOWN]), (facts.report_row,))
+    return judge_claim(true != claim.negated, ", ".join(told[:SHOWN]), (facts.report_row,))
 
 
 def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -106,7 +106,7 @@ def _edge(claim: Claim, facts: RunFacts) -> Held:
         return unknown()
     true = any(start <= edge < following for edge in edges)
     shown = tuple(dict.fromkeys(f"{moment_of(edge):%Y-%m-%d}" for edge in edges))
-    return judged(true != claim.negated, ", ".join(shown), (facts.report_row,), shown)
+    return judge_claim(true != claim.negated, ", ".join(shown), (facts.report_row,), shown)
 
 
 def _ns(moment: datetime) -> int:
@@ -123,7 +123,7 @@ def check_version(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         rows = tuple(item.row for item in active if item.version == number)
         return Held("verified", str(number), rows) if rows and state in (None, "active") else unknown()
     if not own:
-        return judged(claim.negated, ", ".join(sorted({str(item.version) for item in known})))
+        return judge_claim(claim.negated, ", ".join(sorted({str(item.version) for item in known})))
     chosen = own[-1:] if is_now else own
     fits = [
         item
@@ -131,7 +131,7 @@ def check_version(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         if state in (None, item.state) and (period is None or period[0] <= item.since < period[1])
     ]
     told = "; ".join(f"{item.state} since {moment_of(item.since):%Y-%m-%d}" for item in own)
-    return judged(bool(fits) != claim.negated, told, tuple(item.row for item in own))
+    return judge_claim(bool(fits) != claim.negated, told, tuple(item.row for item in own))
 
 
 def check_period(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -145,7 +145,7 @@ def check_period(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
             for known in facts.trades(subject)
             if any(start <= at < following for at in (known.episode.entry_label, known.episode.exit_label))
         ]
-        return judged(bool(chosen), f"{len(chosen)} trades in it", rows_of(chosen))
+        return judge_claim(bool(chosen), f"{len(chosen)} trades in it", rows_of(chosen))
     labels = [known.episode.entry_label for known in facts.trades(subject)]
     labels += [] if facts.first_label is None else [facts.first_label]
     if facts.report is not None:
@@ -156,4 +156,4 @@ def check_period(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     start, following = claim.value
     held = following > min(labels) and start <= facts.known_at
     begins = moment_of(start).year if start else first
-    return judged(held and first <= begins <= last, f"{first} to {last}")
+    return judge_claim(held and first <= begins <= last, f"{first} to {last}")

@@ -3,7 +3,7 @@
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_figures import beside_zero, check_share, is_so
 from services.deliberation.claim import Claim
-from services.deliberation.held import Held, judged, plainly, rows_of, unknown
+from services.deliberation.held import Held, judge_claim, plainly, rows_of, unknown
 from services.deliberation.numerals import unit_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
@@ -25,7 +25,7 @@ def check_portion(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if not whole or claim.portion is None:
         return unknown()
     true = claim.portion.holds(len(part), len(whole)) and _is_total(claim, plain, facts)
-    return judged(true != claim.negated, f"{len(part)} of {len(whole)} trades", rows_of(part or whole))
+    return judge_claim(true != claim.negated, f"{len(part)} of {len(whole)} trades", rows_of(part or whole))
 
 
 def _is_total(claim: Claim, whole: Subject, facts: RunFacts) -> bool:
@@ -41,13 +41,13 @@ def check_unanswered(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     found = [fact for question in claim.questions for fact in facts.facts(question, subject)]
     told = plainly(found[0].value) if found else "none"
-    return judged((not found) != claim.negated, told, (facts.report_row,))
+    return judge_claim((not found) != claim.negated, told, (facts.report_row,))
 
 
 def check_absent(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """No trade of a subject."""
     chosen = facts.trades(subject)
-    return judged((not chosen) != claim.negated, f"{len(chosen)} trades", rows_of(chosen))
+    return judge_claim((not chosen) != claim.negated, f"{len(chosen)} trades", rows_of(chosen))
 
 
 def check_part(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -67,7 +67,7 @@ def _part_of(claim: Claim, question: str, subject: Subject, facts: RunFacts) -> 
         true = portion.count == mine.value and _is_total(claim, claim.filters, facts)
     else:
         true = portion.low <= mine.value / whole.value <= portion.high
-    return judged(true != claim.negated, told, mine.rows or whole.rows)
+    return judge_claim(true != claim.negated, told, mine.rows or whole.rows)
 
 
 def _sum_of(question: str, subject: Subject, facts: RunFacts) -> Fact | None:
@@ -98,7 +98,7 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     count = sum(known)
     rows = tuple(row for member in members[:1] for row in rows_of(facts.trades(member)))
     true = claim.portion.holds(count, len(known))
-    return judged(true != claim.negated, f"{count} of {len(known)}", rows or (facts.report_row,))
+    return judge_claim(true != claim.negated, f"{count} of {len(known)}", rows or (facts.report_row,))
 
 
 def _by_zero(member: Subject, said: str, facts: RunFacts) -> bool | None:
@@ -155,7 +155,7 @@ def _of_grades(claim: Claim, grade: str, subject: Subject, facts: RunFacts) -> H
     least = order.index(EvidenceGrade(grade))
     count = sum(order.index(found) > least if above else found == grade for found in grades)
     true = claim.portion.holds(count, len(grades))
-    return judged(true != claim.negated, f"{count} of {len(grades)} clusters", (facts.report_row,))
+    return judge_claim(true != claim.negated, f"{count} of {len(grades)} clusters", (facts.report_row,))
 
 
 def check_is_of(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -167,7 +167,7 @@ def check_is_of(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     true = any(_has(known, told, facts) for known in chosen)
     episode = chosen[-1].episode
     found = f"{episode.playbook_id}, {episode.symbol}, {episode.direction}, {episode.regime}"
-    return judged(true != claim.negated, found, rows_of(chosen))
+    return judge_claim(true != claim.negated, found, rows_of(chosen))
 
 
 def _has(known: KnownEpisode, told: Subject, facts: RunFacts) -> bool:

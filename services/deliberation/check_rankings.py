@@ -6,7 +6,7 @@ from schemas.fact_check import FactRow
 from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_portions import members_of
 from services.deliberation.claim import Claim
-from services.deliberation.held import UNREAD, Held, at_the_end, judged, plainly, unknown
+from services.deliberation.held import UNREAD, Held, at_the_end, judge_claim, plainly, unknown
 from services.deliberation.numerals import FLAT_R
 from services.evidence.facts import Subject
 from services.evidence.run_facts import Fact, RunFacts
@@ -32,7 +32,7 @@ def check_direction(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     value = fact.value
     word = "gained" if value > 0 else "lost" if value < 0 else "earned nothing"
     true = abs(value) <= FLAT_R if claim.value == "flat" else claim.value == word
-    return judged(true != claim.negated, f"{word}: {value:+.2f}{SIGNED_UNITS[question]}", fact.rows)
+    return judge_claim(true != claim.negated, f"{word}: {value:+.2f}{SIGNED_UNITS[question]}", fact.rows)
 
 
 def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -46,7 +46,9 @@ def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if set(claim.questions) >= OPEN and len({item[0] for item in told}) > 1:
         return unknown(DIFFER)
     first = next((item for item in told if item[0] != claim.negated), told[0])
-    return judged(first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3])
+    return judge_claim(
+        first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3]
+    )
 
 
 def _sides(claim: Claim, subject: Subject, facts: RunFacts) -> Iterator[tuple[Fact, Fact]]:
@@ -71,7 +73,7 @@ def check_ratio(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     true = [item for item in found if _is_ratio(item[0], factor, exact, bound)]
     ratio, rows = (true or found)[0]
-    return judged(bool(true) != claim.negated, f"{ratio:.2f} times", rows)
+    return judge_claim(bool(true) != claim.negated, f"{ratio:.2f} times", rows)
 
 
 def _is_ratio(ratio: float, factor: float, exact: str, bound: str) -> bool:
@@ -96,7 +98,7 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     found: list[Held] = []
     for question in claim.questions:
-        latest = _ranked(claim, question, mine, members, facts)
+        latest = _rank_members(claim, question, mine, members, facts)
         found += [] if latest is None else [latest]
     if set(claim.questions) >= OPEN and len({held.verdict for held in found}) > 1:
         return unknown(DIFFER)
@@ -104,7 +106,7 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     return next(verified, found[-1] if found else unknown())
 
 
-def _ranked(
+def _rank_members(
     claim: Claim, question: str, mine: object, members: Sequence[Subject], facts: RunFacts
 ) -> Held | None:
     values = {}
@@ -122,7 +124,7 @@ def _ranked(
     first = sorted(str(name) for name, fact in values.items() if fact.value == ordered[rank])
     rows = next(fact.rows for fact in values.values() if fact.value == ordered[rank])
     told = f"{', '.join(first)}: {plainly(ordered[rank])}"
-    return judged((str(mine) in first) != claim.negated, told, rows, first)
+    return judge_claim((str(mine) in first) != claim.negated, told, rows, first)
 
 
 def check_grade(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -131,7 +133,7 @@ def check_grade(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if cluster is None:
         return _grade_of_the_run(claim, subject, facts)
     same = cluster.grade == claim.value
-    return judged(same != claim.negated, cluster.grade.value, (facts.report_row,))
+    return judge_claim(same != claim.negated, cluster.grade.value, (facts.report_row,))
 
 
 def _grade_of_the_run(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -140,9 +142,9 @@ def _grade_of_the_run(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if not grades or not subject.is_empty:
         return unknown()
     if claim.value == EvidenceGrade.INSUFFICIENT_SAMPLE and facts.report is not None:
-        return judged(
+        return judge_claim(
             facts.report.insufficient_sample != claim.negated, str(facts.report.insufficient_sample).lower()
         )
     if not any(found == claim.value for found in grades):
-        return judged(claim.negated, "no cluster", (facts.report_row,))
+        return judge_claim(claim.negated, "no cluster", (facts.report_row,))
     return unknown(UNREAD)

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from services.deliberation.claim import Claim
-from services.deliberation.comparison_claims import compared, factor
+from services.deliberation.comparison_claims import claims_of_comparison, factor
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.held import UNREAD
 from services.deliberation.layout import Mention, SentenceLayout
 from services.deliberation.plain_claims import (
     advice,
     alone,
+    claims_of_a_trade,
     day,
     degree,
     direction,
@@ -26,10 +27,9 @@ from services.deliberation.plain_claims import (
     name,
     present,
     rank,
-    told_of_a_trade,
 )
 from services.deliberation.portion_claims import members, share
-from services.deliberation.ranking_claims import extreme, owner, told_of_one
+from services.deliberation.ranking_claims import claims_of_one, extreme, owner
 from services.deliberation.sentence_reading import SentenceReading
 from services.deliberation.unread import ABOUT_A_RUN, Places, unread
 from services.evidence.facts import Subject
@@ -51,7 +51,7 @@ READERS: tuple[dict[str, Reader], ...] = (
     {"number": figure, "count_word": figure, "interval": interval, "zero": zero},
     {"quantifier": share, "fraction": share},
     {"extreme": extreme, "rank": rank, "measure": owner},
-    {"compared": compared, "bound": compared},
+    {"compared": claims_of_comparison, "bound": claims_of_comparison},
     {
         "advice": advice,
         "grade": grade,
@@ -61,7 +61,7 @@ READERS: tuple[dict[str, Reader], ...] = (
         "evaluation": evaluation,
         "degree": degree,
     },
-    {"exit": told_of_a_trade, "failure": told_of_a_trade, "side": told_of_a_trade},
+    {"exit": claims_of_a_trade, "failure": claims_of_a_trade, "side": claims_of_a_trade},
     {
         "playbook": name,
         "symbol": name,
@@ -120,7 +120,7 @@ def _claims_of(reading: SentenceReading, said: tuple[int, int], quoted: Places) 
         for index, mention in enumerate(reading.mentions):
             if mention.kind in readers:
                 claims += readers[mention.kind](reading, index, mention)
-    claims += told_of_one(reading)
+    claims += claims_of_one(reading)
     for index, mention in enumerate(reading.mentions):
         if mention.kind == "only":
             claims = alone(reading, index, mention, claims)

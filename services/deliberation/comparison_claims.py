@@ -38,7 +38,7 @@ _THAN = words(
 )
 
 
-def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+def claims_of_comparison(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """One subject, or one kind of trade, against another."""
     if reading.is_used(mention):
         return []
@@ -166,10 +166,10 @@ def difference(reading: SentenceReading, index: int, mention: Mention) -> list[C
     if other_word or reading.layout.text[place : following.start].strip():
         return []
     reading.used |= phrase.used
-    claim = next(iter(compared(reading, reading.index(following), following)), None)
+    claim = next(iter(claims_of_comparison(reading, reading.index(following), following)), None)
     if claim is None:
         return []
-    held = reading.figures.signed(index, ("total_r",))
+    held = reading.figures.read_sign(index, ("total_r",))
     questions = ("trades",) if phrase.head == "trades" else claim.questions
     if unit_of(held) == "r":
         questions = tuple(q for q in questions if q in (*BOTH, "median_r")) or BOTH
@@ -195,7 +195,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     what = {"value": (mention.value, exact, bound)}
     inner = next(iter(reading.clause(mention, "compared")), None)
     if mention.kind == "ratio" and inner is not None:
-        claims = _own_kinds(reading, inner, -1) or compared(reading, reading.index(inner), inner)
+        claims = _own_kinds(reading, inner, -1) or claims_of_comparison(reading, reading.index(inner), inner)
         if not claims:
             return []
         reading.use(mention)

@@ -43,7 +43,7 @@ from services.deliberation.check_rankings import (
 )
 from services.deliberation.claim import NAMING, Claim
 from services.deliberation.claims import read_sentence
-from services.deliberation.held import UNREAD, Held, judged, unknown
+from services.deliberation.held import UNREAD, Held, judge_claim, unknown
 from services.deliberation.layout import Mention
 from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import Round
@@ -84,9 +84,9 @@ class CheckedSentence(NamedTuple):
     last: Subject
     fails: bool
 
-    def told(self, start: int) -> Iterator[CheckedClaim]:
+    def list_claims(self, start: int) -> Iterator[CheckedClaim]:
         """The claims in a text in which the sentence begins at a place."""
-        return (_checked(self.text, claim, held, sure, start) for claim, held, sure in self.claims)
+        return (_place_claim(self.text, claim, held, sure, start) for claim, held, sure in self.claims)
 
 
 SAYS = re.compile(r"\w")
@@ -105,9 +105,9 @@ class FactReader:
 
     def check(self, text: str) -> FactCheck:
         """As `check_facts`."""
-        named = _named(list(sentences(text)), self._lexicon.mentions(text))
+        named = _name_mentions(list(sentences(text)), self._lexicon.mentions(text))
         read = self._read(text, named)
-        claims = tuple(claim for start, known in read for claim in known.told(start))
+        claims = tuple(claim for start, known in read for claim in known.list_claims(start))
         struck = text
         while failed := {start for start, known in read if known.fails}:
             shorter = strike(struck, failed)
@@ -119,7 +119,7 @@ class FactReader:
 
     def _read(self, text: str, named: Mapping[str, tuple[Mention, ...]]) -> list[tuple[int, CheckedSentence]]:
         """Where each sentence of a text begins, and what comes of it."""
-        quoted, read, carried = _quoted(text, self.facts), list[tuple[int, CheckedSentence]](), Subject()
+        quoted, read, carried = _find_quotes(text, self.facts), list[tuple[int, CheckedSentence]](), Subject()
         for sentence in sentences(text):
             lines = {
                 (start - sentence.start, end - sentence.start): held
@@ -147,8 +147,8 @@ class FactReader:
             rest, left = _rest_of(text, named, stated)
             read = read_sentence(Span(0, len(text), rest), left, carried, list(lines))
             claims = [*_with_stated(text, read.claims, stated), *_silent(text, read.claims, stated)]
-            claims = sorted(claims, key=lambda one: one.start) if stated else claims
-            checked = tuple(self._checked(claims, lines, then))
+            claims = sorted(claims, key=lambda claim: claim.start) if stated else claims
+            checked = tuple(self._check_claims(claims, lines, then))
             fails = any(held.verdict != "verified" for _, held, _ in checked)
             known = CheckedSentence(text, checked, read.last, fails)
             of_whom[carried if read.rests else None] = known
@@ -174,7 +174,7 @@ class FactReader:
             self._then[moment] = self.facts.as_of(moment)
         return self._then[moment] if self._then[moment].report is not None else self.facts
 
-    def _checked(
+    def _check_claims(
         self, claims: Sequence[Claim], quoted: Mapping[tuple[int, int], Held], facts: RunFacts
     ) -> Iterator[tuple[Claim, Held, float]]:
         """The claims of a sentence with verdict and confidence, by the facts of the moment it speaks of."""
@@ -186,7 +186,7 @@ class FactReader:
             if line is not None:
                 held, confidence = quoted[line], 1.0
             else:
-                held, confidence = known.get(id(claim)) or _held(claim, facts), claim.confidence
+                held, confidence = known.get(id(claim)) or _hold_claim(claim, facts), claim.confidence
             if self._only is None or held.verdict != "unverifiable":
                 yield claim, held, confidence
 
@@ -212,7 +212,7 @@ def _silent(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]
     """What follows the first statements about a report in a sentence, where nothing of it was read."""
     places = list(leading(text, stated))
     end = places[-1][1] if places else len(text)
-    read = [one for one in claims if one.start >= end and one.said not in NAMING]
+    read = [claim for claim in claims if claim.start >= end and claim.said not in NAMING]
     if SAYS.search(text, end) and not read and not any(b >= end for b, _ in stated):
         yield Claim("name", end, len(text), Span(0, len(text), text), (Subject(),), 0.8, "unread")
 
@@ -220,16 +220,16 @@ def _silent(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]
 def _with_stated(text: str, claims: Sequence[Claim], stated: Iterable[tuple[int, int]]) -> list[Claim]:
     """The claims of a sentence, and each statement about a record of a report as one instead of its parts."""
     places, whole = sorted(stated), Span(0, len(text), text)
-    kept = [one for one in claims if not any(b <= one.start and one.end <= e for b, e in places)]
+    kept = [claim for claim in claims if not any(b <= claim.start and claim.end <= e for b, e in places)]
     return [*kept, *(Claim("name", b, e, whole, (Subject(),), 1.0, "unread") for b, e in places)]
 
 
-def _named(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, tuple[Mention, ...]]:
+def _name_mentions(spans: Sequence[Span], mentions: Sequence[Mention]) -> dict[str, tuple[Mention, ...]]:
     """What each sentence of a text names, at places of its own."""
     starts, found = [mention.start for mention in mentions], {}
     for span in spans:
         inside = mentions[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
-        found[span.text] = tuple(mention.moved(-span.start) for mention in inside)
+        found[span.text] = tuple(mention.move(-span.start) for mention in inside)
     return found
 
 
@@ -244,7 +244,7 @@ def strike(text: str, places: set[int]) -> str:
     return re.sub(r"[ \t]+\n", "\n", "".join([*kept, text[last:]])).strip() if places else text
 
 
-def _checked(text: str, claim: Claim, held: Held, confidence: float, start: int) -> CheckedClaim:
+def _place_claim(text: str, claim: Claim, held: Held, confidence: float, start: int) -> CheckedClaim:
     return CheckedClaim(
         text=claim.sentence.text.strip(),
         start=start + claim.start,
@@ -259,7 +259,7 @@ def _checked(text: str, claim: Claim, held: Held, confidence: float, start: int)
     )
 
 
-def _quoted(text: str, facts: RunFacts) -> dict[tuple[int, int], Held]:
+def _find_quotes(text: str, facts: RunFacts) -> dict[tuple[int, int], Held]:
     """Places of the run's own lines in a text, each from boundary to boundary, with what bears them out."""
     report = Held("verified", "a line of the report", (facts.report_row,))
     lines = {line: report for line in facts.texts}
@@ -278,7 +278,7 @@ def _quoted(text: str, facts: RunFacts) -> dict[tuple[int, int], Held]:
     return found
 
 
-def _held(claim: Claim, facts: RunFacts) -> Held:
+def _hold_claim(claim: Claim, facts: RunFacts) -> Held:
     """The verdict on a claim: of each subject where each is meant, and else of one that may be meant."""
     if claim.every:
         held = [CHECKS[claim.said](claim, subject, facts) for subject in claim.every]
@@ -298,15 +298,15 @@ def _of_one_basis(claims: Sequence[Claim], facts: RunFacts) -> dict[int, Held]:
     either = [claim for claim in claims if {"entry", "exit"} <= {subject.basis for subject in claim.subjects}]
     if len(either) < 2:
         return {}
-    entered = [_held(_by("entry", claim), facts) for claim in either]
+    entered = [_hold_claim(_by("entry", claim), facts) for claim in either]
     left = entered
     if any(held.verdict != "verified" for held in entered):
-        left = [_held(_by("exit", claim), facts) for claim in either]
-    chosen = left if _verified(left) > _verified(entered) else entered
+        left = [_hold_claim(_by("exit", claim), facts) for claim in either]
+    chosen = left if _count_verified(left) > _count_verified(entered) else entered
     return {id(claim): held for claim, held in zip(either, chosen, strict=True)}
 
 
-def _verified(some: Sequence[Held]) -> int:
+def _count_verified(some: Sequence[Held]) -> int:
     return sum(held.verdict == "verified" for held in some)
 
 
@@ -320,14 +320,18 @@ def _alone(claim: Claim, subject: Subject, held: Held, facts: RunFacts) -> Held:
     within = subject.without(claim.alone, "basis")
     mine = getattr(subject, claim.alone)
     also = [
-        _shown(getattr(member, claim.alone))
+        _write_member(getattr(member, claim.alone))
         for member in members_of(claim.alone, within, facts)
         if getattr(member, claim.alone) != mine and _is_so_of(claim, member, mine, facts)
     ]
-    return held if not also else judged(False, f"so is {', '.join(also)}", held.rows, (_shown(mine),))
+    return (
+        held
+        if not also
+        else judge_claim(False, f"so is {', '.join(also)}", held.rows, (_write_member(mine),))
+    )
 
 
-def _shown(member: Any) -> str:
+def _write_member(member: Any) -> str:
     """A name as it stands, a period as its year."""
     return str(moment_of(member[0]).year) if isinstance(member, tuple) else str(member)
 

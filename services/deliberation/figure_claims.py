@@ -12,7 +12,7 @@ from services.deliberation.member_claims import members_share
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import Figure, measure_unit, unit_of
 from services.deliberation.part_claims import part_of_number, percent_part, whole_of
-from services.deliberation.sentence_reading import SentenceReading, dated
+from services.deliberation.sentence_reading import SentenceReading, date_subjects
 from services.evidence.facts import Subject
 from services.evidence.observed import ACCOUNT
 from services.evidence.run_facts import TRADED
@@ -84,7 +84,7 @@ def figure(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         found = replace(found, filters=reading.nouns.behind(index).filters)
     reading.use(mention)
     reading.used |= found.used
-    return _stated(reading, index, mention, found)
+    return _claims_of_statement(reading, index, mention, found)
 
 
 def _of_the_five(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -145,8 +145,10 @@ def _is_pronoun(reading: SentenceReading, index: int, mention: Mention) -> bool:
     return NO_FIGURE.search(window) is not None and not reading.nouns.behind(index).head
 
 
-def _stated(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
-    held = reading.figures.signed(index, found.questions)
+def _claims_of_statement(
+    reading: SentenceReading, index: int, mention: Mention, found: Reading
+) -> list[Claim]:
+    held = reading.figures.read_sign(index, found.questions)
     bound = reading.figures.bound_before(index)
     start = mention.start if bound is None else bound.start
     if bound is not None:
@@ -154,8 +156,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
     goes_with = bool(found.questions) and set(found.questions) <= OF_ONE_OR_ALL | {"median_r"}
     if reading.counted is not None and _is_of_those(reading, mention, goes_with):
-        subjects = (reading.counted.merge(_named_beside(reading, mention)),)
-    subjects = tuple(_headed(reading, subject) for subject in subjects)
+        subjects = (reading.counted.merge(_find_part(reading, mention)),)
+    subjects = tuple(_add_heading(reading, subject) for subject in subjects)
     if found.questions == ("trades",) and _is_of_nobody(reading, mention):
         subjects = (Subject(),)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
@@ -168,7 +170,7 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     told = any(m.kind == "direction" for m in reading.mentions if begins <= m.start < start)
     if unit_of(held) == "r" and not told and mention.text[0] not in "+-−" and EITHER_WAY.search(lead):
         found = replace(found, questions=())
-    found = _held_to(reading, found, bound is not None, held, (begins, mention), every)
+    found = _bind_to(reading, found, bound is not None, held, (begins, mention), every)
     negated = reading.layout.is_negated(start)
     expected = any(question.startswith("expected") for question in found.questions)
     of_edges = bound is not None and unit_of(held) == "r" and INTERVAL.search(reading.layout.text) is not None
@@ -194,7 +196,7 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     return reading.claims(kind, place, (narrowed, found.sure * sure), "figure", **what)
 
 
-def _named_beside(reading: SentenceReading, mention: Mention) -> Subject:
+def _find_part(reading: SentenceReading, mention: Mention) -> Subject:
     """Whose part of the trades that were counted is told: "of 281 trades, trend_pullback made 48 of them"."""
     left, _ = reading.layout.piece(*mention.place)
     named = [group.own for group in reading.subjects.groups if left <= group.start < mention.start]
@@ -209,7 +211,7 @@ def _is_of_nobody(reading: SentenceReading, mention: Mention) -> bool:
     return not any(group.start < right for group in reading.subjects.groups)
 
 
-def _held_to(
+def _bind_to(
     reading: SentenceReading,
     found: Reading,
     bounded: bool,
@@ -251,7 +253,7 @@ def _are_whom(reading: SentenceReading, mention: Mention, goes_with: bool) -> bo
     return WHOLE_OF.search(text[: last.start]) is not None and "," in text[last.end : mention.start]
 
 
-def _headed(reading: SentenceReading, subject: Subject) -> Subject:
+def _add_heading(reading: SentenceReading, subject: Subject) -> Subject:
     """A subject with the way to end that heads the sentence: "time_stop exits made +6.4R over 35 trades"."""
     if len(reading.mentions) < FEWEST or reading.mentions[0].kind not in ("exit", "failure"):
         return subject
@@ -310,7 +312,7 @@ def _whom(
         if len(names) == size and all(item.fields == {"direction"} for item in names):
             return (names[position],), names[position], ()
         if len(names) == size:
-            return dated((names[position],)), filters, ()
+            return date_subjects((names[position],)), filters, ()
         told = _filters_before(reading, index, size)
         if told is not None and reading.nouns.behind(index).head is None:
             return subjects, told[position], ()
@@ -321,9 +323,9 @@ def _whom(
         reading.use(*each[:1])
         if told is not None:
             return subjects, Subject(), tuple(subjects[0].merge(item) for item in told)
-        if every := reading.listed(subjects[0]):
+        if every := reading.list_beside(subjects[0]):
             return subjects, filters, every
-    return reading.summed(subjects), filters, ()
+    return reading.sum_up(subjects), filters, ()
 
 
 def _place_in_list(reading: SentenceReading, index: int) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ from services.deliberation.numerals import (
     exactness,
     fits,
     measure_unit,
-    rounded,
+    round_loose,
     unit_of,
 )
 from services.evidence.catalogue import CATALOGUE
@@ -70,17 +70,17 @@ class FigureReader:
         """What the figure at an index is a value of."""
         if index not in self._known:
             self._known[index] = Reading()  # of a figure that asks for itself
-            self._known[index] = self._expected(index, self._read(index))
+            self._known[index] = self._read_expectation(index, self._read(index))
         return self._known[index]
 
-    def signed(self, index: int, questions: tuple[str, ...]) -> Figure:
+    def read_sign(self, index: int, questions: tuple[str, ...]) -> Figure:
         """The figure with the sign that "lost" gives it where none is written, and as exact as it claims."""
         mention = self._layout.mentions[index]
         held: Figure = mention.value
         exact = exactness(self._layout.lead(mention.start))
-        held = rounded(replace(held, exact=exact)) if exact else held
+        held = round_loose(replace(held, exact=exact)) if exact else held
         if questions == ("account_return",) and LOST_BEFORE.search(self._layout.lead(mention.start)):
-            return held.turned()
+            return held.negate()
         if {"worst_r", "worst_pnl"} & set(questions) and self._side_of_piece(mention) == "gained":
             return replace(held, sign=held.sign or "+")
         if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
@@ -91,7 +91,7 @@ class FigureReader:
             return held
         lost = LOSS_BEFORE.search(self._layout.lead(mention.start))
         lost = lost or LOSS_BEHIND.match(self._layout.text, mention.end)
-        return held.turned() if lost or self._side_of_piece(mention) == "lost" else held
+        return held.negate() if lost or self._side_of_piece(mention) == "lost" else held
 
     def bound_before(self, index: int) -> Mention | None:
         """The "more than" or "below" of a figure."""
@@ -121,7 +121,7 @@ class FigureReader:
         place = bisect_left(self._numbers, index)
         return self._numbers[place - 1] if place else None
 
-    def _expected(self, index: int, found: Reading) -> Reading:
+    def _read_expectation(self, index: int, found: Reading) -> Reading:
         """What a playbook's file expects, where the words before a figure say so."""
         mention = self._layout.mentions[index]
         behind = EXPECTED_BEHIND.match(self._layout.text, mention.end)
@@ -185,7 +185,7 @@ class FigureReader:
         for of in ("pnl", "fees"):
             if question == "mean_r" and unit in ("money", "") and of in beside:
                 return (f"mean_{of}",), used, end
-        return self._named(question, mention), used, end
+        return self._list_questions(question, mention), used, end
 
     def _of_cost(self, mention: Mention) -> Reading:
         """Basis points of the traded value: the rate of fees, or of slippage."""
@@ -278,7 +278,7 @@ class FigureReader:
         beside = self._layout.beside(mention, "measure")
         holds = {m.start for m in beside if m.value in ("hold_max", "hold_min")}
         used = phrase.used | told.used | holds
-        return Reading(self._named(unit, mention), told.filters, phrase.end, 1.0, used)
+        return Reading(self._list_questions(unit, mention), told.filters, phrase.end, 1.0, used)
 
     def _as_money(self, index: int, head: str | None) -> tuple[str, ...]:
         """Questions of a bare number that the words around it call money, or that was gained or lost."""
@@ -357,7 +357,7 @@ class FigureReader:
         between = (m for i in self._numbers if low < (m := self._layout.mentions[i]).start < high)
         return any(unit_of(m.value) == unit for m in between)
 
-    def _named(self, question: str, mention: Mention) -> tuple[str, ...]:
+    def _list_questions(self, question: str, mention: Mention) -> tuple[str, ...]:
         """A measure's question; bars are of the hold that the piece names, and so is a median."""
         if question == "median_r":
             near = [m.value for m in self._layout.beside(mention, "measure") if m.value in OF_AN_EXCURSION]

@@ -39,7 +39,7 @@ def may_begin(found: Found, text: str) -> bool:
     return not found.isdisjoint(fitting)
 
 
-def _joined(first: Found, second: Found) -> Found:
+def _join(first: Found, second: Found) -> Found:
     """Each beginning with each one behind it."""
     whole = frozenset(begins for begins in first if len(begins) == READ)
     return whole | {(begins + more)[:READ] for begins in first - whole for more in second}
@@ -66,7 +66,7 @@ class _Reader:
     def _sequence(self) -> Found:
         found = NOTHING
         while self._next() not in ("", "|", ")"):
-            found = _joined(found, self._repeated(self._item()))
+            found = _join(found, self._read_repeat(self._item()))
         return found
 
     def _item(self) -> Found:
@@ -77,12 +77,12 @@ class _Reader:
             return self._class()
         self.at += 1
         if letter == "\\":
-            return self._escaped()
+            return self._read_escape()
         if letter in "^$":
             return NOTHING
         return frozenset(WILD if letter == "." else letter)
 
-    def _escaped(self) -> Found:
+    def _read_escape(self) -> Found:
         letter = self._next()
         self.at += 1
         if letter in ANCHORS:
@@ -111,7 +111,7 @@ class _Reader:
         plain = inside.strip("-")
         return frozenset(WILD if any(mark in plain for mark in "^\\-") else inside)
 
-    def _repeated(self, found: Found) -> Found:
+    def _read_repeat(self, found: Found) -> Found:
         """An item with the repeat behind it, which is taken."""
         mark = self._next()
         if not mark or mark not in "*?+{":
@@ -124,5 +124,5 @@ class _Reader:
         self.at += 1
         if self._next() == "?":  # as little as fits
             self.at += 1
-        once = found if mark == "?" else found | _joined(found, found)
+        once = found if mark == "?" else found | _join(found, found)
         return once | NOTHING if least in ("*", "?", "", "0") else once

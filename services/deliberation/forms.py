@@ -48,7 +48,7 @@ class Assessment:
     explanation: str | None
 
 
-def clamped(value: float) -> float:
+def clamp_share(value: float) -> float:
     """A share between 0 and 1; what is no number is none."""
     return min(1.0, max(0.0, value)) if value == value else 0.0
 
@@ -72,7 +72,7 @@ def _confidence(text: str) -> float:
     if found is None:
         return UNSAID
     value = float(found[1])
-    return clamped(value / 100.0 if found[2] or value >= FEWEST_PERCENT else value)
+    return clamp_share(value / 100.0 if found[2] or value >= FEWEST_PERCENT else value)
 
 
 MOST_CHARACTERS = 51_200
@@ -236,7 +236,7 @@ def read_assessment(text: str) -> Assessment:
     except MalformedReply:
         return parse_assessment(text)
     told = None if reply.assessment == "PASS" else reply.explanation
-    return Assessment(reply.assessment, clamped(reply.confidence), told)
+    return Assessment(reply.assessment, clamp_share(reply.confidence), told)
 
 
 def read_corrected(text: str) -> str:
@@ -251,10 +251,10 @@ def read_corrected(text: str) -> str:
         inside = strip_fence(text)
         if inside == text or inside.lstrip().startswith(("{", "[")):
             raise
-        return _fenced(inside.strip())
+        return _check_fenced(inside.strip())
 
 
-def _fenced(inside: str) -> str:
+def _check_fenced(inside: str) -> str:
     """The text of a fence, held to what the closed replies hold theirs to.
 
     Raises:

@@ -29,7 +29,9 @@ class Held:
         self.would_pass = tuple(dict.fromkeys(would_pass))[:MOST_VALUES]
 
 
-def judged(true: bool, found: str, rows: tuple[FactRow, ...] = (), would_pass: Sequence[str] = ()) -> Held:
+def judge_claim(
+    true: bool, found: str, rows: tuple[FactRow, ...] = (), would_pass: Sequence[str] = ()
+) -> Held:
     """Verified or contradicted."""
     if true:
         return Held("verified", found, rows)
@@ -57,7 +59,7 @@ def plainly(value: float) -> str:
     return f"{value:.4g}"
 
 
-def written(fact: Fact, held: Figure, share: bool) -> str:
+def write_fact(fact: Fact, held: Figure, share: bool) -> str:
     """A fact as a text would write it: at the decimals and in the unit of the figure that it answers."""
     decimals = max(0, -math.floor(math.log10(held.step) + 0.5)) if held.step < 1 else 0
     value = fact.value * 100.0 if share and fact.unit == "share" else fact.value

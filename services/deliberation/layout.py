@@ -46,7 +46,7 @@ class Mention(NamedTuple):
         """Its first character, and the one behind its last."""
         return self.start, self.end
 
-    def moved(self, by: int) -> "Mention":
+    def move(self, by: int) -> "Mention":
         """The same mention in a text that begins elsewhere."""
         return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)
 

@@ -80,7 +80,7 @@ def members_told(
     if told is None and before is not None and side_of(before):
         told = before if reading.layout.is_near(before.end, mention.start) else None
     domain = MEMBERS[str(phrase.head)]
-    excepted = _excepted(reading, phrase, mention)
+    excepted = _find_exception(reading, phrase, mention)
     what: dict[str, Any] = {"other": excepted, "portion": portion, "domain": domain, "negated": negated}
     figure = next((m for m in behind if m.kind in NUMBERS), None)
     if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
@@ -112,7 +112,7 @@ def members_told(
     return reading.claims(kind, place, (within, sure), "members", value=value, **what)
 
 
-def _excepted(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
+def _find_exception(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
     """Whom "every playbook except ..." leaves out."""
     found = EXCEPT.match(reading.layout.text, phrase.end or mention.end)
     if found is None:
@@ -130,7 +130,7 @@ def _graded_portion(reading: SentenceReading, grade: Mention, portion: Portion) 
     return {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(portion, portion)
 
 
-def graded(
+def claims_of_grade(
     reading: SentenceReading, mention: Mention, grade: Mention, portion: Portion, negated: bool
 ) -> list[Claim]:
     """All, some or none, where no noun is named, of a grade: "nothing is proven", "none of them is"."""

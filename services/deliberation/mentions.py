@@ -45,15 +45,15 @@ MOST_BEGINNINGS = 4_096  # of words whose entries are kept
 BEGINNING = re.compile(r"(?<![\w-])\S")
 
 
-def _worded(name: str) -> str:
+def _spell_out(name: str) -> str:
     """A name with blanks or hyphens where it has underscores."""
     return re.escape(name).replace("_", "[_ -]")
 
 
-def _filled(written: str | list[str]) -> str:
+def _fill_pattern(written: str | list[str]) -> str:
     """One pattern, or one of several, with the parts that it names."""
     pattern = written if isinstance(written, str) else "|".join(written)
-    return PART.sub(lambda found: _filled(PARTS[found[1]]), pattern)
+    return PART.sub(lambda found: _fill_pattern(PARTS[found[1]]), pattern)
 
 
 def _entries_of(name: str) -> Iterator[tuple[str, str, Any]]:
@@ -64,13 +64,13 @@ def _entries_of(name: str) -> Iterator[tuple[str, str, Any]]:
         if "measures" in row:
             says = {measure: measures[measure] for measure in row["measures"] or measures}
         for value, written in says.items():
-            pattern = _filled(row.get("form", WHOLE_WORD)).replace("@", _filled(written))
+            pattern = _fill_pattern(row.get("form", WHOLE_WORD)).replace("@", _fill_pattern(written))
             yield row["kind"], pattern, float(value) if row["kind"] == "factor" else value
 
 
 def _plural(mode: FailureMode) -> str:
     """A failure mode in one or in several trades, in its own words."""
-    name = _worded(mode.value)
+    name = _spell_out(mode.value)
     return f"{name[:-1]}(?:y|ies)" if name.endswith("y") else f"{name}(?:s|es)?"
 
 
@@ -84,7 +84,7 @@ def _names_of(
     """What a text may call the parts of a run, after what is read as a whole."""
     entries: list[tuple[str, str, Any]] = [("interval", BRACKETED, None), ("interval", FROM_TO, None)]
     entries += [
-        ("playbook", rf"{_worded(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
+        ("playbook", rf"{_spell_out(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
     ]
     named = _longest(parameters)
     plain = r"(?= (?:parameter\b|(?:of|is|was|at|=|set to) \d))"
@@ -94,13 +94,13 @@ def _names_of(
         for name in in_atr
     ]
     entries += [
-        ("parameter", rf"{_worded(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
+        ("parameter", rf"{_spell_out(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
     ]
     entries += [
         ("parameter", rf"(?:(?<=trial of )|(?<=experiment on )){name.lower()}\b", name) for name in named
     ]
     seen = [name for name in _longest(features) if "_" in name and name not in parameters]
-    return entries + [("feature", rf"{_worded(name.lower())}\b", name) for name in seen]
+    return entries + [("feature", rf"{_spell_out(name.lower())}\b", name) for name in seen]
 
 
 # Kind, pattern and what it stands for; where two begin at the same place, the first one is read.
@@ -154,7 +154,9 @@ class Scanner:
 
 
 @lru_cache(maxsize=4)
-def _compiled(playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]) -> Scanner:
+def _compile_scanner(
+    playbooks: tuple[str, ...], parameters: tuple[str, ...], features: tuple[str, ...]
+) -> Scanner:
     """The scanner of a run's names."""
     return Scanner([*_names_of(playbooks, parameters, features), *ENTRIES])
 
@@ -171,7 +173,7 @@ class Lexicon:
 
     def __init__(self, facts: RunNames) -> None:
         self._names = facts.names
-        self._scanner = _compiled(
+        self._scanner = _compile_scanner(
             facts.playbook_ids, tuple(sorted(facts.parameters)), tuple(sorted(facts.features))
         )
         self._exact = _exact(facts.symbols)
@@ -181,7 +183,7 @@ class Lexicon:
         found = [_day(text, *place, (start, following)) for place, start, following in places_of_days(text)]
         spelt = list(self._spelt(text))
         found += [mention for mention in spelt if mention.kind == "symbol"]
-        found = _apart(found, self._worded(text))
+        found = _apart(found, self._read_words(text))
         found = _apart(found, (mention for mention in spelt if mention.kind == "capitals"))
         return sorted(found, key=lambda mention: mention.start)
 
@@ -192,7 +194,7 @@ class Lexicon:
             if kind == "symbol" or name not in ABBREVIATIONS and name not in self._names:
                 yield Mention(kind, match.start(), match.end(), match[0], name)
 
-    def _worded(self, text: str) -> Iterator[Mention]:
+    def _read_words(self, text: str) -> Iterator[Mention]:
         lower = text.translate(LOWER)
         for match in self._scanner.scan(lower):
             kind, _, value = self._scanner.entries[int(str(match.lastgroup)[1:])]

@@ -23,7 +23,14 @@ from services.deliberation.forms import (
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Task
-from services.deliberation.text_models import Rewrites, TextModels, place_of, quoted, read_as, told_of
+from services.deliberation.text_models import (
+    Rewrites,
+    TextModels,
+    describe_critique,
+    place_of,
+    quote_parts,
+    read_as,
+)
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 
@@ -64,9 +71,9 @@ class ModelCritic:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The critique, or why there is none."""
-        return await self.asked(task, candidate, rounds, budget, None)
+        return await self.ask_beside(task, candidate, rounds, budget, None)
 
-    async def asked(
+    async def ask_beside(
         self,
         task: Task,
         candidate: TextCandidate,
@@ -75,7 +82,7 @@ class ModelCritic:
         other: Critique | None,
     ) -> Critique | NoReply:
         """The critique by one who knows what another critic said."""
-        values = quoted(task, candidate.text) | self.values(rounds, other)
+        values = quote_parts(task, candidate.text) | self.values(rounds, other)
         reply = await self.models.ask(self.prompt, self.max_tokens, budget, **values)
         return read_as(reply, lambda text: self.read(text, task, candidate))
 
@@ -93,13 +100,13 @@ class ArguingCritics:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The stricter of both; the other one where only one can be read."""
-        opened = await self.first.asked(task, candidate, rounds, budget, None)
+        opened = await self.first.ask_beside(task, candidate, rounds, budget, None)
         heard = None if isinstance(opened, NoReply) else opened
-        answered = await self.second.asked(task, candidate, rounds, budget, heard)
+        answered = await self.second.ask_beside(task, candidate, rounds, budget, heard)
         if isinstance(opened, NoReply) or isinstance(answered, NoReply):
             return opened if isinstance(answered, NoReply) else answered
         if abs(_score(opened) - _score(answered)) > ARGUE_FROM:
-            again = await self.first.asked(task, candidate, rounds, budget, answered)
+            again = await self.first.ask_beside(task, candidate, rounds, budget, answered)
             opened = opened if isinstance(again, NoReply) else again
         return min(opened, answered, key=_score)
 
@@ -126,7 +133,7 @@ class RewritingCritic:
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """The critique, or why there is none; the text is kept apart."""
-        critic = self.rewriting if self.rewrites.wanted(rounds) else self.plain
+        critic = self.rewriting if self.rewrites.has_room(rounds) else self.plain
         return await critic.critique(task, candidate, rounds, budget)
 
 
@@ -185,7 +192,7 @@ def quality_critic(models: TextModels, settings: QualitySettings) -> ModelCritic
     def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
         return {
             "iteration": str(len(rounds)),
-            "other": quoted_json(None if other is None else told_of(other)),
+            "other": quoted_json(None if other is None else describe_critique(other)),
         }
 
     return ModelCritic(models, QUALITY, settings.critique_tokens, values, read)

@@ -14,7 +14,7 @@ from services.deliberation.forms import (
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
-from services.deliberation.text_models import Rewrites, TextModels, quoted, read_as, told_of
+from services.deliberation.text_models import Rewrites, TextModels, describe_critique, quote_parts, read_as
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 
@@ -29,8 +29,10 @@ class Corrector:
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The corrected text, or why there is none."""
         newest = rounds[-1]
-        faults = [told_of(critique) for critique in newest.critiques if critique.verdict != "accept"]
-        values = quoted(task, newest.candidate.text) | {"faults": quoted_json(faults)}
+        faults = [
+            describe_critique(critique) for critique in newest.critiques if critique.verdict != "accept"
+        ]
+        values = quote_parts(task, newest.candidate.text) | {"faults": quoted_json(faults)}
         reply = await self.models.ask(CORRECTION, self.max_tokens, budget, **values)
         return read_as(reply, lambda text: Draft(read_corrected(text)))
 
@@ -44,7 +46,7 @@ class FirstDraft:
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
         """The text, or why there is none."""
-        return await _written(self.models, self.max_tokens, task, "", [], budget)
+        return await _write(self.models, self.max_tokens, task, "", [], budget)
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,11 @@ class Improver:
         rewritten = self.rewrites.take(task, newest.candidate)
         if rewritten is not None:
             return rewritten
-        critiques = [known for critique in newest.critiques if len(known := told_of(critique)) > 1]
-        return await _written(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
+        critiques = [known for critique in newest.critiques if len(known := describe_critique(critique)) > 1]
+        return await _write(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
 
 
-async def _written(
+async def _write(
     models: TextModels,
     max_tokens: int,
     task: Task,
@@ -77,7 +79,7 @@ async def _written(
     budget: Budget,
 ) -> Draft | NoReply:
     """One text from another and its critiques; what was thought is kept apart."""
-    values = quoted(task, text) | {"critiques": quoted_json(critiques)}
+    values = quote_parts(task, text) | {"critiques": quoted_json(critiques)}
     reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values)
     said = read_as(reply, lambda text: read_text_reply(text, ImprovementReply))
     return said if isinstance(said, NoReply) else Draft(said.text.strip(), reasoning=said.reasoning)

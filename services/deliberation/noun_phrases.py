@@ -152,7 +152,7 @@ class NounPhrases:
         phrase = self.behind(index)
         told = self._told_behind(index, phrase)
         if told is None:
-            told = self._told_before(index, phrase)
+            told = self._read_before(index, phrase)
         if told is None:
             return Phrase(phrase.head, phrase.filters, phrase.end, phrase.used)
         filters, used = told
@@ -219,7 +219,7 @@ class NounPhrases:
         told = filter_of(found[-1]) if found else None
         return None if told is None else (told, frozenset({found[-1].start}))
 
-    def _told_before(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
+    def _read_before(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
         """A verb right before a count, "won 22", and the noun before a parenthesis, "losers (25)"."""
         mentions = self._layout.mentions
         mention = mentions[index]

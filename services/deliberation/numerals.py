@@ -152,7 +152,7 @@ class Figure:
     exact: str = ""
     worded: bool = False
 
-    def turned(self) -> "Figure":
+    def negate(self) -> "Figure":
         """The same below zero."""
         return replace(self, value=-abs(self.value), sign="-")
 
@@ -182,7 +182,7 @@ PORTIONS = {
 }
 
 
-def bounded(portion: Portion, bound: str, exact: str) -> Portion:
+def bound_portion(portion: Portion, bound: str, exact: str) -> Portion:
     """A portion with what stands before it: more than, less than, almost."""
     middle = (portion.low + portion.high) / 2
     if exact == "under":
@@ -254,15 +254,15 @@ def worded_figure(text: str) -> Figure:
         return Figure(ONE_OR_HALF[plain], 0.1, "", "R", worded=True)
     sign = "-" if plain.startswith("minus ") else "+" if plain.startswith("plus ") else ""
     whole, _, decimals = plain.removeprefix("minus ").removeprefix("plus ").partition(" point ")
-    value, step = float(counted(re.split(r"[ -]", whole))), 1.0
+    value, step = float(count_words(re.split(r"[ -]", whole))), 1.0
     for word in decimals.split():
         step /= 10
         value += step * COUNT_WORDS[word]
     held = Figure(round(value, 9), step, sign, "" if unit is None else unit[1], worded=True)
-    return held.turned() if sign == "-" else held
+    return held.negate() if sign == "-" else held
 
 
-def counted(parts: list[str]) -> int:
+def count_words(parts: list[str]) -> int:
     """The number that words make: "one hundred and twelve"."""
     total = 0
     for part in parts:
@@ -306,7 +306,7 @@ def edge_of(text: str) -> Figure | None:
     return written_figure(text if text[-1] in "Rr" else f"{text}R")
 
 
-def rounded(held: Figure) -> Figure:
+def round_loose(held: Figure) -> Figure:
     """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
     if not held.exact or held.step != 1 or held.value == 0:
         return held

@@ -69,7 +69,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
         return _part_of_amount(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
-    phrase, told = narrowed(reading, whole, phrase, told)
+    phrase, told = narrow(reading, whole, phrase, told)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
     base = tuple(subject.merge(phrase.filters) for subject in subjects)
     held, place = mention.value, mention.place
@@ -90,7 +90,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     )  # fmt: skip
 
 
-def narrowed(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
+def narrow(reading: SentenceReading, whole: int, phrase: Phrase, told: Phrase) -> tuple[Phrase, Phrase]:
     """The whole with what narrows it, and what is told of it: "4 of the 65 trades closed by a stop won"."""
     first = next((m for m in reading.mentions[whole + 1 :] if m.start in told.used), None)
     if first is None or first.kind not in ("exit", "failure"):
@@ -133,7 +133,7 @@ def _part_of_amount(reading: SentenceReading, mention: Mention, total: Mention) 
     questions = ("total_r",) if in_r else (str(found[-1].value),)
     subjects = reading.of(*mention.place)
     whole = ((Subject(),), 1.0)
-    signed = reading.figures.signed
+    signed = reading.figures.read_sign
     return [
         reading.claim(
             "number", m.place, of, "figure", questions=questions, value=signed(reading.index(m), questions)
@@ -196,7 +196,7 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
     if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
         return []
     found, sure = reading.of(mention.start, following.end)
-    subjects = reading.summed(found)
+    subjects = reading.sum_up(found)
     if all(subject.is_empty for subject in subjects):
         return []
     reading.last_part = (question,), told or Subject()

@@ -8,7 +8,7 @@ from services.deliberation.layout import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import FLAT_R, PORTIONS, unit_of
 from services.deliberation.ranking_claims import measures_of, opens_with
-from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading, date_subjects
 from services.evidence.facts import Subject
 
 # What a report may recommend, and how a text says so.
@@ -78,17 +78,17 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
     subjects = reading.of(*mention.place)
     sides = reading.subjects.sides_of(mention.end, reading.layout.text.find(" than ", mention.end))
     if sides is not None and reading.layout.beside(mention, "compared"):
-        subjects = dated((sides[0].subject,)), 1.0
+        subjects = date_subjects((sides[0].subject,)), 1.0
     told = [m for m in reading.layout.beside(mention, "exit", "failure") if m.end <= mention.start]
     for m in told[-1:]:
         reading.use(m)
         subjects = tuple(s.merge(filter_of(m) or Subject()) for s in subjects[0]), subjects[1]
     if all(_is_one(subject) for subject in subjects[0]):
-        return told_of_a_trade(reading, index, mention)
+        return claims_of_a_trade(reading, index, mention)
     measures = [m.value for m in reading.layout.beside(mention, "measure") if m.value in SIGNED]
     questions = (str(measures[0]),) if measures else ("mean_r",)
     reading.use(mention)
-    every = reading.listed(subjects[0][0])
+    every = reading.list_beside(subjects[0][0])
     return reading.claims(
         "direction", mention.place, subjects, "direction", questions=questions,
         value=mention.value, negated=reading.layout.is_negated(mention.start), every=every,
@@ -165,7 +165,9 @@ def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:
     first, last = reading.subjects.groups[0], reading.subjects.groups[-1]
     negated = reading.layout.is_denied(0, len(reading.layout.text))
     place = (first.start, last.end if denied is None else max(last.end, denied.end()))
-    return reading.claims("quantifier", place, (dated((subject,)), 0.7), "absent", negated=not negated)
+    return reading.claims(
+        "quantifier", place, (date_subjects((subject,)), 0.7), "absent", negated=not negated
+    )
 
 
 def _is_one(subject: Subject) -> bool:
@@ -175,7 +177,7 @@ def _is_one(subject: Subject) -> bool:
     return subject.period is not None and subject.period[1] - subject.period[0] <= ONE_DAY
 
 
-def told_of_a_trade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+def claims_of_a_trade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """What a word tells of one trade: that it was stopped out, that it was short, that it won."""
     if reading.is_used(mention):
         return []
@@ -203,7 +205,7 @@ def grade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     negated = negated or SHORT_OF.search(reading.layout.lead(mention.start)) is not None
     negated = negated or any(text.startswith(DENIED) for text in before)
     claim = reading.plain("grade", mention, "grade", value=mention.value, negated=negated)
-    return [replace(claim, every=reading.listed(claim.subjects[0]))]
+    return [replace(claim, every=reading.list_beside(claim.subjects[0]))]
 
 
 def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -239,7 +241,7 @@ def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     what = {"questions": questions, "value": value, "filters": filters}
     negated = reading.layout.is_negated(mention.start)
     ranks = [(holder, domain, str(place), negated)]
-    ranks += [(one, min(one.fields, default=""), "1", False) for one in first]
+    ranks += [(subject, min(subject.fields, default=""), "1", False) for subject in first]
     return [
         reading.claim(
             "comparison", mention.place, ((whom,), 0.8), "extreme", domain=kind, relation=relation,

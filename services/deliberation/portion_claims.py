@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from services.deliberation.claim import Claim
 from services.deliberation.layout import SUBJECT_KINDS, Mention
-from services.deliberation.member_claims import graded, members_told, told_behind
+from services.deliberation.member_claims import claims_of_grade, members_told, told_behind
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of, side_of
 from services.deliberation.numerals import (
     PORTIONS,
     Figure,
     Portion,
-    bounded,
+    bound_portion,
     exactness,
     share_of,
     unit_of,
 )
-from services.deliberation.part_claims import OWN, WHOLES, narrowed, whole_of
-from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
+from services.deliberation.part_claims import OWN, WHOLES, narrow, whole_of
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading, date_subjects
 from services.evidence.facts import Subject
 from services.evidence.observed import AT_THE_END
 
@@ -83,12 +83,12 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     limit = _limit(reading, index, mention, phrase, place) or _zero_of(reading, mention, phrase, place)
     if limit or (limit := _of_a_list(reading, index, mention, phrase)):
         return limit
-    told = _told(reading, index, phrase)
+    told = _read_told(reading, index, phrase)
     if phrase.head == "trades":
-        phrase, told = narrowed(reading, index, phrase, told)
+        phrase, told = narrow(reading, index, phrase, told)
     grade = next((m for m in told_behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
-        return graded(reading, mention, grade, portion, negated)
+        return claims_of_grade(reading, mention, grade, portion, negated)
     subjects = reading.of(start, mention.end, phrase.end)
     base = tuple(subject.merge(phrase.filters) for subject in subjects[0])
     if not told.filters.is_empty:
@@ -97,7 +97,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         reading.last_portion = base[0], told.filters
         return reading.claims(
             "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
-            negated=negated, every=reading.listed(subjects[0][0]) if phrase.head is None else (),
+            negated=negated, every=reading.list_beside(subjects[0][0]) if phrase.head is None else (),
         )  # fmt: skip
     return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
 
@@ -118,7 +118,7 @@ def _part_of_amount(
     place = (mention.start, mention.end if after is None else after.end)
     if after is None or whole.fields & after.own.fields - {"basis"}:
         return reading.claims("quantifier", place, ((Subject(),), 0.8), "unread")
-    subjects = dated((whole.merge(after.own),))
+    subjects = date_subjects((whole.merge(after.own),))
     return reading.claims(
         "quantifier", place, (subjects, 0.9), "part", portion=portion, filters=whole,
         questions=("total_r" if unit_of(amount.value) == "r" else "pnl",),
@@ -131,7 +131,7 @@ def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: P
     told = next((m for m in told_behind(reading, index, phrase) if m.kind == "direction"), None)
     if phrase.head is not None or told is None or mention.value not in ("all", "none"):
         return []
-    every = reading.listed(reading.of(told.start, told.end)[0][0])
+    every = reading.list_beside(reading.of(told.start, told.end)[0][0])
     if not every:
         return []
     reading.use(mention, told)
@@ -170,7 +170,7 @@ def _limit(
         if bound.value == "<" and (is_loss or not sides):
             return []
         question = "worst_r" if is_loss or bound.value == "<" else "best_r"
-        held, relation = (held.turned(), ">=") if is_loss else (held, relation)
+        held, relation = (held.negate(), ">=") if is_loss else (held, relation)
     else:
         question = ("hold" if head.head == "bars" else "days") + ("_max" if bound.value == ">" else "_min")
     reading.use(mention, figure, bound, *(m for m in behind if side_of(m)))
@@ -207,9 +207,9 @@ def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Po
         bound, start = before.value, before.start
         reading.use(before)
     if mention.kind == "fraction":
-        return bounded(share_of(mention.value, loose=bool(exact)), bound, exact), start
+        return bound_portion(share_of(mention.value, loose=bool(exact)), bound, exact), start
     if mention.value == "half" and (bound or exact in ("under", "over")):
-        return bounded(Portion(0.5, 0.5), bound, exact), start
+        return bound_portion(Portion(0.5, 0.5), bound, exact), start
     return PORTIONS[mention.value], start
 
 
@@ -224,7 +224,7 @@ def _counted_further(reading: SentenceReading, index: int) -> Phrase:
     return Phrase()
 
 
-def _told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
+def _read_told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
     """What is told of the quantified trades: behind the noun, and else by the verb before the quantifier."""
     filters, used = Subject(), set[int]()
     for m in told_behind(reading, index, phrase):
@@ -261,13 +261,13 @@ def _without_predicate(
         reading.used |= phrase.used
         times = [m for m in reading.mentions if m.kind in ("date", "period")]
         reading.use(*(m for m in times if m.value == subjects[0][0].period))  # of no trade it is no day
-        every = reading.listed(reading.of(mention.start, mention.end, phrase.end)[0][0])
+        every = reading.list_beside(reading.of(mention.start, mention.end, phrase.end)[0][0])
         return reading.claims("quantifier", place, subjects, "absent", negated=negated, every=every)
     if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):
         reading.use(mention)
         subjects = _with_object(reading, mention, subjects)
         return reading.claims("quantifier", place, subjects, "absent", negated=negated)
-    told = _told_by_name(reading, phrase, mention) if phrase.head == "trades" else None
+    told = _read_named(reading, phrase, mention) if phrase.head == "trades" else None
     if told is not None and mention.value != "some":
         reading.use(mention)
         reading.used |= phrase.used
@@ -314,7 +314,7 @@ def _without_predicate(
     )  # fmt: skip
 
 
-def _told_by_name(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
+def _read_named(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
     """The name or the time that a verb behind the noun tells of the trades: "all took place in 2003"."""
     end = phrase.end or mention.end
     clause = reading.layout.clause_of(mention.start)

@@ -64,7 +64,7 @@ def measures_of(reading: SentenceReading, mention: Mention) -> tuple[tuple[str, 
         if rates:
             reading.use(rates[0])
             return (str(rates[0].value),), Subject()
-        return ("trades",), _counted(reading, mention)
+        return ("trades",), _find_counted(reading, mention)
     if COSTLY.search(mention.text):
         return ("fees",), Subject()
     if LONG.fullmatch(mention.text):
@@ -77,7 +77,7 @@ def measures_of(reading: SentenceReading, mention: Mention) -> tuple[tuple[str, 
     near = [m for m in found if m.start >= mention.end]
     chosen = near[:1] or [m for m in found if m.value != "trades"][-1:] or found[-1:]
     if not chosen:
-        return _unnamed(reading, mention), Subject()
+        return _list_unnamed(reading, mention), Subject()
     named = chosen[0]
     reading.use(named)
     told = filter_of(named)
@@ -90,7 +90,7 @@ def measures_of(reading: SentenceReading, mention: Mention) -> tuple[tuple[str, 
     return (str(named.value),), Subject()
 
 
-def _unnamed(reading: SentenceReading, mention: Mention) -> tuple[str, ...]:
+def _list_unnamed(reading: SentenceReading, mention: Mention) -> tuple[str, ...]:
     """What a comparison may be of that names no measure."""
     earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
     earlier = [m for m in earlier if m.value not in {*MEMBERS, *OF_A_TRADE, "profit"}][-1:]
@@ -100,7 +100,7 @@ def _unnamed(reading: SentenceReading, mention: Mention) -> tuple[str, ...]:
     return (*stated, *(("total_r",) if large else BOTH))
 
 
-def _counted(reading: SentenceReading, mention: Mention) -> Subject:
+def _find_counted(reading: SentenceReading, mention: Mention) -> Subject:
     """Which trades are counted by a "most often": won, stopped out, short."""
     for m in reading.clause(mention, "result", "exit", "failure", "side", "measure"):
         told = filter_of(m)
@@ -245,7 +245,7 @@ def opens_with(reading: SentenceReading, group: Group) -> bool:
     return plain and (tells or any(g.start >= group.end for g in reading.subjects.groups))
 
 
-def told_of_one(reading: SentenceReading) -> list[Claim]:
+def claims_of_one(reading: SentenceReading) -> list[Claim]:
     """What the names behind a first or last trade tell of it: its symbol, its playbook, its day."""
     claims, text = [], reading.layout.text
     last = Subject()

@@ -164,24 +164,24 @@ class Loop:
             reasoning=draft.reasoning,
         )
         independent = [critic for critic in self.critics if critic.source in INDEPENDENT]
-        critiques = await self._heard(independent, candidate)
+        critiques = await self._ask_critics(independent, candidate)
         view = aggregate(critiques)
         if STRICTNESS[view.verdict] == 0 and (number == 0 or self.policies.critique_again):
             others = [critic for critic in self.critics if critic.source not in INDEPENDENT]
-            heard = await self._heard(others, candidate)
+            heard = await self._ask_critics(others, candidate)
             critiques += tuple(_with_agreement(critique, critiques) for critique in heard)
             view = aggregate(critiques)
         seen = Round(candidate, critiques, view)
         self.rounds.append(seen)
         return seen
 
-    async def _heard(self, critics: Sequence[Critic], candidate: TextCandidate) -> tuple[Critique, ...]:
+    async def _ask_critics(self, critics: Sequence[Critic], candidate: TextCandidate) -> tuple[Critique, ...]:
         heard = []
         for critic in critics:
             if critic.source == "model" and not self.budget.allows_call:
                 self.failure = NoReply(BUDGET_SPENT, "no call is left")
                 break
-            said = await bounded(
+            said = await await_within(
                 critic.critique(self.task, candidate, tuple(self.rounds), self.budget), self.budget
             )
             if isinstance(said, NoReply):
@@ -194,7 +194,9 @@ class Loop:
         """The reviser's text, or why there is none."""
         if self.reviser is None:
             return "no_revision"
-        said = await bounded(self.reviser.revise(self.task, tuple(self.rounds), self.budget), self.budget)
+        said = await await_within(
+            self.reviser.revise(self.task, tuple(self.rounds), self.budget), self.budget
+        )
         if isinstance(said, NoReply) and said.kind == NOTHING_LEFT:
             return "no_revision"
         if isinstance(said, NoReply):
@@ -252,24 +254,24 @@ async def refine(
     if isinstance(draft, str):
         first: Draft | NoReply = Draft(draft, "given")
     else:
-        first = await bounded(draft.generate(task, budget), budget)
+        first = await await_within(draft.generate(task, budget), budget)
     if skipped is not None and isinstance(first, Draft):
         loop.cleaned = first.cleaned
-        return _ended(loop, preset, "skipped", str(draft), first.text, skip_reason=skipped)
+        return _end(loop, preset, "skipped", str(draft), first.text, skip_reason=skipped)
     if isinstance(first, NoReply):
         loop.failure = first
-        return _ended(loop, preset, "failed", "", fallback or "", "model_failed")
+        return _end(loop, preset, "failed", "", fallback or "", "model_failed")
     reason = await loop.run(first)
     initial = draft if isinstance(draft, str) else first.text
     if reason == "blocker" and fallback is not None:
-        return _ended(loop, preset, "blocked", initial, fallback, reason)
+        return _end(loop, preset, "blocked", initial, fallback, reason)
     chosen = _chosen(loop)
     status: DeliberationStatus = "unchanged" if chosen is loop.rounds[0] else "best_effort"
     if chosen.view.verdict == "reject":
         status = "blocked"
     elif loop.failure is None and policies.acceptance.accepts(chosen):
         status = "accepted"
-    return _ended(loop, preset, status, initial, chosen.candidate.text, reason, chosen=chosen)
+    return _end(loop, preset, status, initial, chosen.candidate.text, reason, chosen=chosen)
 
 
 def _chosen(loop: Loop) -> Round:
@@ -279,7 +281,7 @@ def _chosen(loop: Loop) -> Round:
     return loop.policies.selection(allowed)
 
 
-def _ended(
+def _end(
     loop: Loop, preset: str, status: DeliberationStatus, initial: str, final: str,
     reason: StopReason | None = None, *, skip_reason: str | None = None, chosen: Round | None = None,
 ) -> Deliberation:  # fmt: skip
@@ -317,7 +319,7 @@ def _with_agreement(critique: Critique, rules: Sequence[Critique]) -> Critique:
     return critique.model_copy(update={"agreed": same})
 
 
-async def bounded(answer: Awaitable[Answer | NoReply], budget: Budget) -> Answer | NoReply:
+async def await_within(answer: Awaitable[Answer | NoReply], budget: Budget) -> Answer | NoReply:
     """An answer within what is left of the deadline, or why there is none."""
     try:
         # Whoever asks a model keeps the deadline; this one is for a collaborator that does not.

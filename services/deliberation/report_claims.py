@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from services.deliberation.held import Held, judged, plainly, unknown
+from services.deliberation.held import Held, judge_claim, plainly, unknown
 from services.deliberation.numerals import COUNT_WORDS, DIGITS, SIGN, worded_figure, written_figure
 from services.deliberation.report_records import Record, records_of
 from services.evidence.facts import Subject
@@ -82,10 +82,10 @@ class Form:
 @cache
 def forms() -> tuple[Form, ...]:
     """Every form."""
-    written = dict(_written())
+    written = dict(_read_forms())
     words, _ = written.pop("words"), written.pop("told")
     return tuple(
-        Form(of, _compiled(statement, words), where)
+        Form(of, _compile_form(statement, words), where)
         for of, statements in written.items()
         for statement, where in statements.items()
     )
@@ -93,15 +93,15 @@ def forms() -> tuple[Form, ...]:
 
 def words_of_value(name: str) -> str:
     """What a value of a record is called where a reader is told of it."""
-    return str(_written()["told"][name])
+    return str(_read_forms()["told"][name])
 
 
 @cache
-def _written() -> Mapping[str, Any]:
+def _read_forms() -> Mapping[str, Any]:
     return tomllib.loads(Path(__file__).with_name("report_forms.toml").read_text("utf-8"))
 
 
-def _compiled(statement: str, words: Mapping[str, str]) -> re.Pattern[str]:
+def _compile_form(statement: str, words: Mapping[str, str]) -> re.Pattern[str]:
     named = re.compile("|".join(sorted(words, key=len, reverse=True)))
     while named.search(statement):
         statement = named.sub(lambda found: words[found[0]], statement)
@@ -138,11 +138,11 @@ class ReportStatements:
             said = read[0][1].groupdict() if read else {}
             carried = (carried if read else {}) | {name: said[name] for name in CARRIED if said.get(name)}
             if read:
-                others, end = self._listed(read[0][1], text)
+                others, end = self._read_list(read[0][1], text)
                 held = [self._best(read, text[:place], carried, whom) for whom in (None, *others)]
-                yield (place, end), next((one for one in held if one.verdict != "verified"), held[0])
+                yield (place, end), next((claim for claim in held if claim.verdict != "verified"), held[0])
                 place = end
-            following = (one.end() for one in NEXT.finditer(text, place) if one.end() > place)
+            following = (match.end() for match in NEXT.finditer(text, place) if match.end() > place)
             place = next(following, len(text))
 
     @cached_property
@@ -167,17 +167,17 @@ class ReportStatements:
         one = rf"(?:\s{{0,3}},{GAP}(?:and{GAP})?|{GAP}and{GAP})(?:for |of |in )?{self._whom}"
         return re.compile(rf"(?:{one}(?={BOUNDARY}))+", re.IGNORECASE)
 
-    def _listed(self, found: re.Match[str], text: str) -> tuple[list[dict[str, str]], int]:
+    def _read_list(self, found: re.Match[str], text: str) -> tuple[list[dict[str, str]], int]:
         """Of whom else a statement is told, by name, and where that list ends."""
         ends = [found.end(group) for group in WHOM if group in found.re.groupindex]
         more = self._list.match(text, found.end()) if found.end() in ends else None
         if more is None:
             return [], found.end()
-        others = [self._named(one) for one in self._cluster.finditer(more[0])]
+        others = [self._list_names(match) for match in self._cluster.finditer(more[0])]
         known = found.re.groupindex.keys()  # no record of this sort is of a side or a regime beside them
-        return [one if one.keys() <= known else {"book": ""} for one in others], more.end()
+        return [other if other.keys() <= known else {"book": ""} for other in others], more.end()
 
-    def _named(self, one: re.Match[str]) -> dict[str, str]:
+    def _list_names(self, one: re.Match[str]) -> dict[str, str]:
         return {name: said for name, said in zip(WHOM, one.groups(), strict=True) if said}
 
     def _best(
@@ -189,10 +189,10 @@ class ReportStatements:
     ) -> Held:
         """What is held of one of those that a statement is told of, by the form that bears it out best."""
         held = [
-            self._held(form, _said(found, carried), self._names(found, before, carried, whom))
+            self._hold(form, _read_slots(found, carried), self._names(found, before, carried, whom))
             for form, found in read
         ]
-        return next((one for one in held if one.verdict == "verified"), held[0])
+        return next((claim for claim in held if claim.verdict == "verified"), held[0])
 
     def _names(
         self, found: re.Match[str], before: str, carried: Mapping[str, str], whom: Mapping[str, str] | None
@@ -200,26 +200,26 @@ class ReportStatements:
         """Whose record is meant; what is called "it" is the one that the sentence named before."""
         groups = [group for group in NAMES if group in found.re.groupindex]
         named = {group: found[group] or carried.get(group) for group in groups}
-        clusters = {one.groups() for one in self._cluster.finditer(before)}
+        clusters = {match.groups() for match in self._cluster.finditer(before)}
         if whom is None and "book" in named and named["book"] is None and len(clusters) == 1:
             whom = dict(zip(WHOM, clusters.pop(), strict=True))
         if whom is not None:
             named |= {group: whom.get(group) for group in WHOM if group in named}
         return {group: said and said.casefold().replace(" ", "_") for group, said in named.items()}
 
-    def _held(self, form: Form, said: Mapping[str, str], named: Mapping[str, str | None]) -> Held:
+    def _hold(self, form: Form, said: Mapping[str, str], named: Mapping[str, str | None]) -> Held:
         """The verdict on one statement by the record that it names."""
-        records = [one for one in self._records[form.of] if _is_of(one, named)]
+        records = [record for record in self._records[form.of] if _is_of(record, named)]
         if len(records) != 1:
             return unknown()
         record = records[0]
         wrong = [name for name, text in said.items() if not _is_so(name, text, record)]
         wrong += [name for name, must in form.where.items() if not _meets(record[name], must)]
         names = dict.fromkeys(name for slot in wrong for name in values_of(slot))
-        values = [_told(record[name]) for name in names]
+        values = [_write_value(record[name]) for name in names]
         told = zip(map(words_of_value, names), values, strict=True)
         differs = ", ".join(f"{name}: {value}" for name, value in told)
-        return judged(not wrong, differs or "a record of the report", (self._facts.report_row,), values)
+        return judge_claim(not wrong, differs or "a record of the report", (self._facts.report_row,), values)
 
 
 def leading(text: str, stated: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -242,9 +242,9 @@ def leading(text: str, stated: Iterable[tuple[int, int]]) -> Iterator[tuple[int,
 def _longest(text: str, place: int, carried: Mapping[str, str]) -> list[tuple[Form, re.Match[str]]]:
     """The forms that reach furthest from a place to a boundary."""
     read = [(form, found) for form in forms() if (found := form.pattern.match(text, place)) is not None]
-    read = [one for one in read if _is_whole(one[1], carried)]
+    read = [statement for statement in read if _is_whole(statement[1], carried)]
     end = max((found.end() for _, found in read), default=None)
-    return [one for one in read if one[1].end() == end]
+    return [statement for statement in read if statement[1].end() == end]
 
 
 def _is_whole(found: re.Match[str], carried: Mapping[str, str]) -> bool:
@@ -253,7 +253,7 @@ def _is_whole(found: re.Match[str], carried: Mapping[str, str]) -> bool:
     return all(told[name] or carried.get(name) for name in CARRIED if name in told)
 
 
-def _said(found: re.Match[str], carried: Mapping[str, str]) -> dict[str, str]:
+def _read_slots(found: re.Match[str], carried: Mapping[str, str]) -> dict[str, str]:
     """What a statement says of a record, by slot, beside whose it is."""
     told = {name: text or carried.get(name) for name, text in found.groupdict().items()}
     return {name: text for name, text in told.items() if text and name not in NAMES}
@@ -305,5 +305,5 @@ def _meets(value: object, must: object) -> bool:
     return value is None if must == NONE else value == must
 
 
-def _told(value: object) -> str:
+def _write_value(value: object) -> str:
     return "not known" if value is None else plainly(value) if isinstance(value, float) else str(value)

@@ -50,10 +50,10 @@ def check_row(
         "counts": checked.counts,
         "claims": [claim.payload() for claim in checked.failures],
     }
-    return row if known is None else row | {"held": [_held(claim, known) for claim in checked.claims]}
+    return row if known is None else row | {"held": [_place_claim(claim, known) for claim in checked.claims]}
 
 
-def _held(claim: CheckedClaim, known: Mapping[str, int]) -> dict[str, Any]:
+def _place_claim(claim: CheckedClaim, known: Mapping[str, int]) -> dict[str, Any]:
     """A claim by its place, and the rows that it was held against, by kind alone where no seq is known."""
     rows = [{"seq": known.get(row.kind, row.seq), "kind": row.kind} for row in claim.rows]
     return {"start": claim.start, "end": claim.end, "verdict": claim.verdict, "rows": rows}

@@ -130,7 +130,7 @@ class NewsCritic:
         """A finding for each new number and name; the first text brings none."""
         if not rounds:
             return critique_of(self.name, self.source, candidate, "accuracy", None, ())
-        verified = " ".join(self._verified(candidate.text))
+        verified = " ".join(self._list_verified(candidate.text))
         known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material} {verified}"
         found = [("new_number", word) for word in unknown_numbers(candidate.text, known)]
         found += [("new_number", word) for word in _unknown_counts(candidate.text, known)]
@@ -147,7 +147,7 @@ class NewsCritic:
         ]
         return critique_of(self.name, self.source, candidate, "accuracy", None, findings)
 
-    def _verified(self, text: str) -> list[str]:
+    def _list_verified(self, text: str) -> list[str]:
         checked = None if self.facts is None else self.facts.check(text)
         claims = () if checked is None else checked.claims
         return [claim.said for claim in claims if claim.verdict == "verified"]
@@ -255,19 +255,19 @@ class RuleReviser:
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The text that is left, or why nothing is."""
-        text = self.repaired(rounds[-1].candidate.text)
+        text = self.repair(rounds[-1].candidate.text)
         return Draft(text, "rules") if text else NoReply(NOTHING_LEFT, "nothing of the text holds")
 
-    def repaired(self, text: str) -> str:
+    def repair(self, text: str) -> str:
         """The text with stored values, without what still fails, and without its unfinished end."""
         checked = None if self.facts is None else self.facts.check(text)
         if self.facts is not None and checked is not None:
-            again = self.facts.check(replaced(text, checked.failures, self.facts.names))
+            again = self.facts.check(replace_values(text, checked.failures, self.facts.names))
             text = text if again is None else again.struck_text
-        return ended(text)
+        return end_whole(text)
 
 
-def replaced(text: str, failures: Sequence[CheckedClaim], names: Sequence[str]) -> str:
+def replace_values(text: str, failures: Sequence[CheckedClaim], names: Sequence[str]) -> str:
     """The text with the one value that would pass in each place where there is one.
 
     Only in a sentence that names one of `names`: of "the account" a figure may be of another whole.
@@ -285,7 +285,7 @@ def _fits(claim: CheckedClaim, names: Sequence[str]) -> bool:
     return claim.kind == "grade" or all(map(ONE_FIGURE.fullmatch, (claim.said, claim.would_pass[0])))
 
 
-def ended(text: str) -> str:
+def end_whole(text: str) -> str:
     """The text up to the end of its last whole sentence; as it is where it does not break off."""
     if cut_off(text) is None:
         return text

@@ -94,7 +94,7 @@ class SubjectFinder:
         self._layout = layout
         self._before, self.rests = carried, False
         self._once: dict[tuple[int, int], tuple[Subject, ...]] = {}
-        self.groups = self._with_lists(self._under_the_head(self._grouped()))
+        self.groups = self._with_lists(self._under_the_head(self._group()))
 
     @property
     def carried(self) -> Subject:
@@ -140,10 +140,10 @@ class SubjectFinder:
 
         `noun_end` is the end of the words that say what is counted, where some do.
         """
-        found, sure = self._named_beside(start, end, noun_end)
-        return tuple(self._narrowed(subject, start, end) for subject in found), sure
+        found, sure = self._find_beside(start, end, noun_end)
+        return tuple(self._narrow(subject, start, end) for subject in found), sure
 
-    def _narrowed(self, subject: Subject, start: int, end: int) -> Subject:
+    def _narrow(self, subject: Subject, start: int, end: int) -> Subject:
         """With all else that the piece names once: "returned +0.57R over 7 trades on GOOG in 2005"."""
         if subject.order or subject.episode or len(self.groups) < 2:
             return subject
@@ -165,11 +165,11 @@ class SubjectFinder:
             self._once[left, right] = found
         return found
 
-    def _named_beside(self, start: int, end: int, noun_end: int | None) -> tuple[tuple[Subject, ...], float]:
+    def _find_beside(self, start: int, end: int, noun_end: int | None) -> tuple[tuple[Subject, ...], float]:
         before = [group for group in self.groups if group.end <= start]
         after = [group for group in self.groups if group.start >= end]
-        attached = self._attached(noun_end or end, start, after)
-        if attached is not None and (whom := self._gone_on_with(start, attached)) is not None:
+        attached = self._find_attached(noun_end or end, start, after)
+        if attached is not None and (whom := self._find_antecedent(start, attached)) is not None:
             return (whom,), 1.0
         if attached is not None and (
             not before
@@ -201,7 +201,7 @@ class SubjectFinder:
             return (self.carried, Subject()), 0.8
         return (Subject(), self.carried), 0.7
 
-    def _gone_on_with(self, start: int, attached: Group) -> Subject | None:
+    def _find_antecedent(self, start: int, attached: Group) -> Subject | None:
         """Whom a second verb without a subject is said of: "IBM lost going long but made money on shorts"."""
         told = [m for m in self._layout.mentions if m.kind in ("direction", "result") and m.start <= start]
         verb = told[-1].start if told and start - told[-1].end <= 1 else start
@@ -222,7 +222,7 @@ class SubjectFinder:
         same = named.fields | ({"basis"} if named.period is not None else frozenset())
         return whom.without(*(same & whom.fields)).merge(named)
 
-    def _grouped(self) -> list[Group]:
+    def _group(self) -> list[Group]:
         """Mentions of subjects that stand together."""
         groups: list[Group] = []
         last_end, fresh = -1, True
@@ -232,7 +232,7 @@ class SubjectFinder:
             if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue
-            named = self._named(mention).merge(self._side_beside(mention))
+            named = self._subject_of(mention).merge(self._side_beside(mention))
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
             joined = joined and not (last is not None and last.subject.order and mention.kind == "id")
@@ -250,7 +250,7 @@ class SubjectFinder:
                     whom = whom.merge(named)
                 groups.append(Group(*mention.place, whom, named, told=told))
             else:
-                kept = self._kept(groups, mention, named, fresh)
+                kept = self._keep_subject(groups, mention, named, fresh)
                 groups.append(Group(*mention.place, kept.merge(named), named))
             last_end, fresh = mention.end, True
         return groups
@@ -266,7 +266,10 @@ class SubjectFinder:
         held = self._merged_head(head)
         if not held.is_empty:
             joined = [g.subject if _clash(g.subject, held) else held.merge(g.subject) for g in groups[1:]]
-            return [head, *(replace(g, subject=one) for g, one in zip(groups[1:], joined, strict=True))]
+            return [
+                head,
+                *(replace(g, subject=whom) for g, whom in zip(groups[1:], joined, strict=True)),
+            ]
         comma = self._layout.text.find(",", head.start)
         if HEAD.fullmatch(self._layout.text[: head.start]) is None or not head.end <= comma <= head.end + 1:
             return groups
@@ -284,7 +287,7 @@ class SubjectFinder:
             return Subject()
         return Subject(**{name: getattr(head.own, name) for name in head.own.fields & fields})
 
-    def _kept(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
+    def _keep_subject(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
         """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
         text = self._layout.text
         narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
@@ -325,7 +328,7 @@ class SubjectFinder:
         named = mention.kind == "measure" and mention.value in NOUNS_OF_TRADES
         return named and is_whom(self._layout, mention)
 
-    def _named(self, mention: Mention) -> Subject:
+    def _subject_of(self, mention: Mention) -> Subject:
         if mention.kind == "measure":
             return NOUNS_OF_TRADES[str(mention.value)]
         if mention.kind == "date" and (span := self._span(mention)) != mention.value:
@@ -363,7 +366,7 @@ class SubjectFinder:
             numbered.append(group)
         return numbered
 
-    def _attached(self, end: int, start: int, after: list[Group]) -> Group | None:
+    def _find_attached(self, end: int, start: int, after: list[Group]) -> Group | None:
         """Whom the words right behind name: "+0.18R for channel_breakout"."""
         if not after or not self._is_joined(end, after[0].start, r"[,;:()]"):
             return None

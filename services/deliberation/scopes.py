@@ -200,7 +200,7 @@ def _is_held(name: str, value: Any, held: Sequence[Subject]) -> bool:
 def _sides_and_measures(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
     """A side that narrows no name and no count, and a measure that no claim is of."""
     groups = reading.subjects.groups
-    asked = frozenset(question for claim in claims for question in (*claim.questions, *_implied(claim)))
+    asked = frozenset(question for claim in claims for question in (*claim.questions, *_list_implied(claim)))
     failed = any(subject.failure_mode for claim in claims for subject in _subjects_of(claim))
     for mention in reading.mentions if claims else ():
         if reading.is_used(mention) or (failed and mention.value == "losers"):  # no other trade has one
@@ -213,7 +213,7 @@ def _sides_and_measures(reading: SentenceReading, claims: Sequence[Claim]) -> It
             yield reading.claim("comparison", mention.place, ((Subject(),), 0.6), "unread")
 
 
-def _implied(claim: Claim) -> tuple[str, ...]:
+def _list_implied(claim: Claim) -> tuple[str, ...]:
     """Measures that a claim is of without a question."""
     if claim.said in ("interval", "zero"):
         return ("mean_r", "lower_r", "upper_r")

@@ -69,16 +69,16 @@ class SentenceReading:
     def of(self, start: int, end: int, noun_end: int | None = None) -> Subjects:
         """Whom something is said of; a time means entries, and where that is not so, exits."""
         found, sure = self.subjects.of(start, end, noun_end)
-        return dated(found), sure
+        return date_subjects(found), sure
 
-    def listed(self, subject: Subject) -> tuple[Subject, ...]:
+    def list_beside(self, subject: Subject) -> tuple[Subject, ...]:
         """The subjects of the list that a subject stands in; none where it stands alone."""
         found = tuple(group.subject for group in self.subjects.list_with(subject))
         return found if len(set(found)) > 1 else ()
 
-    def summed(self, found: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    def sum_up(self, found: tuple[Subject, ...]) -> tuple[Subject, ...]:
         """Subjects that are added up, where the words say so."""
-        listed = self.listed(found[0])
+        listed = self.list_beside(found[0])
         if not listed or TOGETHER.search(self.layout.text) is None:
             return found
         fields = {name for subject in listed for name in subject.fields}
@@ -107,7 +107,7 @@ class SentenceReading:
         return self.claim(kind, mention.place, self.of(*mention.place), said, **what)
 
 
-def dated(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
+def date_subjects(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
     """Each subject; one with a time of no basis is of entries, and then of exits."""
     return tuple(
         variant

@@ -82,13 +82,13 @@ def usage_of(reply: ModelReply) -> CallUsage:
     return CallUsage(calls=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
 
 
-def quoted(task: Task, text: str | None = None) -> dict[str, str]:
+def quote_parts(task: Task, text: str | None = None) -> dict[str, str]:
     """Question, material and text, where there is one, as every prompt has them."""
     told = {"question": task.question, "material": task.material, "text": text}
     return {name: quoted_json(said) for name, said in told.items() if said is not None}
 
 
-def told_of(critique: Critique) -> dict[str, Any]:
+def describe_critique(critique: Critique) -> dict[str, Any]:
     """What a writer, or another critic, is told of a critique."""
     said: dict[str, Any] = {
         "critic": critique.critic,
@@ -124,7 +124,7 @@ class Rewrites:
     threshold: float = 0.0
     kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
 
-    def wanted(self, rounds: Sequence[Round]) -> bool:
+    def has_room(self, rounds: Sequence[Round]) -> bool:
         """Whether the newest text may still be written again."""
         return sum(not seen.failures for seen in rounds) < self.most
 

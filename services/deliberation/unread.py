@@ -70,7 +70,7 @@ def unread(
 ) -> Iterator[Claim]:
     """Claims for what was not read, between two places of the sentence; what is quoted is read."""
     silent = not claims
-    for claim in _left(reading, said, quoted, claims):
+    for claim in _find_left(reading, said, quoted, claims):
         silent = False
         yield claim  # one by one: what is left to read may rest on it
     state = STATE.search(reading.layout.text, *said) if silent else None
@@ -79,7 +79,7 @@ def unread(
         yield reading.claim("name", state.span(), ((Subject(),), 0.5), "unread")
 
 
-def _left(
+def _find_left(
     reading: SentenceReading, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
     """Mentions, denials, narrowing words and strange words that no claim has taken up."""

@@ -16,7 +16,7 @@ DAY_SECONDS = 86_400
 NS_PER_DAY = DAY_SECONDS * 1_000_000_000
 
 
-Measure = Callable[[Sequence[Episode]], float]
+Measure = Callable[[Sequence[Episode]], float | None]
 
 
 def _r(episodes: Sequence[Episode]) -> list[float]:
@@ -59,10 +59,10 @@ def _of_days(over: Callable[[list[float]], float]) -> tuple[Measure, ...]:
     return (lambda episodes: over(_days_of_bars(episodes)), lambda episodes: over(_calendar_days(episodes)))
 
 
-def _factor_of(results: Sequence[float]) -> float:
-    """What the winners brought over what the losers took; what they brought where nothing was lost."""
+def _factor_of(results: Sequence[float]) -> float | None:
+    """What the winners brought over what the losers took; None where nothing was lost."""
     gained, given = sum(r for r in results if r > 0), -sum(r for r in results if r < 0)
-    return gained / given if given else gained
+    return gained / given if given else None
 
 
 @dataclass(frozen=True)

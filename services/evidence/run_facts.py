@@ -260,7 +260,8 @@ class RunFacts:
         """What the trades of a subject answer."""
         known = CATALOGUE[question]
         episodes = [item.episode for item in self.trades(subject)]
-        return [way(episodes) for way in (known.episodes, *known.further) if way is not None]
+        told = [way(episodes) for way in (known.episodes, *known.further) if way is not None]
+        return [value for value in told if value is not None]
 
     def _names(self, subject: Subject) -> bool:
         """Whether every part of a subject is one that the run has."""

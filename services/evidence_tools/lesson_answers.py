@@ -151,7 +151,7 @@ def playbooks(view: RunView, arguments: asked.PlaybookArguments) -> told.Playboo
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
     history = view.history
     versions = sorted(
-        history.of(arguments.playbook_id), key=lambda one: (one.definition.id, one.definition.version)
+        history.of(arguments.playbook_id), key=lambda known: (known.definition.id, known.definition.version)
     )
     page, cursor = page_of(list(enumerate(versions)), arguments, lambda item: item[0])
     documents, rows = [], []

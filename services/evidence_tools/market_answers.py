@@ -99,7 +99,7 @@ def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeRe
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
     trades = [known.episode for known in matching]
     figures = _figures(trades)
-    opened = [] if arguments.day is None else _opened_on(view, arguments.day, subject)
+    opened = [] if arguments.day is None else _list_opened(view, arguments.day, subject)
     if arguments.day is not None:
         figures["open"] = float(len(opened))
     modes = Counter(str(trade.failure_mode) for trade in trades if trade.failure_mode is not None)
@@ -123,7 +123,7 @@ def _is_of_day(known: KnownEpisode, moment: int | None) -> bool:
     return moment // DAY_NS in {label // DAY_NS for label in labels}
 
 
-def _opened_on(view: RunView, moment: int, subject: Subject) -> list[Event]:
+def _list_opened(view: RunView, moment: int, subject: Subject) -> list[Event]:
     """The fills of a day whose positions are open; none where the subject names what only their end tells."""
     if subject.outcome or subject.regime:
         return []
@@ -173,7 +173,8 @@ def _figures(trades: list[Episode]) -> dict[str, float]:
     if not trades:
         return {"trades": 0.0}
     ways = {name: CATALOGUE[name].episodes for name in FIGURES}
-    return {name: float(way(trades)) for name, way in ways.items() if way is not None}
+    told = {name: way(trades) for name, way in ways.items() if way is not None}
+    return {name: float(value) for name, value in told.items() if value is not None}
 
 
 def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from schemas.episode import Episode
@@ -17,7 +18,7 @@ from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.journal.index import Event
 from services.playbooks.version_diff import changes
-from services.slow_loop.trial_evidence import trial_evidence, trial_track
+from services.slow_loop.trial_evidence import round_figure, trial_evidence, trial_track
 
 KINDS = frozenset({"playbook_version", "measure_renewed", "shadow_episode", "episode"})
 RENEWED = ("measure", "since", "until", "expires_at", "shown")
@@ -137,6 +138,16 @@ class PlaybookHistory:
             "banned_cells": {cell: self._summarise(found) for cell, found in sorted(one.banned.items())},
         }
 
+    def document_with_means(self, one: VersionHistory) -> dict[str, Any]:
+        """`document`, with the mean R of all `n` trades beside that of the trades of complete blocks."""
+        shown = self.document(one)
+        cells = {cell: _with_mean(shown["banned_cells"][cell], found) for cell, found in one.banned.items()}
+        return shown | {
+            "account": _with_mean(shown["account"], one.traded),
+            "paper": _with_mean(shown["paper"], one.on_paper),
+            "banned_cells": dict(sorted(cells.items())),
+        }
+
     def _note_version(self, at: int, payload: dict[str, Any]) -> None:
         version = PlaybookVersion.of_row(payload)
         known = self._versions.setdefault(payload["version_hash"], VersionHistory(version))
@@ -177,6 +188,11 @@ class PlaybookHistory:
             "upper_r": shown.upper,
             "interval_kind": shown.kind,
         }
+
+
+def _with_mean(shown: dict[str, Any] | None, episodes: list[Episode]) -> dict[str, Any] | None:
+    learnable = [episode.r for episode in episodes if not episode.no_learn]
+    return None if shown is None else shown | {"mean_all_r": round_figure(fmean(learnable))}
 
 
 @contextmanager

@@ -101,7 +101,7 @@ class RunView:
     def open_entries(self) -> dict[str | None, Event]:
         """The fills that opened the positions which are open, by symbol."""
         newest = {event.row.symbol: event for event in self.index.of_kind("entry_filled")}
-        closed = {symbol: exits[-1].row.seq for (symbol, _), exits in sorted(self._exits.items(), key=_last)}
+        closed = {event.row.symbol: event.row.seq for event in self.index.of_kind("exit_filled")}
         return {symbol: event for symbol, event in newest.items() if event.row.seq > closed.get(symbol, -1)}
 
     @cached_property
@@ -155,10 +155,6 @@ class RunView:
     def moment(self) -> str:
         """The moment as an ISO time."""
         return iso(self.known_at)
-
-
-def _last(exits: tuple[Any, list[Event]]) -> int:
-    return exits[1][-1].row.seq
 
 
 class RunRows:

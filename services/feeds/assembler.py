@@ -103,7 +103,7 @@ class RowAssembler:
             grid: the time axis.
             settings: how long is waited, and what blocks entries.
             start: ns, source time at which the feed began. Without `after`, rows that closed until then are
-                history.
+                history, unless `end_history` says that less of them is.
             after: label of the last row that an earlier process took; what lies before is dropped silently.
             most_waiting: bars that may wait for their row; more are refused.
         """
@@ -112,6 +112,7 @@ class RowAssembler:
         self.counts: Counter[Kind] = Counter()
         self._settings = settings
         self._start = start
+        self._history_until = start if after is None else None
         self._after = after
         self._most_waiting = most_waiting
         self._grace_ns = int(settings.grace_s * NS)
@@ -180,6 +181,12 @@ class RowAssembler:
         """Whether a row that is remembered went without the bar of a symbol."""
         return symbol not in self._handed.get(label, self._watches)
 
+    def end_history(self, newest: int | None) -> None:
+        """Let no row after the label `newest` be history, however old it is; None: no row that is to come."""
+        if self._history_until is not None:
+            known = self._history_until
+            self._history_until = None if newest is None else min(known, self.grid.close(newest))
+
     def last_labels(self) -> dict[str, int]:
         """The label of each symbol's last bar that was handed over."""
         return {symbol: watch.last for symbol, watch in self._watches.items() if watch.last is not None}
@@ -232,7 +239,7 @@ class RowAssembler:
     def _row(self, label: int, now: int, blocked: BlockReason | None) -> list[Item]:
         bars = self._waiting.pop(label)
         self._waiting_bars -= len(bars)
-        history = self._after is None and self.grid.close(label) <= self._start
+        history = self._history_until is not None and self.grid.close(label) <= self._history_until
         items: list[Item] = [] if history else [*self._gaps(label), *self._absent(label, bars)]
         late = now - self.grid.close(label) > self._settings.max_row_age_bars * self.grid.bar_ns
         whole = BlockReason.TOO_LATE if late else blocked

@@ -19,7 +19,7 @@ from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.policies import Round, fails_no_more
 from services.deliberation.presets import combined, quality, review
 from services.deliberation.presets.chunked import is_long
-from services.deliberation.presets.combined import run_reviewed, sectioned
+from services.deliberation.presets.combined import run_reviewed, write_sections
 from services.deliberation.presets.quality import QualityLoop, struck
 from services.deliberation.presets.review import TextTraits
 from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
@@ -28,7 +28,7 @@ from services.deliberation.rule_critics import (
     NewsCritic,
     RuleCritic,
     cut_off,
-    ended,
+    end_whole,
     find_cut_off,
     find_repeats,
 )
@@ -171,7 +171,7 @@ class Narrator:
         if settings.quality.mode == "critique_only":
             draft = report.narrative
         elif is_long(settings.chunked, settings.narrative_tokens) and self.texts.has(OUTLINE, SECTION):
-            draft = sectioned(task, settings, self.texts, trace, facts)
+            draft = write_sections(task, settings, self.texts, trace, facts)
         rules: list[Critic] = [
             facts,
             NewsCritic(facts),
@@ -227,7 +227,7 @@ def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: C
         broken = cut_off(kept.final)
         if broken is None:
             return Narrative(kept.final, True, None, checked, kept)
-        whole = ended(kept.final)
+        whole = end_whole(kept.final)
         text, reason = whole or report.narrative, f"the text breaks off: {broken}"
         return Narrative(text, bool(whole), reason, checked, kept.model_copy(update={"final": text}))
     counted = ", ".join(f"{count} {verdict}" for verdict, count in checked.counts.items() if count)

@@ -29,6 +29,7 @@ from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER = "budget", "breaker"
+FAILING = 5  # calls in a row without a usable reply; fewer where a breaker left the model alone earlier
 
 
 class Clock(Protocol):
@@ -206,6 +207,14 @@ class ModelAccount(Stateful):
             "usd": run.usd,
             "cost": self.cost,
             "latency_ms": quantiles(self.latencies_ms),
+        }
+
+    def failing(self) -> dict[str, int]:
+        """Calls in a row that brought no usable reply, by model and prompt: of those where it is the rule."""
+        return {
+            f"{model} ({prompt})": breaker.failures
+            for (model, prompt), breaker in sorted(self._breakers.items())
+            if breaker.open or breaker.failures >= FAILING
         }
 
     @property

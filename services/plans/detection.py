@@ -216,7 +216,7 @@ def readings(text: str) -> tuple[str, ...]:
     lines = _BLANK_LINE.sub(". ", _CUT.sub("", seen.replace("\r\n", "\n")))
     found = []
     for letter in ("i", "l"):
-        spelt = _MIXED.sub(lambda mixed, one=letter: _as_letters(mixed[0], one), lines)  # type: ignore[misc]
+        spelt = _MIXED.sub(lambda mixed, line=letter: _as_letters(mixed[0], line), lines)  # type: ignore[misc]
         joined = _SPACED.sub(lambda spaced: re.sub(r"[^a-z]", "", spaced[0]), spelt)
         found += [" ".join(spelt.split()), " ".join(joined.split()), " ".join(_INNER.sub("", joined).split())]
     return tuple(dict.fromkeys(found))

@@ -268,7 +268,7 @@ class ShadowTrials(Stateful):
                     self._beside[key] = self._ledgers.open(incumbent, trial.directions, first)
         begun = [(trial.since, KINDS.index(trial.kind), _place(key)) for key, trial in trials.items()]
         begun += [(cut.since, KINDS.index("risk_cut"), cut.ledger) for cut in self._lifecycle.risk_cuts()]
-        for since, kind, place in sorted(begun, key=lambda one: one[:2]):
+        for since, kind, place in sorted(begun, key=lambda begin: begin[:2]):
             self._levels_of(KINDS[kind]).begin(place, since)
 
     def _levels_of(self, kind: str) -> PromotionLevels:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -88,10 +89,19 @@ class StoreDamaged(StoreError):
     """The file cannot be read to its end."""
 
 
-NOT_STORED = (
-    "nothing more is written; find what deletes or replaces it, restore a backup if the store is gone "
-    "(`thinktwice db restore`), and start again"
-)
+def stale_companions(files: Sequence[Path]) -> str:
+    """What to do with log and index that were written for another file than the one at the address."""
+    names = " and ".join(repr(str(file)) for file in files)
+    return f"move {names} away first: SQLite would write what they hold of another file into this one"
+
+
+def _not_stored(lost: FileLost) -> str:
+    first = f"{stale_companions(lost.stale)}; then " if lost.stale else ""
+    return (
+        f"nothing more is written; find what deletes or replaces it, {first}restore a backup if the store is "
+        "gone (`thinktwice db restore`), and start again"
+    )
+
 
 MEND = "restore a backup (`thinktwice db restore FILE --db URL`), or give another --db"
 UNABLE = "unable to open"
@@ -168,7 +178,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     chain = list(chain_of(error))
     for cause in chain:
         if isinstance(cause, FileLost):
-            told = f"store {url.text}: {cause}: {NOT_STORED}"
+            told = f"store {url.text}: {cause}: {_not_stored(cause)}"
             return StoreLost(told, lost=cause)
     state, said = _read_code(chain)
     found = _find_meaning(said, CLEARER) or meaning_of(state) or _find_meaning(said, CAUSES)

@@ -23,7 +23,7 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,7 @@ class FileLost(sqlite3.OperationalError):
     `open_still` says that only log or index is lost: SQLite may bring what was committed into the file when
     the last connection closes, so that before then nothing can be said of what it will hold. `overwritten`
     and `damaged` say that it is the same file with other bytes; `file` is the one that was lost, `runs` what
-    was known of it.
+    was known of it; `stale` are log and index of a file that was deleted or replaced, which still lie there.
     """
 
     def __init__(
@@ -132,6 +132,7 @@ class FileLost(sqlite3.OperationalError):
         damaged: bool = False,
         file: Identity = None,
         runs: Runs | None = None,
+        stale: Sequence[Path] = (),
     ) -> None:
         super().__init__(f"{what} under the running process")
         self.path = path
@@ -140,6 +141,7 @@ class FileLost(sqlite3.OperationalError):
         self.damaged = damaged
         self.file = file
         self.runs = runs or {}
+        self.stale = stale
 
 
 class StoreLost(StoreError):
@@ -195,9 +197,11 @@ class FileWatch:
 
     def _loss(self, became: str) -> FileLost:
         told = f"{str(self._path)!r} {became}"
+        overwritten, damaged = became == OVERWRITTEN, became == DAMAGED
+        left = () if overwritten or damaged or self._beside is None else companions_of(self._beside)
         return FileLost(
-            self._path, told, overwritten=became == OVERWRITTEN, damaged=became == DAMAGED,
-            file=self._main, runs=self._runs,
+            self._path, told, overwritten=overwritten, damaged=damaged,
+            file=self._main, runs=self._runs, stale=left,
         )  # fmt: skip
 
     def _check_writer(self, beside: Path) -> None:
@@ -265,6 +269,12 @@ class FileWatch:
 
 def _became(found: Identity) -> str:
     return "was deleted or moved away" if found is None else "was replaced by another file"
+
+
+def companions_of(path: Path) -> list[Path]:
+    """Logs and index that lie beside a store, whichever file they were written for."""
+    beside = [path.with_name(path.name + end) for end in (*COMPANIONS, "-journal")]
+    return [file for file in beside if file.exists()]
 
 
 def identity_of(path: Path) -> Identity:

@@ -86,7 +86,7 @@ class Window:
 
     def faint(self) -> list[str]:
         """Texts that are hard to read, each with its contrast."""
-        return [str(one) for one in self.page.evaluate(FAINT)]
+        return [str(item) for item in self.page.evaluate(FAINT)]
 
     def _refuse(self, route: Route) -> None:
         self.faults.append(f"request: {route.request.url}")

@@ -113,5 +113,5 @@ def test_window_notes_requests_errors_faint_words_and_what_overflows(tab, tmp_pa
     kinds = {fault.partition(":")[0] for fault in tab.faults}
     assert kinds == {"request", "script", "console"}
     assert tab.overflow() > 1000
-    assert [one.partition(": ")[2] for one in tab.faint()] == ["hardly seen"]
+    assert [item.partition(": ")[2] for item in tab.faint()] == ["hardly seen"]
     tab.faults.clear()

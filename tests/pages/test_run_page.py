@@ -193,11 +193,11 @@ def test_run_page_sorts_and_filters_its_trades_and_a_trade_shows_its_chain(opene
 
     page.get_by_role("button", name="R", exact=True).click()
     assert heads.nth(of["R"]).get_attribute("aria-sort") == "ascending"
-    rising = [float(one.removesuffix(" R")) for one in column("R")]
+    rising = [float(entry.removesuffix(" R")) for entry in column("R")]
     assert rising == sorted(rising)
     page.get_by_role("button", name="R", exact=True).click()
     falling = column("R")
-    assert [float(one.removesuffix(" R")) for one in falling] == sorted(rising, reverse=True)
+    assert [float(entry.removesuffix(" R")) for entry in falling] == sorted(rising, reverse=True)
     every = rows.count()
     page.locator("#filter").fill("ibm short")
     assert 0 < rows.count() < every

@@ -64,6 +64,7 @@ def test_kernel_carry_is_charged_at_every_close_that_holds(direction, rate):
     assert trade["fees"] == pytest.approx(trade["quantity"] * sum(held) * rate)
     assert done.engine.portfolio["cash"][0] == pytest.approx(100_000.0 + trade["pnl"])
     assert done.engine.portfolio["fees"][0] == pytest.approx(trade["fees"])
+    assert done.engine.portfolio["carry"][0] == pytest.approx(trade["fees"]), "nothing else was charged"
 
 
 @pytest.mark.parametrize(("direction", "expected"), [(1, 102 * 0.95), (-1, 98 * 1.05)])

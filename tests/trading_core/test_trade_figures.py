@@ -53,14 +53,15 @@ def test_turnover_is_money_bought_and_sold_a_year_over_mean_equity():
 
 def test_cost_at_which_trades_earn_nothing_leaves_them_nothing():
     """Fees of that many basis points a side, instead of those paid, take all that was won."""
-    found, loser = break_even_cost_bps(TRADES, 0.0), break_even_cost_bps(TRADES[1:2], 0.0)
+    found, loser = break_even_cost_bps(TRADES, 0.0, 0.0), break_even_cost_bps(TRADES[1:2], 0.0, 0.0)
     assert found is not None
     assert loser is not None
     sides = sum(trade.quantity * (trade.entry_price + trade.exit_price) for trade in TRADES)
     assert sum(trade.pnl + trade.fees for trade in TRADES) - sides * found * 1e-4 == pytest.approx(0.0)
-    assert break_even_cost_bps(TRADES, 3.0) == pytest.approx(found + 3.0)
+    assert break_even_cost_bps(TRADES, 3.0, 0.0) == pytest.approx(found + 3.0)
+    assert break_even_cost_bps(TRADES, 0.0, 4.0) == pytest.approx(found - 4.0 / sides * 1e4)
     assert loser < 0.0, "it loses without any cost"
-    assert break_even_cost_bps([], 3.0) is None
+    assert break_even_cost_bps([], 3.0, 0.0) is None
 
 
 def test_groups_hold_every_trade_once_with_the_most_first():

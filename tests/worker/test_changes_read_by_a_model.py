@@ -24,7 +24,7 @@ from services.playbooks.loader import load_playbooks
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.worker.wire import KEY_VARIABLE, wire
-from worker.review.change_texts import read_change
+from worker.review.plan_making import read_change
 
 BOOKS = {book.id: book for book in load_playbooks()}
 TEXT = "Please halve what channel_breakout risks, and keep it out of wild uptrends."
@@ -187,7 +187,7 @@ def test_text_with_a_form_is_read_without_the_engine_or_an_sdk():
         "import asyncio, sys\n"
         "from schemas.settings import Settings\n"
         "from services.playbooks.loader import load_playbooks\n"
-        "from worker.review.change_texts import read_change\n"
+        "from worker.review.plan_making import read_change\n"
         "books = {book.id: book for book in load_playbooks()}\n"
         "print(asyncio.run(read_change('replan', books, Settings(), {})).proposed[0].action.kind)\n"
         "print(sorted({'numba', 'pandas', 'anthropic', 'openai'} & set(sys.modules)))\n"

@@ -123,6 +123,21 @@ def test_run_with_a_higher_cost_earns_less_on_the_first_trade_that_pays_it(run_w
         assert dear["fees"] > cheap["fees"]
 
 
+def test_run_with_carry_breaks_even_where_its_fees_alone_take_what_is_left(tmp_path):
+    """Funding and borrow are paid at any fee: only the fees of the fills could be others."""
+    settings = settings_of(tmp_path, "[execution]\nfunding_bps = 0.5\nborrow_bps = 2.0")
+    run = run_on(fewer_bars(FROM, "2005-03-31"), settings)
+    ended = {fill["entry_order_id"] for fill in run.of("exit_filled")}
+    paid = sum(fill["fee"] for fill in fills(run) if {fill["order_id"], fill.get("entry_order_id")} & ended)
+    trades, found = run.result.trades, run.document["performance"]
+    notional = sum(trade.quantity * (trade.entry_price + trade.exit_price) for trade in trades)
+    left = sum(trade.pnl for trade in trades) + paid
+    assert found["break_even_cost_bps"] == pytest.approx(2.0 + 1e4 * left / notional)
+    assert sum(trade.fees for trade in trades) > paid + 10.0, "carry stands in the fees of a trade"
+    assert run.document["open_positions"], "the carry of one that is open is not of a closed one"
+    assert run.of("scale_out_filled")
+
+
 def test_run_with_a_wide_spread_has_its_plans_sent_back_for_what_they_would_cost(run_with):
     wide = run_with("[execution]\nspread_bps = 1000.0\nslippage_spread_fraction = 0.5")
     assert "reward_to_risk_too_low" not in plain().document["policy_loop"]["finding_codes"]

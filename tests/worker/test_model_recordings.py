@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import prompts
 from schemas.settings import ReflectionSettings
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
+from tests.worker.cli.checking import run
 from tests.worker.wire import GOOD, wire
-from worker.cli import app, backtest
+from worker.cli import backtest
 from worker.runs.interrupts import RunInterrupted
 
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
@@ -45,10 +46,7 @@ class Desk:
         self.folder = folder
 
     def run(self, *words: str) -> Result:
-        result = CliRunner().invoke(app, list(words))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
+        return run(*words)
 
     def backtest(self, *words: str, budget: float = 20_000.0) -> Result:
         (self.folder / "full.toml").write_text(CONFIG.format(budget=budget), "utf-8")

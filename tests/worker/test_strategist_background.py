@@ -300,7 +300,7 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
     found = read_strategist_questions("r", index, settings)
     assert found.without_background == 0
     again = Asked()
-    panel = StrategistPanel(settings, load_prompt("strategist"), found.wordings, LiveSource(again))
+    panel = StrategistPanel(settings, load_prompt("strategist"), found, LiveSource(again))
 
     async def ask() -> None:
         for entry in found.asked:

@@ -50,6 +50,7 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
     fee = fee_of(st.quantity * price, passive, p)
     port.cash += direction * st.quantity * price - fee
     port.fees += fee
+    port.carry += st.carry
     st.highest = max(st.highest, price)
     st.lowest = min(st.lowest, price)
     fees = st.costs + fee
@@ -139,6 +140,7 @@ def open_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: flo
     st.entry_own = st.own
     st.entry_inside = inside
     st.costs = fee
+    st.carry = 0.0
     st.signal_t = st.order_t
     st.stop = st.order_stop
     st.target = st.order_target

@@ -50,6 +50,7 @@ def charge_carry(state: Any, port: Any, present: Any, p: Any, t: int) -> None:
             port.cash -= cost
             port.fees += cost
             st.costs += cost
+            st.carry += cost
 
 
 @inlined

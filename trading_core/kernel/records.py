@@ -57,6 +57,7 @@ SYMBOL: Final = np.dtype(
         ("entry_own", "i8"),
         ("entry_inside", "i8"),  # 0 at the open or close of its bar, 1 by a limit inside it, 2 by a stop
         ("costs", "f8"),  # fees and carry so far
+        ("carry", "f8"),  # funding and borrow so far
         ("signal_t", "i8"),
         ("stop", "f8"),
         ("target", "f8"),
@@ -131,6 +132,7 @@ PORTFOLIO: Final = np.dtype(
         ("exposure_halt", "i8"),
         ("losses", "i8"),  # losing trades in a row, over all symbols
         ("fees", "f8"),  # carry included
+        ("carry", "f8"),  # of them, funding and borrow of closed positions
         ("entries", "i8"),  # orders accepted
         ("refused", "i8", (MAX_REFUSALS,)),  # orders refused, by position in REFUSALS
         ("recent", "i8", (MAX_ENTRIES_PER_HOUR,)),  # closes of the last accepted orders, a ring

@@ -1,6 +1,5 @@
 """`thinktwice ablate`: is each tier worth having, on the same bars with it, without it, and with a coin."""
 
-import json as json_text
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,41 +10,28 @@ import typer
 from schemas.settings import Settings
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, open_for_writing, option
+from worker.cli.console import complain, made_table, print_document, stdout_console
+from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
-from worker.cli.run_options import (
-    CassetteOption,
-    ConfigArgument,
-    DataOption,
-    FromOption,
-    RepliesOption,
-    SymbolsOption,
-    TimeframeOption,
-    ToOption,
-    ZoneOption,
-    run_settings,
-)
+from worker.cli.run_options import ConfigArgument, run_name, run_settings, takes
+from worker.cli.wiring import features_of, load_bars
 from worker.pages.ablation_pages import (
     ARM_HEAD,
     PAPER_HEAD,
     arm_row,
-    chance_line,
-    exposure_line,
     how_told,
     paper_row,
     rates_told,
-    worth_line,
+    tier_lines,
 )
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from trading_core.bars import BarSeries
+    from worker.cli.out_folder import OutFolder
     from worker.studies.ablation.worth import Watched
 
 
@@ -63,20 +49,13 @@ OutOption = Annotated[
 ]
 
 
+@takes("data", "symbols", "timeframe", "start", "end", "tz", after="config")
+@takes("llm", "cassette", "db", after="keep_all")
 def ablate(
     context: typer.Context,
     config: ConfigArgument = None,
-    data: DataOption = None,
-    symbols: SymbolsOption = None,
-    timeframe: TimeframeOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    tz: ZoneOption = None,
     seeds: SeedsOption = 20,
     keep_all: KeepAllOption = False,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
-    db: DbOption = None,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -95,18 +74,15 @@ def ablate(
     says what refused plans would have made; it belongs to no account.
     """
     settings = run_settings(context).settings
-    document = _measured(settings, "embedded" if config is None else config.stem, seeds, keep_all)
-    if json:
-        print_json(document)
-    else:
-        render(document, stdout_console())
+    document = _measure(settings, run_name(config, settings), seeds, keep_all)
+    print_document(document, json, render)
     wrong = [arm["arm"] for arm in document["arms"] if arm["run"] is not None and arm["run"]["errors"]]
     if wrong:
         complain(f"errors in {', '.join(wrong)}: see `thinktwice journal RUN --kind error` of its run")
         raise typer.Exit(1)
 
 
-def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
+def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
     """Check everything, run every arm, write what was asked for.
 
     Raises:
@@ -119,11 +95,11 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
     definitions = wiring.playbooks(settings)
     wiring.demand_known_symbols(settings, bars)
     wiring.demand_models(settings_of(Arm.FULL if has_model(settings) else Arm.DETERMINISTIC, settings))
-    folder = None if settings.runtime.out is None else Path(settings.runtime.out)
+    folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))
     if folder is not None:
-        OutFolder(folder).check()
+        folder.check()
 
-    async def measured() -> dict[str, Any]:
+    async def measure() -> dict[str, Any]:
         async with await open_for_writing(settings.runtime.db) as store:
             wiring.ready_engine()
             from worker.studies.ablation.worth import measured_worth
@@ -133,7 +109,7 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
                     settings, bars, definitions, store, watched, name=name, seeds=seeds, keep_all=keep_all
                 )
 
-    document = run_async(measured())
+    document = run_async(measure())
     if folder is not None:
         _write(folder, document)
     return document
@@ -144,35 +120,28 @@ def _watching(bars: "BarSeries") -> Iterator["Watched"]:
     with Interrupts() as interrupts:
 
         @contextmanager
-        def watched(title: str) -> Iterator[Progress]:
+        def watch(title: str) -> Iterator[Progress]:
             with progress_bar(title, interrupts, first=features_of(bars.symbols)) as progress:
                 yield progress
 
-        yield watched
+        yield watch
 
 
-def _write(folder: Path, document: dict[str, Any]) -> None:
-    from schemas.errors import ConfigError
+def _write(folder: "OutFolder", document: dict[str, Any]) -> None:
+    from worker.cli.out_folder import json_text
     from worker.pages.ablation_pages import ablation_html, ablation_markdown
-    from worker.pages.whole_file import replace_file
 
     files = {
-        "ablation.json": json_text.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        "ablation.json": json_text(document),
         "ablation.md": ablation_markdown(document),
         "ablation.html": ablation_html(document),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            replace_file(folder / name, text)
-    except OSError as error:
-        raise ConfigError(
-            f"--out {str(folder)!r} cannot be written ({error.strerror}): the runs are stored"
-        ) from error
+    folder.write_files(files, "the runs are stored")
 
 
-def render(document: dict[str, Any], console: "Console") -> None:
+def render(document: dict[str, Any]) -> None:
     """Print arms, answers and the shadow ledger."""
+    console = stdout_console()
     data = document["data"]
     head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {count_noun(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
@@ -181,9 +150,8 @@ def render(document: dict[str, Any], console: "Console") -> None:
     for tier in document["tiers"]:
         console.print()
         console.print(f"{tier['tier']}: {tier['answer'] or tier['reason']}", style="bold", soft_wrap=True)
-        for line in (worth_line(tier), chance_line(tier), exposure_line(tier)):
-            if line:
-                console.print(f"  {line}", soft_wrap=True)
+        for line in tier_lines(tier):
+            console.print(f"  {line}", soft_wrap=True)
     if document["shadow_ledger"]:
         console.print()
         title = "Shadow ledger: what refused plans would have made, on paper and after costs"
@@ -196,11 +164,10 @@ def render(document: dict[str, Any], console: "Console") -> None:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) -> "Table":
-    from rich.table import Table
+    from rich.table import Column
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for number, name in enumerate(head):
-        table.add_column(name, justify="left" if number < names else "right", no_wrap=number >= names)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    heads: list[str | Column] = [
+        *head[:names],
+        *(Column(name, justify="right", no_wrap=True) for name in head[names:]),
+    ]
+    return made_table(heads, rows, pad_edge=False, padding=(0, 2, 0, 0))

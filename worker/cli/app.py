@@ -14,6 +14,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from inspect import iscoroutine
 from typing import Annotated, Any
 
 import typer
@@ -24,61 +25,32 @@ from schemas.errors import OperatorError, StoreError, ThinktwiceError, nearest
 from services.store.open_files import NEEDED, describe_limit, limit, too_few_files
 from worker.cli.console import complain, print_line
 from worker.operations.tracebacks import guard_tracebacks
-from worker.runs.interrupts import RunInterrupted
+from worker.runs.interrupts import RunInterrupted, run_async
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 HELPING = frozenset({"--help", "-h", "--version"})
-# As `--help` groups them: the module under `worker.cli`, and the function or the group of commands in it.
-GROUPS = {
-    "Trade": {
-        "init": "init:init",
-        "backtest": "backtest:backtest",
-        "paper": "paper:paper",
-        "worker": "worker:worker",
-        "status": "status:status",
-        "kill": "requests:kill",
-        "requests": "requests:requests",
-    },
-    "Look": {
-        "runs": "runs:runs",
-        "journal": "journal:journal",
-        "verify": "verify:verify",
-        "why": "why:why",
-        "page": "page:page",
-        "report": "reports:report",
-        "reports": "reports:reports",
-        "playbooks": "playbooks:app",
-        "plans": "plans:app",
-    },
-    "Ask": {
-        "ask": "ask:ask",
-        "reflect": "reflect:reflect",
-        "replan": "replan:replan",
-        "check": "check:check",
-        "factcheck": "factcheck:factcheck",
-        "calibration": "calibration:calibration",
-        "deliberate": "deliberate:deliberate",
-        "mcp": "mcp:app",
-        "tools": "tools:app",
-    },
-    "Research": {
-        "gate": "gate:gate",
-        "ablate": "ablate:ablate",
-        "worlds": "worlds:worlds",
-        "trials": "trials:trials",
-        "scenarios": "check:scenarios",
-        "model": "model:app",
-        "prompts": "prompt_commands:app",
-    },
-    "Operate": {
-        "doctor": "doctor:doctor",
-        "config": "config:app",
-        "db": "db:app",
-        "data": "data:app",
-        "schema": "schema:schema",
-    },
+# As `--help` groups them.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Trade": ("init", "backtest", "paper", "worker", "status", "kill", "requests"),
+    "Look": ("runs", "journal", "verify", "why", "page", "report", "reports", "playbooks", "plans"),
+    "Ask": (
+        *("ask", "reflect", "replan", "check", "factcheck", "calibration", "deliberate"),
+        *("mcp", "tools"),
+    ),
+    "Research": ("gate", "ablate", "worlds", "trials", "scenarios", "model", "prompts"),
+    "Operate": ("doctor", "config", "db", "data", "schema"),
 }
-COMMANDS = {name: place for commands in GROUPS.values() for name, place in commands.items()}
+# The module under `worker.cli` and what is in it, where they are not both called as the command.
+ELSEWHERE = {
+    name: f"{name}:app" for name in ("playbooks", "plans", "mcp", "tools", "model", "config", "db", "data")
+}
+ELSEWHERE |= {
+    "kill": "requests:kill",
+    "report": "reports:report",
+    "scenarios": "check:scenarios",
+    "prompts": "model:prompts_app",
+}
+COMMANDS = {name: ELSEWHERE.get(name, f"{name}:{name}") for names in GROUPS.values() for name in names}
 
 
 class Commands(Mapping[str, Any]):
@@ -187,9 +159,10 @@ class OneLineErrors(TyperGroup):
         _write_examples("", formatter)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a reader that went away and Ctrl-C are reported as such, before typer takes them."""
+        """Run a command, an asynchronous one in a loop; a lost reader and Ctrl-C are told of before typer."""
         try:
-            return super().invoke(ctx)
+            found = super().invoke(ctx)
+            return run_async(found) if iscoroutine(found) else found
         except KeyboardInterrupt as stop:
             raise RunInterrupted(signal.SIGINT) from stop
         except BrokenPipeError:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,17 @@ import typer
 
 from schemas.errors import ConfigError, StoreError
 from services.model_calls.quoting import visible
-from worker.cli.console import complain, print_json, print_line, time_option
-from worker.cli.options import DbOption, JsonOption, open_for_run, open_for_writing, open_to_read, option
+from worker.cli.console import complain, print_document, print_json, print_line, print_lines, time_option
+from worker.cli.options import (
+    DbOption,
+    JsonOption,
+    open_for_run,
+    open_for_writing,
+    open_to_read,
+    option,
+    visible_name,
+)
 from worker.cli.progress import ReadingBar, step
-from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -25,13 +32,13 @@ if TYPE_CHECKING:
     from services.store.conversations import ConversationTurn
     from worker.review.asking import Answer
 
+Document = Mapping[str, Any]
 ANSWERED, BAD_INPUT, ASKED_BACK, PLANNED = 0, 2, 3, 4
 CODES = {"answered": ANSWERED, "clarify": ASKED_BACK, "abstained": ASKED_BACK, "plan": PLANNED}
 LONGEST_QUESTION = 8_000
-LONGEST_NAME = 64
 
 
-def ask(
+async def ask(
     question: Annotated[
         str | None,
         typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
@@ -76,15 +83,15 @@ def ask(
     a decision. 2: bad input, also a symbol, a playbook, an id or a time that the run does not have.
     """
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
-    name = None if conversation is None else _conversation(conversation)
+    name = None if conversation is None else visible_name(conversation, "--conversation")
     if show or forget:
-        _kept_alone(settings, name, question, shows=show, forgets=forget, json=json)
+        await _kept_alone(settings, name, question, shows=show, forgets=forget, json=json)
         return
     moment = None if at is None else time_option(at, "--at")
     told = Asked(checked_question(question), run, moment, name, tuple(server or ()), into)
-    first = None if json or not _attended() else FirstAnswer()
+    first = None if json or not _is_attended() else FirstAnswer()
     with step("asking") if sys.stderr.isatty() else nullcontext():
-        document, names_nothing = run_async(_answered(told, settings, first))
+        document, names_nothing = await _answer(told, settings, first)
     if first is None or not first.stands(document):
         _print(document, json=json)
     raise typer.Exit(BAD_INPUT if names_nothing else CODES[document["status"]])
@@ -129,14 +136,6 @@ def checked_question(question: str | None) -> str:
     return plain
 
 
-def _conversation(name: str) -> str:
-    plain = name.strip()
-    if not plain or len(plain) > LONGEST_NAME or visible(plain) != plain:
-        shown = plain[:LONGEST_NAME]
-        raise ConfigError(f"--conversation {shown!r}: give a name of 1 to {LONGEST_NAME} visible letters")
-    return plain
-
-
 class FirstAnswer:
     """The answer of the rules, shown at once while a model writes it again."""
 
@@ -158,16 +157,15 @@ class FirstAnswer:
         return same
 
 
-async def _answered(
+async def _answer(
     told: Asked, settings: "Settings", first: FirstAnswer | None
 ) -> tuple[dict[str, Any], bool]:
     """The document of the answer, kept in its conversation, and whether it names what is not there."""
     from worker.cli.ask_changes import asks_for_change, planned_change
 
     db = settings.runtime.db
-    store, record = await open_for_run(db, told.run, read_only=True)
     names_nothing = False
-    async with store:
+    async with open_for_run(db, told.run, read_only=True) as (store, record):
         said, statement = asks_for_change(told.question, record, settings)
         if statement is None:
             found = await _evidence(store, record, told, settings, first)
@@ -175,14 +173,16 @@ async def _answered(
     if statement is not None:
         if told.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
-        document, results = await planned_change(db, told.question, statement, record, told.into, _attended())
+        document, results = await planned_change(
+            db, told.question, statement, record, told.into, _is_attended()
+        )
     document["two_phase"] = document["two_phase"] or said.payload()
     if told.conversation is not None:
         await _keep(db, told.conversation, told.question, {"answer": document, "results": results})
     return document, names_nothing
 
 
-def _attended() -> bool:
+def _is_attended() -> bool:
     """Whether a person reads what is asked back."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -198,7 +198,9 @@ async def _evidence(
         turns = await store.conversations.last(told.conversation, settings.planner.history)
     with ReadingBar() as reading:
         async with _hosts(settings, told.servers) as hosts:
-            asked = AskedQuestion(told.question, record, told.at, _attended(), turns, hosts, first, reading)
+            asked = AskedQuestion(
+                told.question, record, told.at, _is_attended(), turns, hosts, first, reading
+            )
             return await answered(store, asked, settings, os.environ)
 
 
@@ -230,45 +232,79 @@ async def _keep(db: str, name: str, question: str, turn: dict[str, Any]) -> None
         complain(f"conversation {name!r} does not keep this turn: {error}")
 
 
-def _kept_alone(
+async def _kept_alone(
     settings: "Settings", name: str | None, question: str | None, *, shows: bool, forgets: bool, json: bool
 ) -> None:
-    """Show or delete a conversation."""
+    """Show or delete a conversation.
+
+    Raises:
+        ConfigError: none is named, there is none to show, or something else is asked as well.
+    """
     if name is None:
         raise ConfigError("--show and --forget are of a conversation: name it with --conversation NAME")
     if question is not None or shows == forgets:
         raise ConfigError("--show, --forget or a QUESTION: give one of them")
+    db = settings.runtime.db
+    async with await open_to_read(db, read_only=True) as store:  # a store that is not there is not made
+        turns = await store.conversations.last(name, 1) if shows else ()
+    if shows and not turns:
+        raise ConfigError(
+            f"no conversation {name!r}: `thinktwice ask QUESTION --conversation NAME` begins one"
+        )
     if shows:
-        _print(run_async(_last(settings.runtime.db, name)), json=json)
+        _print(dict(turns[0].document["answer"]), json=json)
         return
-    gone = run_async(_forgotten(settings.runtime.db, name))
+    async with await open_for_writing(db) as store:
+        gone = await store.conversations.forget(name)
     if json:
         print_json({"conversation": name, "forgotten": gone})
     else:
         print_line(f"conversation {name!r} had {gone} turns: they are deleted")
 
 
-async def _last(db: str, name: str) -> dict[str, Any]:
-    async with await open_to_read(db, read_only=True) as store:
-        turns = await store.conversations.last(name, 1)
-    if not turns:
-        raise ConfigError(
-            f"no conversation {name!r}: `thinktwice ask QUESTION --conversation NAME` begins one"
-        )
-    return dict(turns[0].document["answer"])
+def _print(document: Document, *, json: bool) -> None:
+    print_document(document, json, lambda found: print_lines(_lines(found)))
 
 
-async def _forgotten(db: str, name: str) -> int:
-    await (await open_to_read(db, read_only=True)).close()  # a store that is not there is not made
-    async with await open_for_writing(db) as store:
-        return await store.conversations.forget(name)
+def _lines(document: Document) -> Iterator[str]:
+    """Lines of an answer; a question back alone where there is none."""
+    yield from (
+        document["answer"] or document["clarification"] or "Nothing of the answer holds."
+    ).splitlines()
+    if document["citations"]:
+        yield ""
+        yield from map(_citation, document["citations"])
+    if document["tool_calls"]:
+        yield ""
+        yield f"asked as of {document['known_at']}:"
+        yield from map(_call, document["tool_calls"])
+    left_out = sum(claim["verdict"] == "contradicted" for claim in document["claims"])
+    if left_out:
+        yield f"struck: {left_out} claims that the run contradicts (--json has them)"
+    yield from _next(document)
 
 
-def _print(document: dict[str, Any], *, json: bool) -> None:
-    if json:
-        print_json(document)
-        return
-    from worker.review.answer_lines import answer_lines
+def _citation(citation: Document) -> str:
+    row = "an answer of that server" if citation["seq"] is None else f"row {citation['seq']}"
+    return f"[{citation['n']}] {citation['kind']}, {row}"
 
-    for line in answer_lines(document):
-        print_line(line)
+
+def _call(call: Document) -> str:
+    given = ", ".join(f"{name}={value}" for name, value in call["arguments"].items())
+    failed = "" if call["status"] == "ok" else ": failed"
+    return f"  {call['client']}.{call['tool']}({given}){failed}"
+
+
+def _next(document: Document) -> Iterator[str]:
+    kinds = dict.fromkeys(row["kind"] for row in document["citations"] if row["seq"] is not None)
+    calls = document["tool_calls"]
+    if calls and all(call["status"] == "error" for call in calls):
+        asked = "reports" if calls[0]["tool"] == "reports" else "trades"
+        yield f"next: thinktwice ask {asked} --run {document['run_id']}"
+    elif document["status"] in ("clarify", "abstained") and "`" not in document["clarification"]:
+        yield f"next: thinktwice ask trades --run {document['run_id']}"
+    elif document["status"] == "answered" and kinds:
+        shown = " ".join(f"--kind {kind}" for kind in kinds)
+        yield f"next: thinktwice journal {document['run_id']} {shown}"
+    if document["status"] == "plan":
+        yield f"next: thinktwice plans show {document['plan_id']}"

@@ -59,8 +59,7 @@ async def planned_change(
 
     folder = into if into is not None or _trades(record) else free_folder(record.run_id)
     asked = plan_request(record, folder)
-    store, found = await open_to_write(db, record.run_id)
-    async with store:
+    async with open_to_write(db, record.run_id) as (store, found):
         try:
             kept = await plan_text(store, asked, statement, forced=False)
         except UnreadableText as error:
@@ -75,7 +74,7 @@ async def planned_change(
         run_id=found.run_id,
         known_at=iso(stored.plan.basis.at),
         status="plan",
-        answer=_told(stored),
+        answer=_describe(stored),
         confidence=1.0,
         complete=True,
         reasoning=stored.record.reasoning or "",
@@ -103,7 +102,7 @@ def free_folder(run_id: str) -> Path:
     return free
 
 
-def _told(stored: "StoredPlan") -> str:
+def _describe(stored: "StoredPlan") -> str:
     record = stored.record
     lines = [
         f"This asks for a change, so it became change plan {record.plan_id} of run {record.run_id}.",

@@ -6,36 +6,27 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from schemas.errors import ConfigError
 from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain
-from worker.cli.options import DbOption, JsonOption, open_for_writing, option
+from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.page import HtmlOption, demand_page_file, page_of
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
-    CassetteOption,
+    RUN,
     ConfigArgument,
-    DataOption,
     FreshLedgerOption,
-    FromOption,
     FullOption,
-    LabelOption,
-    ReflectionOption,
-    RepliesOption,
-    SeedOption,
-    StrategistOption,
-    SymbolsOption,
-    TimeframeOption,
-    ToOption,
-    ZoneOption,
+    run_name,
     run_settings,
+    takes,
 )
+from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.feeds.selected_bars import describe
 from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
 from worker.runs.store_run import RecordedRun, new_run, record_run
@@ -53,22 +44,10 @@ OutOption = Annotated[
 ]
 
 
+@takes("data", *RUN, "seed", "db", after="config")
 def backtest(
     context: typer.Context,
     config: ConfigArgument = None,
-    data: DataOption = None,
-    symbols: SymbolsOption = None,
-    timeframe: TimeframeOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    tz: ZoneOption = None,
-    label: LabelOption = None,
-    strategist: StrategistOption = None,
-    reflection: ReflectionOption = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
-    seed: SeedOption = None,
-    db: DbOption = None,
     out: OutOption = None,
     html: HtmlOption = None,
     fresh_ledger: FreshLedgerOption = False,
@@ -81,13 +60,13 @@ def backtest(
         complain(line)
     if html is not None:
         demand_page_file(html)
-    name = "embedded" if config is None else config.stem
-    with _told_of_page(html):
-        document, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
+    name = run_name(config, resolved.settings)
+    with _tell_of_page(html):
+        done, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
     from worker.cli.summary import show_run
 
     try:
-        show_run(document, failures, json=json, full=full)
+        show_run(done.document, failures, done.outcome.stale_positions, json=json, full=full)
     finally:
         if unwritten is not None:
             complain(unwritten)
@@ -96,7 +75,7 @@ def backtest(
 
 
 @contextmanager
-def _told_of_page(html: Path | None) -> Iterator[None]:
+def _tell_of_page(html: Path | None) -> Iterator[None]:
     """Say how the page of a run that was stopped is written."""
     try:
         yield
@@ -108,8 +87,8 @@ def _told_of_page(html: Path | None) -> Iterator[None]:
 
 def _run(
     resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False, html: Path | None = None
-) -> tuple[dict[str, Any], list[str], str | None]:
-    """The document of the run, its failures, and what could not be written of it."""
+) -> tuple[RecordedRun, list[str], str | None]:
+    """The run, its failures, and what could not be written of it."""
     settings = resolved.settings
     bars = load_bars(settings)
     tell_of_doubts(bars, settings)
@@ -122,7 +101,7 @@ def _run(
         folder.check()
     run = new_run(settings, name, "backtest", describe(bars, settings))
 
-    async def recorded() -> tuple[dict[str, Any], list[str], str | None]:
+    async def record() -> tuple[RecordedRun, list[str], str | None]:
         async with await open_for_writing(settings.runtime.db) as store:
             with (
                 Interrupts() as interrupts,
@@ -139,9 +118,9 @@ def _run(
                     fresh_ledger=fresh_ledger,
                 )
             unwritten = await _write(store, result, folder, html)
-            return result.document, await _failures(store, result.record.run_id), unwritten
+            return result, await _failures(store, result.record.run_id), unwritten
 
-    return run_async(recorded())
+    return run_async(record())
 
 
 async def _write(
@@ -150,7 +129,7 @@ async def _write(
     """Write the folder and the page of a run that is stored; what could not be written."""
     run_id = result.record.run_id
 
-    def kept(page: str) -> str:
+    def tell_kept(page: str) -> str:
         told = "" if html is None else f", {_page_command(run_id, page)} writes its page"
         return f"run {run_id} is stored{told}"
 
@@ -161,9 +140,9 @@ async def _write(
         if html is not None:
             complain(await page_of(store, run_id, "finished", cast("RunResult", result.outcome), html))
     except ConfigError as error:
-        return f"{error}; {kept('OTHER')}"
+        return f"{error}; {tell_kept('OTHER')}"
     except (asyncio.CancelledError, KeyboardInterrupt):
-        complain(kept(str(html)))
+        complain(tell_kept(str(html)))
         raise
     return None
 

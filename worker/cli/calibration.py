@@ -4,10 +4,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, print_table, stdout_console
+from worker.cli.console import made_table, print_json, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import DASH, number, percent
-from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,18 +23,29 @@ LONGEST_BAR = 60
 BESIDE_BAR = 34  # columns of a terminal that the figures of a bin take
 
 
-def calibration(run: RunArgument, db: DbOption = None, json: JsonOption = False) -> None:
+async def calibration(run: RunArgument, db: DbOption = None, json: JsonOption = False) -> None:
     """Hold stated confidence against what came true: Brier score with its parts, calibration error, bins.
 
     Sources: the conviction of frozen policies against R > 0 of their episodes, and the confidence of model
     critics against the verdict of the rule critics. The calibration error is given from 200 labels on, with
     what a calibrated forecaster shows by chance.
     """
-    run_id, found = run_async(_found(run, db))
-    if json:
-        print_json(
-            {"run_id": run_id, "sources": [source_of(name, measured) for name, measured in found.items()]}
+    from services.journal.index import JournalIndex
+    from services.journal.stated_confidence import KINDS, stated_confidence
+    from services.statistics.calibration import calibrate
+
+    async with open_for_run(db, run, read_only=True) as (store, record):
+        index = await JournalIndex.read(store.journal.rows(record.run_id, kinds=KINDS))
+    found = {source.name: calibrate(source.forecasts, source.outcomes) for source in stated_confidence(index)}
+    run_id = record.run_id
+    if not any(found.values()):
+        raise ConfigError(
+            f"run {run_id} has no episode and no text that a model criticised: "
+            f"`thinktwice journal {run_id} --kind policy_skip` says why nothing was traded"
         )
+    if json:
+        sources = [source_of(name, measured) for name, measured in found.items()]
+        print_json({"run_id": run_id, "sources": sources})
     else:
         _print(run_id, found)
 
@@ -61,36 +71,17 @@ def source_of(name: str, found: "Calibration | None") -> dict[str, Any]:
     }
 
 
-async def _found(run: str, db: str | None) -> tuple[str, "Found"]:
-    from services.journal.index import JournalIndex
-    from services.journal.stated_confidence import KINDS, stated_confidence
-    from services.statistics.calibration import calibrate
-
-    store, record = await open_for_run(db, run, read_only=True)
-    async with store:
-        index = await JournalIndex.read(store.journal.rows(record.run_id, kinds=KINDS))
-    found = {source.name: calibrate(source.forecasts, source.outcomes) for source in stated_confidence(index)}
-    if not any(found.values()):
-        raise ConfigError(
-            f"run {record.run_id} has no episode and no text that a model criticised: "
-            f"`thinktwice journal {record.run_id} --kind policy_skip` says why nothing was traded"
-        )
-    return record.run_id, found
-
-
 def _print(run_id: str, found: "Found") -> None:
-    from rich.table import Table
+    from rich.table import Column
 
     console = stdout_console()
     console.print(f"run {run_id}: how often what was stated came true")
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    table.add_column("")
-    for column in ("labels", "stated", "came true", *(name.replace("_", " ") for name in FIGURES), "ECE"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("by chance (95 %)", justify="right", no_wrap=True)
-    for name, measured in found.items():
-        table.add_row(name, *_cells(measured))
-    print_table(table)
+    figures = (*(name.replace("_", " ") for name in FIGURES), "ECE", "by chance (95 %)")
+    heads = [
+        Column(name, justify="right", no_wrap=True) for name in ("labels", "stated", "came true", *figures)
+    ]
+    rows = ((name, *_cells(measured)) for name, measured in found.items())
+    print_table(made_table(("", *heads), rows, pad_edge=False))
     for name, measured in found.items():
         console.print()
         console.print(f"{name}: {meaning(measured)}")
@@ -160,17 +151,20 @@ def _error(found: "Calibration") -> str:
 
 def _picture(found: "Calibration", width: int) -> "Table":
     """A line a bin: how much of it came true, and where it was stated to."""
-    from rich.table import Table
+    from rich.table import Column
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for column in ("stated", "n", "came true"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("came true =, stated |", no_wrap=True)
-    for interval in found.bins:
-        between = f"{interval.lower:.2f} to {interval.upper:.2f}"
-        table.add_row(between, number(interval.n), percent(interval.base_rate), Text(bar(interval, width)))
-    return table
+    heads = [Column(name, justify="right", no_wrap=True) for name in ("stated", "n", "came true")]
+    rows = (
+        (
+            f"{interval.lower:.2f} to {interval.upper:.2f}",
+            number(interval.n),
+            percent(interval.base_rate),
+            Text(bar(interval, width)),
+        )
+        for interval in found.bins
+    )
+    return made_table((*heads, Column("came true =, stated |", no_wrap=True)), rows, pad_edge=False)
 
 
 def bar(one: "CalibrationBin", width: int) -> str:

@@ -15,16 +15,16 @@ from schemas.errors import ConfigError
 from schemas.vocabulary import ReflectionStatus
 from services.model_calls.quoting import visible
 from worker.cli import wiring
-from worker.cli.console import complain, print_json, print_page, stdout_console
+from worker.cli.console import complain, print_document, print_json, print_page, stdout_console
 from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import step
-from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption, run_settings
-from worker.cli.wiring import Scenario
+from worker.cli.run_options import ConfigArgument, run_settings, takes
 from worker.pages.figures import counts, milliseconds
 from worker.runs.interrupts import run_async, unwind_on_ctrl_c
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
+    from worker.studies.scenarios import ScenarioResult
 
 ERROR = "error"
 EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionStatus.BLOCK: 4, ERROR: 5}
@@ -33,6 +33,7 @@ STYLES = {"pass": "bold green", "revise": "bold yellow", "block": "bold red", "e
 WISHES = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 
 
+@takes("llm", "cassette", after="reflection")
 def check(
     context: typer.Context,
     file: Annotated[
@@ -40,8 +41,6 @@ def check(
     ] = None,
     config: ConfigArgument = None,
     reflection: Annotated[str | None, option(help="deterministic or full. [deterministic]")] = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
     example: Annotated[
         bool, typer.Option("--example", help="Print a request that passes, ready to edit.")
     ] = False,
@@ -52,17 +51,15 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Reflect on a plan of your own: exit 0 pass, 3 revise, 4 block, 5 error, 2 bad input."""
-    for_file = {"FILE": file, "--reflection": reflection, "--llm": llm, "--cassette": cassette}
+    replies = {f"--{name}": context.params[name] for name in ("llm", "cassette")}
+    for_file = {"FILE": file, "--reflection": reflection, **replies}
     _refuse_mixture(example, for_file, {"--playbook": playbook, "--direction": direction})
     resolved = run_settings(context)
     if file is None:
         _print_example(resolved.settings, playbook, direction)
         return
-    document = _checked(file, resolved.settings)
-    if json:
-        print_json(document)
-    else:
-        render(document)
+    document = _check(file, resolved.settings)
+    print_document(document, json, render)
     if document["error"] is not None:
         complain(f"the check itself failed: {document['error']['type']}: {document['error']['message']}")
     raise typer.Exit(EXIT_CODES[document["status"]])
@@ -97,7 +94,7 @@ def _print_example(settings: "Settings", playbook: str | None, direction: str | 
     print_page(text + "\n")
 
 
-def _checked(file: str, settings: "Settings") -> dict[str, Any]:
+def _check(file: str, settings: "Settings") -> dict[str, Any]:
     from worker.studies.plan_check.check_request import read_request
     from worker.studies.plan_check.plan_check import check_document, check_plan
 
@@ -170,7 +167,7 @@ def scenarios(json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def _render(results: Sequence[Scenario]) -> None:
+def _render(results: "Sequence[ScenarioResult]") -> None:
     console = stdout_console()
     for number, result in enumerate(results, start=1):
         mark = "ok" if result.passed else "FAILED"

@@ -25,19 +25,16 @@ def show(
 ) -> None:
     """Print the resolved settings, where each value came from, and the hash of all but `runtime`."""
     resolved = load_settings(config)
+    from services.store import mask_password
+
     settings = {
-        key: {"value": _shown(key, value), "origin": origin} for key, value, origin in resolved.rows()
+        key: {"value": mask_password(value) if key == "runtime.db" else value, "origin": origin}
+        for key, value, origin in resolved.rows()
     }
     if json:
         print_json({"config_hash": resolved.settings.config_hash, "settings": settings})
     else:
         _render(resolved, settings)
-
-
-def _shown(key: str, value: Any) -> Any:
-    from services.store import mask_password
-
-    return mask_password(value) if key == "runtime.db" else value
 
 
 def _render(resolved: ResolvedSettings, settings: dict[str, dict[str, Any]]) -> None:

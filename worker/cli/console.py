@@ -5,7 +5,7 @@ Everything a command prints passes here, so that text which others wrote can be 
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from services.model_calls.quoting import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.table import Column, Table
+    from rich.text import Text
 
     from worker.cli.screen import PlainConsole
 
@@ -43,6 +44,12 @@ def print_line(text: str) -> None:
     sys.stdout.flush()
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Each on a line of stdout."""
+    for line in lines:
+        print_line(line)
+
+
 def print_page(text: str) -> None:
     """Text of several lines on stdout."""
     sys.stdout.write(visible(text, lines=True))
@@ -53,11 +60,44 @@ def print_json_line(line: str) -> None:
     sys.stdout.write(visible_json(line) + "\n")
 
 
+def print_document(document: Any, as_json: bool, show: Callable[[Any], None]) -> None:
+    """A document as JSON, or as `show` prints it for a person."""
+    if as_json:
+        print_json(document)
+    else:
+        show(document)
+
+
+def say(label: str, text: str) -> None:
+    """One line on stdout, behind a label in a column of its own."""
+    stdout_console().print(f"{label:<9} {text}", soft_wrap=True)
+
+
 def stdout_console() -> "PlainConsole":
     """A console on stdout as it is now; a fixed width when no terminal reads it."""
     from worker.cli.screen import PlainConsole
 
     return PlainConsole(sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def made_table(
+    heads: "Iterable[str | Column]", rows: "Iterable[Sequence[str | Text]]", **look: Any
+) -> "Table":
+    """Rows under their heads, without a frame; `look` goes to `rich.table.Table`."""
+    from rich.table import Table
+
+    table = Table(*heads, box=None, **look)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def table_of(rows: "Iterable[tuple[str, str]]") -> "Table":
+    """Names and what is said of each, without a frame."""
+    from rich.table import Column
+
+    heads = (Column(style="dim", no_wrap=True), Column(overflow="fold"))
+    return made_table(heads, rows, show_header=False, padding=(0, 2))
 
 
 def print_table(table: "Table") -> None:

@@ -7,7 +7,7 @@ import typer
 
 from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.console import complain, print_document, say
 from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts, run_async
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 100
 CTRL_C = 130
+PROBLEMS = (
+    ("conflicts", "CONFLICT", "label(s) with two different bars"),
+    ("invalid", "INVALID", "bar(s) dropped"),
+    ("off_grid", "OFF GRID", "bar(s) dropped"),
+    ("future", "FUTURE", "label(s) beyond now, dropped"),
+)
 
 app = typer.Typer(help="Fetch bars from an exchange, and look at bar files.", rich_markup_mode=None)
 Start = Annotated[
@@ -51,14 +57,11 @@ def fetch(
 
     request = FetchRequest(exchange, tuple(dict.fromkeys(symbols)), timeframe, start, end, out, replace)
     try:
-        found = _fetched(request, rest_url)
+        found = _fetch(request, rest_url)
     except KeyboardInterrupt:
         complain(f"stopped: what came so far is kept in '{out}.part'; run the same command again to go on")
         raise typer.Exit(CTRL_C) from None
-    if json:
-        print_json(found)
-    else:
-        _render_fetch(found)
+    print_document(found, json, _render_fetch)
     if not found["ok"]:
         raise typer.Exit(1)
 
@@ -79,123 +82,106 @@ def check(
     from worker.feeds.history.check import describe_bars
 
     found = describe_bars(load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label)))
-    if json:
-        print_json({"file": str(file), **found})
-    else:
-        _render_check(file, found)
+    print_document({"file": str(file), **found}, json, _render_check)
 
 
-def _fetched(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
+def _fetch(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
     from worker.feeds.ccxt.history import Patience
     from worker.feeds.history.fetch import FetchShell, fetch
 
     flags = {"runtime.feed.exchange.rest_url": ("--rest-url", rest_url)}
     settings = load_settings(flags=flags).settings.runtime.feed.exchange
-    patience = Patience(most_s=settings.backoff_max_s, tell=_tell)
+
+    def tell(error: FeedError, seconds: float) -> None:
+        complain(f"{error}; trying again in {seconds:g} s")
+
+    patience = Patience(most_s=settings.backoff_max_s, tell=tell)
     with progress_bar("fetch", Interrupts()) as draw:
         return run_async(fetch(request, FetchShell(settings, patience, draw)))
 
 
-def _tell(error: FeedError, seconds: float) -> None:
-    complain(f"{error}; trying again in {seconds:g} s")
-
-
 def _render_fetch(found: dict[str, Any]) -> None:
     kept = f", {found['resumed_bars']:,} of them from before" if found["resumed_bars"] else ""
-    _say(
+    say(
         "file",
         f"{found['file']}: {count_noun(found['bars'], 'bar')} of {found['timeframe']} "
         f"from {found['exchange']}{kept}",
     )
     for symbol, told in found["symbols"].items():
-        _say(
+        say(
             symbol,
             f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
             f"{told['missing_bars']:,} missing",
         )
         if told["missing_bars"]:
-            _say(
+            say(
                 "FEWER",
                 f"{told['bars']:,} of the {count_noun(told['asked_bars'], 'bar')} that were asked for came",
             )
         for gap in told["gaps"][:5]:
-            _say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
+            say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
         if len(told["gaps"]) > 5:
-            _say("", "and more gaps; --json lists them")
+            say("", "and more gaps; --json lists them")
         _render_problems(told)
     for symbol, labels in found["changed_when_read_again"].items():
-        _say("CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}")
+        say("CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}")
     if found["ok"]:
-        _say("checked", "on the grid, each once, plausible; samples read again are the same")
+        say("checked", "on the grid, each once, plausible; samples read again are the same")
 
 
 def _render_problems(one: dict[str, Any]) -> None:
     if one["duplicates"]:
-        _say("", f"{one['duplicates']:,} repeated row(s), dropped")
-    if one["conflicts"]:
-        _say(
-            "CONFLICT",
-            f"{_counted(one['conflicts'])} label(s) with two different bars, first {one['conflicts'][0]}",
-        )
-    if one["invalid"]:
-        first = one["invalid"][0]
-        _say(
-            "INVALID", f"{_counted(one['invalid'])} bar(s) dropped, first {first['time']}: {first['reason']}"
-        )
-    if one["off_grid"]:
-        _say("OFF GRID", f"{_counted(one['off_grid'])} bar(s) dropped, first {one['off_grid'][0]}")
-    if one["future"]:
-        _say("FUTURE", f"{_counted(one['future'])} label(s) beyond now, dropped, first {one['future'][0]}")
+        say("", f"{one['duplicates']:,} repeated row(s), dropped")
+    for name, label, told in PROBLEMS:
+        if found := one[name]:
+            first = f"{found[0]['time']}: {found[0]['reason']}" if name == "invalid" else found[0]
+            say(label, f"{_count(found)} {told}, first {first}")
 
 
-def _counted(listed: list[Any]) -> str:
+def _count(listed: list[Any]) -> str:
     """How many there are; a list ends after a hundred."""
     return f"{len(listed)} or more" if len(listed) == MOST_LISTED else str(len(listed))
 
 
-def _render_check(file: Path, found: dict[str, Any]) -> None:
-    _say(
+def _render_check(found: dict[str, Any]) -> None:
+    say(
         "file",
-        f"{file}: {count_noun(found['bars'], 'bar')} of {found['timeframe']}, "
+        f"{found['file']}: {count_noun(found['bars'], 'bar')} of {found['timeframe']}, "
         f"labelled by their {found['label']}",
     )
     for symbol, told in found["symbols"].items():
-        _say(
+        say(
             symbol,
             f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
             f"{told['lowest']:g} to {told['highest']:g}",
         )
         if told["absent_while_others_trade"]:
-            _say("", f"{told['absent_while_others_trade']:,} bar(s) absent while others trade")
+            say("", f"{told['absent_while_others_trade']:,} bar(s) absent while others trade")
         if told["pauses"]:
-            _say("", f"{told['pauses']:,} pause(s) longer than a bar; the longest:")
+            say("", f"{told['pauses']:,} pause(s) longer than a bar; the longest:")
         for pause in told["longest_pauses"]:
-            _say("", f"  after {pause['after']} until {pause['until']} ({count_noun(pause['bars'], 'bar')})")
+            say("", f"  after {pause['after']} until {pause['until']} ({count_noun(pause['bars'], 'bar')})")
         for name, words in (("without_volume", "volume"), ("without_movement", "movement")):
             if told[name]:
-                _say("", f"{told[name]:,} bar(s) without {words}")
+                say("", f"{told[name]:,} bar(s) without {words}")
         if told["jumps"]:
-            _say("", f"close changes by more than half at {', '.join(told['jumps'])}")
+            say("", f"close changes by more than half at {', '.join(told['jumps'])}")
         if told["implausible"]:
             _render_implausible(told)
-    _say("checked", "`--data` reads this file")
+    say("checked", "`--data` reads this file")
 
 
 def _render_implausible(one: dict[str, Any]) -> None:
     first = one["first_implausible"][0]
     was = "" if first["last_good_close"] is None else f" after a close of {first['last_good_close']:g}"
-    _say(
+    say(
         "DOUBTFUL",
         f"{one['implausible']:,} implausible bar(s), first {first['time']}: {first['lowest']:g} to "
         f"{first['highest']:g}{was}; data.plausibility = 'always' leaves them out",
     )
     if one["unsettled"]:
-        _say(
+        say(
             "UNSETTLED",
             f"{one['unsettled']:,} bar(s) outside the band that it takes, first {one['first_unsettled'][0]}: "
             "the doubts before them agree on no level",
         )
-
-
-def _say(label: str, text: str) -> None:
-    stdout_console().print(f"{label:<9} {text}", soft_wrap=True)

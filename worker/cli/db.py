@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_document, print_json, say
 from worker.cli.options import DbOption, JsonOption, argument, store_address
-from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.backup import Copy
@@ -25,34 +24,44 @@ def db() -> None:
 
 
 @app.command("upgrade")
-def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
+async def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
     """Make the tables of a store, or bring them to the present revision; running it again changes nothing."""
-    result = run_async(_upgraded(store_address(db)))
+    from services.store import migrate
+    from services.store.opening import alone
+    from services.store.urls import parse_url
+
+    url = parse_url(store_address(db))
+    async with alone(url, create=True, writes=True) as connection:
+        done = await connection.run_sync(migrate.upgrade, url)
     if json:
-        print_json(result)
+        print_json(
+            {
+                "store": url.text,
+                "state": done.state,
+                "before": done.before,
+                "revision": done.after,
+                "applied": list(done.applied),
+            }
+        )
         return
-    for title in result["applied"]:
-        _say("applied", title)
-    _say("store", f"{result['store']} is at revision {result['revision']}")
+    for title in done.applied:
+        say("applied", title)
+    say("store", f"{url.text} is at revision {done.after}")
 
 
 @app.command("check")
-def check(db: DbOption = None, full: FullOption = False, json: JsonOption = False) -> None:
+async def check(db: DbOption = None, full: FullOption = False, json: JsonOption = False) -> None:
     """Check revision, file and heads of a store: exit 1 when it is behind or something is broken."""
     from services.store.examination import examine
 
-    found = run_async(examine(store_address(db), full=full))
-    result = {"ok": found.ok, **vars(found)}
-    if json:
-        print_json(result)
-    else:
-        _render(result)
+    found = await examine(store_address(db), full=full)
+    print_document({"ok": found.ok, **vars(found)}, json, _render)
     if not found.ok:
         raise typer.Exit(1)
 
 
 @app.command("backup")
-def backup(
+async def backup(
     file: Annotated[Path, argument(metavar="FILE", help="New SQLite file.")],
     db: DbOption = None,
     json: JsonOption = False,
@@ -60,11 +69,11 @@ def backup(
     """Copy a store, also one in use, into a file that every command reads: exit 1 when a chain is broken."""
     from services.store.backup import back_up
 
-    _tell(run_async(back_up(store_address(db), file)), f"sqlite:///{file}", json)
+    _tell(await back_up(store_address(db), file), f"sqlite:///{file}", json)
 
 
 @app.command("restore")
-def restore(
+async def restore(
     file: Annotated[Path, argument(metavar="FILE", help="A backup.")],
     db: DbOption = None,
     json: JsonOption = False,
@@ -74,24 +83,7 @@ def restore(
     from services.store.backup import restore
 
     address = store_address(db)
-    _tell(run_async(restore(file, address)), mask_password(address), json)
-
-
-async def _upgraded(address: str) -> dict[str, Any]:
-    from services.store import migrate
-    from services.store.opening import alone
-    from services.store.urls import parse_url
-
-    url = parse_url(address)
-    async with alone(url, create=True, writes=True) as connection:
-        done = await connection.run_sync(migrate.upgrade, url)
-    return {
-        "store": url.text,
-        "state": done.state,
-        "before": done.before,
-        "revision": done.after,
-        "applied": list(done.applied),
-    }
+    _tell(await restore(file, address), mask_password(address), json)
 
 
 def _tell(copy: "Copy", target: str, json: bool) -> None:
@@ -99,35 +91,31 @@ def _tell(copy: "Copy", target: str, json: bool) -> None:
     if json:
         print_json(result)
     else:
-        _say("store", f"{target} holds what the source held, at revision {copy.revision or 'unmarked'}")
+        say("store", f"{target} holds what the source held, at revision {copy.revision or 'unmarked'}")
         _rows(result)
     if copy.problems:
         raise typer.Exit(1)
 
 
 def _render(result: dict[str, Any]) -> None:
-    _say("store", result["store"])
-    _say("revision", f"{result['revision'] or 'none'} ({result['state']})")
+    say("store", result["store"])
+    say("revision", f"{result['revision'] or 'none'} ({result['state']})")
     for title in result["pending"]:
-        _say("pending", f"{title}: run `thinktwice db upgrade`")
+        say("pending", f"{title}: run `thinktwice db upgrade`")
     _rows(result)
     if result["uncovered"]:
         from services.store.seals import UNSEALED
 
-        _say("not covered", f"{', '.join(result['uncovered'])}: {UNSEALED}")
+        say("not covered", f"{', '.join(result['uncovered'])}: {UNSEALED}")
     if result["ok"]:
-        _say("checked", "nothing is broken")
+        say("checked", "nothing is broken")
 
 
 def _rows(result: dict[str, Any]) -> None:
-    _say("rows", ", ".join(f"{name} {count:,}" for name, count in result["rows"].items()))
+    say("rows", ", ".join(f"{name} {count:,}" for name, count in result["rows"].items()))
     for problem in result["problems"]:
-        _say("BROKEN", problem)
+        say("BROKEN", problem)
     if result["problems"]:
         from services.store.failures import MEND
 
-        _say("next", MEND)
-
-
-def _say(label: str, text: str) -> None:
-    stdout_console().print(f"{label:<9} {text}", soft_wrap=True)
+        say("next", MEND)

@@ -1,15 +1,16 @@
 """`thinktwice deliberate`: a text of one's own, criticised, improved and held against a run."""
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, print_line, stdout_console
-from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.cli.console import made_table, print_json, print_line, stdout_console
+from worker.cli.options import DbOption, JsonOption, argument, open_for_run, option
 from worker.cli.progress import step
-from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption, run_settings
+from worker.cli.run_options import ConfigArgument, run_settings, takes
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -20,52 +21,37 @@ if TYPE_CHECKING:
 SHOWN_FINDINGS = 20
 
 
+@takes("llm", "cassette", after="also")
 def deliberate(
     context: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.", show_default=False
-        ),
-    ],
+    file: Annotated[str, argument(metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.")],
     preset: Annotated[
         str,
-        typer.Option(
+        option(
             metavar="PRESET",
             help="pass (one critique, one correction), quality (scores and facts), review (passes), chunked.",
-            show_default=False,
         ),
     ],
     config: ConfigArgument = None,
-    run: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Hold its claims against this run.", show_default=False)
-    ] = None,
+    run: Annotated[str | None, option(metavar="RUN", help="Hold its claims against this run.")] = None,
     question: Annotated[
         str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
     ] = "",
     mode: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="MODE",
             help="quality: full, critique_only. review: always, never, on_error, on_incomplete, on_complex. "
             "chunked: final_only, per_chunk, both.",
-            show_default=False,
         ),
     ] = None,
     reflection: Annotated[
-        str | None,
-        typer.Option(help="deterministic, or full: ask a model, too. [deterministic]", show_default=False),
+        str | None, option(help="deterministic, or full: ask a model, too. [deterministic]")
     ] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Another text, one after the other; the run is read once.",
-            show_default=False,
-        ),
+        option(metavar="FILE", help="Another text, one after the other; the run is read once."),
     ] = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -86,7 +72,7 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberated(requests, settings, run, db))
+        run_id, texts = run_async(_deliberate(requests, settings, run, db))
     if json:
         documents = [document_of(run_id, done) for done in texts]
         print_json(documents if also else documents[0])
@@ -97,7 +83,7 @@ def deliberate(
         _print(run_id, done)
 
 
-async def _deliberated(
+async def _deliberate(
     requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None
 ) -> tuple[str | None, "list[Deliberation]"]:
     from dataclasses import replace
@@ -109,8 +95,7 @@ async def _deliberated(
         if db is not None:
             raise ConfigError("--db is the store of the run: name it with --run, or leave --db out")
         return None, await deliberate_all(requests, settings, os.environ)
-    store, record = await open_for_run(db, run, read_only=True)
-    async with store:
+    async with open_for_run(db, run, read_only=True) as (store, record):
         first = replace(requests[0], facts=lambda: read_facts(store, record))
         return record.run_id, await deliberate_all([first, *requests[1:]], settings, os.environ)
 
@@ -129,7 +114,7 @@ def document_of(run_id: str | None, done: "Deliberation") -> dict[str, Any]:
 
 
 def _print(run_id: str | None, done: "Deliberation") -> None:
-    from rich.table import Table
+    from rich.table import Column
     from rich.text import Text
 
     from services.deliberation.fact_check import findings_of
@@ -143,13 +128,10 @@ def _print(run_id: str | None, done: "Deliberation") -> None:
         found for critique in done.critiques for found in critique.findings if critique.candidate == 0
     ] or [found for check in done.fact_checks[:1] for found in findings_of(check)]
     if findings:
-        table = Table(box=None, pad_edge=False)
-        for column in ("found", "what", "would pass"):
-            table.add_column(column, overflow="fold")
-        for found in findings[:SHOWN_FINDINGS]:
-            cells = (found.code, found.message, " or ".join(found.would_pass))
-            table.add_row(*(Text(cell) for cell in cells))
-        console.print(table)
+        heads = [Column(head, overflow="fold") for head in ("found", "what", "would pass")]
+        shown = ((found.code, found.message, " or ".join(found.would_pass)) for found in findings)
+        rows = ([Text(cell) for cell in cells] for cells in islice(shown, SHOWN_FINDINGS))
+        console.print(made_table(heads, rows, pad_edge=False))
         if len(findings) > SHOWN_FINDINGS:
             console.print(f"... and {len(findings) - SHOWN_FINDINGS} more: --json has them all")
     console.print()

@@ -12,7 +12,6 @@ from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, option
 from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument
-from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 MARKS = {"ok": "ok", "warning": "WARNING", "failed": "FAILED"}
 
 
-def doctor(
+async def doctor(
     config: ConfigArgument = None,
     feed: Annotated[
         str | None, option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.")
@@ -35,8 +34,8 @@ def doctor(
     """Check what a run needs: exit 1 when something is missing, with the next step for each."""
     settings, given = _settings(config, db)
     with step("looking at what a run needs"):
-        findings = [given, *run_async(_findings(settings, config, feed, network=network))]
-    clean = _redacted(settings, findings)
+        findings = [given, *await _findings(settings, config, feed, network=network)]
+    clean = _redact(settings, findings)
     failed = any(check.state == "failed" for check in clean)
     if json:
         print_json({"ok": not failed, "checks": [vars(check) for check in clean]})
@@ -91,7 +90,7 @@ async def _findings(
     return await run_checks(patient, {check.__name__: check for check in checks})
 
 
-def _redacted(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
+def _redact(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
     from worker.doctor.checks import Finding
     from worker.secrets.redaction import redactor_of
 

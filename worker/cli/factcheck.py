@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, stdout_console, time_option
+from worker.cli.console import made_table, print_json, stdout_console, time_option
 from worker.cli.options import DbOption, JsonOption, RunArgument, argument, open_for_run, option
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from schemas.fact_check import CheckedClaim, FactCheck
+    from services.evidence.run_facts import RunFacts
 
 HOLDS, FAILS = 0, 1
 MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
@@ -39,19 +40,27 @@ def factcheck(
     Exit 0: every claim is verified. 1: a claim is contradicted, or the run cannot answer it. 2: bad input.
     The store is opened so that nothing can be written to it.
     """
+    from services.deliberation.fact_check import check_facts
     from worker.studies.given_text import given_text
 
     if report is not None and at is not None:
         raise ConfigError("--report names a report, which has its own time: leave out --at")
     text = given_text(file)
     moment = None if at is None else time_option(at, "--at")
-    run_id, checked = run_async(_checked(run, text, report, moment, db))
-    document = {"run_id": run_id, **document_of(checked)}
+    run_id, facts = run_async(_facts(run, report, moment, db))
+    checked = check_facts(text, facts)
     if json:
-        print_json(document)
+        print_json({"run_id": run_id, **document_of(checked)})
     else:
         _print(run_id, checked)
     raise typer.Exit(HOLDS if checked.holds else FAILS)
+
+
+async def _facts(run: str, report: str | None, at: int | None, db: str | None) -> "tuple[str, RunFacts]":
+    from worker.review.run_facts import read_facts
+
+    async with open_for_run(db, run, read_only=True) as (store, record):
+        return record.run_id, await read_facts(store, record, report=report, at=at)
 
 
 def document_of(checked: "FactCheck") -> dict[str, Any]:
@@ -64,20 +73,8 @@ def document_of(checked: "FactCheck") -> dict[str, Any]:
     }
 
 
-async def _checked(
-    run: str, text: str, report: str | None, at: int | None, db: str | None
-) -> tuple[str, "FactCheck"]:
-    from services.deliberation.fact_check import check_facts
-    from worker.review.run_facts import read_facts
-
-    store, record = await open_for_run(db, run, read_only=True)
-    async with store:
-        facts = await read_facts(store, record, report=report, at=at)
-    return record.run_id, check_facts(text, facts)
-
-
 def _print(run_id: str, checked: "FactCheck") -> None:
-    from rich.table import Table
+    from rich.table import Column
     from rich.text import Text
 
     from worker.pages.figures import shown_time
@@ -89,13 +86,10 @@ def _print(run_id: str, checked: "FactCheck") -> None:
         console.print(
             "The text claims nothing that a run could answer: no figure, name, date, grade or comparison."
         )
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "kind", "said", "the run has", "would pass", "rows"):
-        table.add_column(column, overflow="fold")
-    for claim in checked.claims:
-        table.add_row(*(Text(cell) for cell in _cells(claim)))
     if checked.claims:
-        console.print(table)
+        heads = ("", "kind", "said", "the run has", "would pass", "rows")
+        rows = ([Text(cell) for cell in _cells(claim)] for claim in checked.claims)
+        console.print(made_table([Column(head, overflow="fold") for head in heads], rows, pad_edge=False))
     if not checked.holds:
         console.print()
         console.print("What holds:" if checked.struck_text else "Nothing of the text holds.")

@@ -9,7 +9,7 @@ import typer
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
-from worker.cli.console import print_json, print_table, stdout_console
+from worker.cli.console import made_table, print_json, print_table, stdout_console
 from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
@@ -20,6 +20,9 @@ from worker.settings import load_settings
 if TYPE_CHECKING:
     from services.high_level.table_gate import GradedTable
     from worker.cli.screen import PlainConsole
+
+
+FIGURES = ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable")
 
 
 def gate(
@@ -70,7 +73,7 @@ def gate(
     asked = Grading(settings, looks, reference, keep_copies, tuple(books))
     with step(f"reading {file}"):
         trades = asked.read(file)
-    graded = asked.grade(trades, _watched)
+    graded = asked.grade(trades, _watch)
     document = gate_document(graded, settings, trades)
     if json:
         print_json(document)
@@ -78,7 +81,7 @@ def gate(
         _render(graded, document)
 
 
-def _watched(looks: Iterable[int]) -> Iterator[int]:
+def _watch(looks: Iterable[int]) -> Iterator[int]:
     """Looks as they are, under a bar."""
     given = list(looks)
     with progress_bar("grading", Interrupts(), "looks") as draw:
@@ -88,7 +91,7 @@ def _watched(looks: Iterable[int]) -> Iterator[int]:
 
 
 def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
-    from rich.table import Table
+    from rich.table import Column
 
     from services.high_level.drift import decay_text
 
@@ -99,22 +102,20 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
         for item, row in zip(graded.clusters, document["clusters"], strict=True)
         if row["timeframe"] is None or item.cluster.tested_as.count("|") == 2
     ]
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    table.add_column("cluster", overflow="fold")
-    for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("grade", no_wrap=True)
-    table.add_column("may lead to", no_wrap=True)
-    for _, row in rows:
-        table.add_row(*_cells(row))
-    print_table(table)
+    heads = (
+        Column("cluster", overflow="fold"),
+        *(Column(name, justify="right", no_wrap=True) for name in FIGURES),
+        Column("grade", no_wrap=True),
+        Column("may lead to", no_wrap=True),
+    )
+    print_table(made_table(heads, (_cells(row) for _, row in rows), pad_edge=False))
     if len(rows) < len(document["clusters"]):
         console.print("A cell with one timeframe is shown once; --json has it on both levels.")
     console.print()
     for item, row in rows:
         first = item.first_significant_at
         when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
-        console.print(f"{_name(row)}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
+        console.print(f"{' '.join(_parts(row))}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
     for alarm in filter(None, (item.alarm for item, _ in rows)):
         console.print(f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}", soft_wrap=True)
     console.print(f"e-BH selects {', '.join(document['family']['selected']) or 'nothing'}", soft_wrap=True)
@@ -159,22 +160,16 @@ def _torn_means(row: dict[str, Any]) -> str:
     return f"; leans to nothing, raw mean {row['mean_raw']:+.3g}: outliers carry the mean"
 
 
-def _name(row: dict[str, Any]) -> str:
-    parts = (row["playbook"], row["regime"], row["timeframe"])
-    return " ".join(part for part in parts if part is not None)
-
-
-def _indented(row: dict[str, Any]) -> str:
-    """The last part of a cluster's key, below those that it belongs to."""
-    parts = [part for part in (row["playbook"], row["regime"], row["timeframe"]) if part is not None]
-    return "  " * (len(parts) - 1) + str(parts[-1])
+def _parts(row: dict[str, Any]) -> list[str]:
+    """Playbook, regime and timeframe of a cluster, as far as it has them."""
+    return [row[name] for name in ("playbook", "regime", "timeframe") if row[name] is not None]
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     mean = "-" if row["mean"] is None else f"{row['mean']:+.2f}"
     least = "-" if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
     return (
-        _indented(row),
+        "  " * (len(_parts(row)) - 1) + _parts(row)[-1],  # below those that it belongs to
         f"{row['n']:,}",
         f"{row['blocks']:,}",
         mean,

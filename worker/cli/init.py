@@ -12,7 +12,7 @@ from typing import Annotated
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import print_json, print_line
+from worker.cli.console import print_json, print_line, print_lines
 from worker.cli.options import JsonOption, argument
 
 STARTER = Path(__file__).parent / "starter"
@@ -29,7 +29,7 @@ def init(
     """Make a folder to begin with: settings, a playbook, bars and a notebook."""
     place = _place(folder)
     try:
-        files = _made(place)
+        files = _make(place)
     except OSError as error:
         raise ConfigError(f"{folder!r} cannot be written ({error.strerror}): name another folder") from error
     typed = folder if not folder.startswith("-") else f"./{folder}"
@@ -42,9 +42,7 @@ def init(
         print_json({"folder": folder, "files": files, "next": commands})
         return
     print_line(f"made {folder} with {', '.join(files)}")
-    print_line("Next:")
-    for command in commands:
-        print_line(f"  {command}")
+    print_lines(["Next:", *(f"  {command}" for command in commands)])
 
 
 def _place(folder: str) -> Path:
@@ -70,7 +68,7 @@ def _place(folder: str) -> Path:
     return place
 
 
-def _made(place: Path) -> list[str]:
+def _make(place: Path) -> list[str]:
     """Names of the files; a folder that is there keeps its identity, a shell may stand in it."""
     there = place.is_dir()
     home = place if there else place.absolute().parent

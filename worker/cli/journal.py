@@ -12,12 +12,11 @@ from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run, option
 from worker.pages.figures import shown_time
-from worker.runs.interrupts import run_async
 
 LINE_WIDTH = 200
 
 
-def journal(
+async def journal(
     run: RunArgument,
     kind: Annotated[list[str] | None, option(help="Only this kind; give it again for more.")] = None,
     until: Annotated[
@@ -32,7 +31,12 @@ def journal(
     """Print the journal of a run, in order."""
     kinds = None if not kind else {_known_kind(name) for name in kind}
     limit = None if until is None else time_option(until, "--until")
-    run_async(_print(run, db, kinds, limit, jsonl=jsonl, telemetry=telemetry))
+    async with open_for_run(db, run) as (store, record):
+        async for row in store.journal.rows(record.run_id, kinds=kinds, until=limit):
+            if jsonl:
+                print_json_line(json_line(row, telemetry=telemetry))
+            else:
+                print_page(readable_line(row, telemetry=telemetry) + "\n")
 
 
 def _known_kind(name: str) -> str:
@@ -40,18 +44,6 @@ def _known_kind(name: str) -> str:
         guess = nearest(name, JOURNAL_KINDS) or f" Kinds are {', '.join(sorted(JOURNAL_KINDS))}."
         raise ConfigError(f"--kind {name!r} is not a kind of event.{guess}")
     return name
-
-
-async def _print(
-    run: str, db: str | None, kinds: set[str] | None, until: int | None, *, jsonl: bool, telemetry: bool
-) -> None:
-    store, record = await open_for_run(db, run)
-    async with store:
-        async for row in store.journal.rows(record.run_id, kinds=kinds, until=until):
-            if jsonl:
-                print_json_line(json_line(row, telemetry=telemetry))
-            else:
-                print_page(readable_line(row, telemetry=telemetry) + "\n")
 
 
 def json_line(row: JournalRow, *, telemetry: bool) -> str:

@@ -1,13 +1,14 @@
 """`thinktwice mcp`: the evidence tools for desktop clients, editors and programs; nothing is written."""
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, time_option
-from worker.cli.options import DbOption, open_to_read, store_address
+from worker.cli.options import DbOption, open_to_read, option, store_address
 from worker.runs.interrupts import RunInterrupted, run_async
 
 if TYPE_CHECKING:
@@ -31,34 +32,19 @@ HostOption = Annotated[
 ]
 PortOption = Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="Port of HTTP; 0 takes any.")]
 RunOption = Annotated[
-    str | None,
-    typer.Option("--run", metavar="RUN", help="Answer for this run alone. [every run]", show_default=False),
+    str | None, option("--run", metavar="RUN", help="Answer for this run alone. [every run]")
 ]
 AtOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="TIME",
-        help="The clock: nothing that was known later is told. [the newest row]",
-        show_default=False,
-    ),
+    option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),
 ]
 AllowHostOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-host",
-        metavar="NAME",
-        help="A further name that requests may call us by.",
-        show_default=False,
-    ),
+    option("--allow-host", metavar="NAME", help="A further name that requests may call us by."),
 ]
 AllowOriginOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-origin",
-        metavar="URL",
-        help="A page that may ask, such as https://desk.example.",
-        show_default=False,
-    ),
+    option("--allow-origin", metavar="URL", help="A page that may ask, such as https://desk.example."),
 ]
 
 
@@ -76,7 +62,8 @@ def mcp(
 ) -> None:
     """Serve the evidence tools over MCP: read-only, over stdio or HTTP, until the client leaves."""
     if context.invoked_subcommand is not None:
-        _refuse_options(context)
+        if given := _find_given(context, context.params):  # the command behind would not read it
+            raise ConfigError(f"{given} stands before {context.invoked_subcommand}: give it behind it")
         return
     chosen = _transport(transport)
     moment = None if at is None else time_option(at, "--at")
@@ -88,14 +75,15 @@ def mcp(
     from worker.settings import load_settings
 
     address = None
-    if chosen == "stdio":
-        _refuse_of_http(context)
+    of_http = _find_given(context, ("host", "port", "allow_host", "allow_origin"))
+    if chosen == "stdio" and of_http is not None:
+        raise ConfigError(f"{of_http} is of HTTP: give --transport http, too")
     if chosen == "http":
         token = guard(MCP_TOKEN, "--host", host, os.environ)
         address = HttpAddress(host, port, token, allow_host or (), allow_origin or ())
     settings = load_settings(flags={"runtime.db": ("--db", db)}).settings
     with configure_logging(settings):
-        stopped_by = run_async(_served(settings.runtime.db, run, moment, address))
+        stopped_by = run_async(_serve(settings.runtime.db, run, moment, address))
     if stopped_by is not None:
         raise RunInterrupted(stopped_by)
 
@@ -134,24 +122,13 @@ def _transport(text: str) -> Literal["stdio", "http"]:
     raise ConfigError(f"--transport {text!r} is neither stdio nor http: write one of them")
 
 
-def _refuse_options(context: typer.Context) -> None:
-    """Refuse options that the command behind would not read."""
-    given = [name for name in context.params if _is_given(context, name)]
-    if given:
-        option = f"--{given[0].replace('_', '-')}"
-        raise ConfigError(f"{option} stands before {context.invoked_subcommand}: give it behind it")
-
-
-def _refuse_of_http(context: typer.Context) -> None:
-    """Refuse options that stdio would not read."""
-    given = [name for name in ("host", "port", "allow_host", "allow_origin") if _is_given(context, name)]
-    if given:
-        raise ConfigError(f"--{given[0].replace('_', '-')} is of HTTP: give --transport http, too")
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def _find_given(context: typer.Context, names: Iterable[str]) -> str | None:
+    """The first option of these that stands on the command line, as it is typed."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            return f"--{name.replace('_', '-')}"
+    return None
 
 
 def demand_extra() -> None:
@@ -166,7 +143,7 @@ def demand_extra() -> None:
         raise ConfigError(f"MCP needs the package mcp: {INSTALL}")
 
 
-async def _served(
+async def _serve(
     address: str, run: str | None, at: int | None, http: "HttpAddress | None"
 ) -> "Signals | None":
     """Serve until the client leaves, or until the signal that comes back."""

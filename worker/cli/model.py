@@ -1,9 +1,11 @@
-"""`thinktwice model`: ask again what a run asked its model, to see how it varies and what a change does."""
+"""`thinktwice model`: ask again what a run asked its model, to see how it varies and what a change does.
+
+`thinktwice prompts`: what another wording of a prompt does to what a model says.
+"""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,18 +13,18 @@ import typer
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings, asking_name
-from worker.cli.console import complain, print_json
+from worker.cli.console import complain, print_document
 from worker.cli.options import DbOption, JsonOption, RunArgument, argument, open_for_run, option
 from worker.cli.progress import ReadingBar, progress_bar, told_rows
-from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.interrupts import Interrupts
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from services.journal.index import JournalIndex
+    from services.store import Store
+    from worker.studies.models.diff import Asking
     from worker.studies.models.planner import PlannerQuestions
-    from worker.studies.models.second_reader import RecordedQuestions
-    from worker.studies.models.strategist import StrategistQuestions
 
+Document = dict[str, Any]
 MOST_SAMPLES = 1_000
 KEPT = "cassettes"
 ConfigArgument = Annotated[
@@ -52,6 +54,7 @@ QuestionsOption = Annotated[
 ]
 
 app = typer.Typer(help="Ask a model again what a run asked it.", rich_markup_mode=None)
+prompts_app = typer.Typer(help="Compare prompts on the questions of a run.", rich_markup_mode=None)
 
 
 @app.callback()
@@ -59,8 +62,13 @@ def model() -> None:
     """Ask a model again what a run asked it."""
 
 
+@prompts_app.callback()
+def prompts() -> None:
+    """Compare prompts on the questions of a run."""
+
+
 @app.command("spread")
-def spread(
+async def spread(
     run: Annotated[str, argument(metavar="RUN", help="Run id, prefix or 'latest'; or a cassette file.")],
     config: ConfigArgument = None,
     samples: Annotated[int, typer.Option(min=1, max=MOST_SAMPLES, help="Times to ask each question.")] = 5,
@@ -79,24 +87,31 @@ def spread(
     Of a strategist or a planner: how often its decision is the usual one. Exit 0 when anything was answered,
     1 when nothing was.
     """
-    _demand_one_kind(strategist, planner, questions)
-    if Path(run).is_file():
+    kind = _kind(strategist, planner, questions)
+    if _is_file(run):
         given = (config, prompt, strategist or None, planner or None, llm, cassette, db)
         document = _spread_of_file(run, limit, given)
-    elif planner:
-        document = run_async(
-            _spread_of_plans(run, config, samples, limit, prompt, questions, llm, cassette, db)
-        )
     else:
-        document = run_async(_spread(run, config, samples, limit, prompt, strategist, llm, cassette, db))
+        from worker.studies.models.spread import spread_of_decisions, spread_of_run
+        from worker.studies.models.templates import CONSOLIDATION, read_template
+
+        template = read_template(prompt, kind)
+        ask: Callable[..., Awaitable[Document]] = spread_of_decisions
+        if kind == CONSOLIDATION:
+            ask = spread_of_run
+        async with open_questions(kind, run, db, config, questions, llm, cassette) as (asked, settings):
+            with progress_bar("spread", Interrupts(), _unit(kind)) as progress:
+                document = await ask(
+                    asked, settings, template, os.environ, samples=samples, limit=limit, progress=progress
+                )
     show(document, "spread", json)
     if document["run_id"] is not None and not document["answered"]:
-        complain(f"no sample was answered ({_listed(document['failed'])})")
+        complain(f"no sample was answered ({_list_counts(document['failed'])})")
         raise typer.Exit(1)
 
 
 @app.command("compare")
-def compare(
+async def compare(
     run: RunArgument,
     config: ConfigArgument = None,
     prompt: PromptOption = None,
@@ -114,7 +129,7 @@ def compare(
     A second reader is held against its recorded verdicts. Strategists are both asked, at every snapshot of
     the run, and planners of evidence about the run; their replies are kept in the folder --cassette.
     """
-    _demand_one_kind(strategist, planner, questions)
+    kind = _kind(strategist, planner, questions)
     if prompt is None and config is None:
         raise ConfigError(
             "nothing to compare with: give --prompt FILE, or a CONFIG with another model; `thinktwice model "
@@ -126,12 +141,27 @@ def compare(
             f"--llm {llm} does not go with --{who}: replies are kept in "
             f"the folder --cassette [{KEPT}], and played back where they are there"
         )
-    if planner:
-        document = run_async(_compare_planners(run, config, limit, prompt, questions, cassette or KEPT, db))
-    elif strategist:
-        document = run_async(_compare_strategists(run, config, limit, prompt, cassette or KEPT, db))
+    from worker.studies.models.comparison import compare_run
+    from worker.studies.models.diff import Asking
+    from worker.studies.models.templates import read_template
+
+    template = read_template(prompt, kind)
+    if strategist or planner:
+        async with (
+            open_questions(kind, run, db, None, questions) as (asked, present),
+            open_questions(kind, run, db, config, questions) as (others, given),
+        ):
+            askings = (
+                Asking(read_template(None, kind), present, asked, by_model=True),
+                Asking(template, given, others, by_model=True),
+            )
+            document = await _tell_moves("compare", askings, Path(cassette or KEPT), limit)
     else:
-        document = run_async(_compare(run, config, limit, prompt, llm, cassette, db))
+        async with open_questions(kind, run, db, config, None, llm, cassette) as (asked, settings):
+            with progress_bar("compare", Interrupts(), _unit(kind)) as progress:
+                document = await compare_run(
+                    asked, settings, template, os.environ, limit=limit, progress=progress
+                )
     show(document, "comparison", json)
     if document.get("missing"):
         complain(f"{document['missing']} answers are missing; who did not give them keeps no cassette")
@@ -143,7 +173,89 @@ def compare(
         raise typer.Exit(1)
 
 
-def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> dict[str, Any]:
+@prompts_app.command("diff")
+async def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help="Template file, or 'present'.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Template file, or 'present'.")],
+    config: ConfigArgument = None,
+    cassette: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of replies: played back, or asked and kept.")
+    ] = Path(KEPT),
+    run: Annotated[str, typer.Option(help="Run whose questions are asked.")] = "latest",
+    limit: LimitOption = None,
+    questions: QuestionsOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show how verdicts or decisions of a model move from prompt A to prompt B, with a paired test.
+
+    The placeholders of the templates say which prompt it is: that of the second reader, asked about plans,
+    that of the strategist, asked at snapshots, or that of the planner of evidence, asked its examples or the
+    questions of a file. Exit 0 when nothing moved, 1 when something did or a reply is
+    missing. Stores nothing in the run.
+    """
+    from worker.studies.models.diff import Asking, diff_prompts
+    from worker.studies.models.templates import CONSOLIDATION, PLANNER, read_pair
+
+    templates = read_pair(first, second)
+    kind = templates[0].name
+    if questions is not None and kind != PLANNER:
+        raise ConfigError(f"--questions are asked of the planner: {first!r} and {second!r} are of {kind}")
+    async with open_questions(kind, run, db, config, questions) as (asked, settings):
+        if kind == CONSOLIDATION:
+            with progress_bar("prompts", Interrupts(), _unit(kind)) as progress:
+                document = await diff_prompts(
+                    asked, settings, templates, cassette, os.environ, limit=limit, progress=progress
+                )
+        else:
+            one, other = (Asking(template, settings, asked) for template in templates)
+            document = await _tell_moves("prompts", (one, other), cassette, limit)
+    show(document, "comparison", json)
+    if missing := _missing(document):
+        complain(f"{missing} replies are missing; the prompts they belong to keep no cassette")
+    if missing or not document["same"]:
+        raise typer.Exit(1)
+
+
+def _missing(document: Document) -> int:
+    """Replies that never came, of both prompts."""
+    verdicts = document.get("verdicts", {})
+    return int(document.get("missing", 0) + sum(said.get("no reply", 0) for said in verdicts.values()))
+
+
+async def _tell_moves(
+    title: str, askings: "tuple[Asking[Any, Any], Asking[Any, Any]]", folder: Path, limit: int | None
+) -> Document:
+    """How decisions move from the first way of asking to the second."""
+    from worker.studies.models.diff import diff_decisions
+
+    asked: Any = askings[0].questions
+    with progress_bar(title, Interrupts(), "answers") as progress:
+        return await diff_decisions(asked, askings, folder, os.environ, limit=limit, progress=progress)
+
+
+def _kind(strategist: bool, planner: bool, questions: Path | None) -> str:
+    """The prompt whose questions are asked."""
+    if strategist and planner:
+        raise ConfigError("--strategist and --planner ask different models: give one of them")
+    if questions is not None and not planner:
+        raise ConfigError("--questions are asked of the planner: give --planner, too")
+    from worker.studies.models.templates import CONSOLIDATION, PLANNER, STRATEGIST
+
+    return PLANNER if planner else STRATEGIST if strategist else CONSOLIDATION
+
+
+def _unit(kind: str) -> str:
+    from worker.studies.models.templates import CONSOLIDATION
+
+    return "replies" if kind == CONSOLIDATION else "answers"
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).is_file()
+
+
+def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> Document:
     from agents.language_models.cassette import read_cassette
     from worker.studies.models.spread import spread_of_cassette
 
@@ -155,185 +267,74 @@ def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> 
     return spread_of_cassette(read_cassette(Path(name)), name, limit)
 
 
-async def _spread(
-    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, strategist: bool,
-    llm: str | None, cassette: str | None, db: str | None,
-) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.spread import spread_of_decisions, spread_of_run
-    from worker.studies.models.templates import CONSOLIDATION, STRATEGIST, read_template
+@asynccontextmanager
+async def open_questions(
+    kind: str,
+    run: str,
+    db: str | None,
+    config: Path | None,
+    questions: Path | None = None,
+    llm: str | None = None,
+    cassette: str | None = None,
+) -> AsyncIterator[tuple[Any, Settings]]:
+    """What a run asked with a prompt, and the settings to ask with: the run's, with what is given now first.
 
-    template = read_template(prompt, STRATEGIST if strategist else CONSOLIDATION)
-    ask: Callable[..., Awaitable[dict[str, Any]]]
-    if strategist:
-        decisions, settings = await strategist_questions(run, db, config, llm, cassette)
-        ask = partial(spread_of_decisions, decisions)
-    else:
-        verdicts, settings = await recorded_questions(run, db, config, llm, cassette)
-        ask = partial(spread_of_run, verdicts)
-    with progress_bar("spread", Interrupts(), "answers" if strategist else "replies") as progress:
-        return await ask(settings, template, os.environ, samples=samples, limit=limit, progress=progress)
-
-
-async def _compare(
-    run: str, config: Path | None, limit: int | None, prompt: Path | None, llm: str | None,
-    cassette: str | None, db: str | None,
-) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.comparison import compare_run
-    from worker.studies.models.templates import read_template
-
-    template = read_template(prompt)
-    questions, settings = await recorded_questions(run, db, config, llm, cassette)
-    with progress_bar("compare", Interrupts(), "replies") as progress:
-        return await compare_run(questions, settings, template, os.environ, limit=limit, progress=progress)
-
-
-async def _compare_strategists(
-    run: str, config: Path | None, limit: int | None, prompt: Path | None, folder: str, db: str | None
-) -> dict[str, Any]:
-    from worker.studies.models.diff import Asking, diff_decisions
-    from worker.studies.models.templates import STRATEGIST, read_template
-
-    questions, present = await strategist_questions(run, db, None)
-    others, given = await strategist_questions(run, db, config)
-    askings = (
-        Asking(read_template(None, STRATEGIST), present, questions, by_model=True),
-        Asking(read_template(prompt, STRATEGIST), given, others, by_model=True),
-    )
-    with progress_bar("compare", Interrupts(), "answers") as progress:
-        return await diff_decisions(
-            questions, askings, Path(folder), os.environ, limit=limit, progress=progress
-        )
-
-
-def _demand_one_kind(strategist: bool, planner: bool, questions: Path | None) -> None:
-    if strategist and planner:
-        raise ConfigError("--strategist and --planner ask different models: give one of them")
-    if questions is not None and not planner:
-        raise ConfigError("--questions are asked of the planner: give --planner, too")
-
-
-async def _spread_of_plans(
-    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None,
-    questions: Path | None, llm: str | None, cassette: str | None, db: str | None,
-) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.spread import spread_of_decisions
-    from worker.studies.models.templates import PLANNER, read_template
-
-    template = read_template(prompt, PLANNER)
-    settings = await planner_settings(run, db, config, llm, cassette)
-    async with planner_questions(run, db, settings, questions) as asked:
-        with progress_bar("spread", Interrupts(), "answers") as progress:
-            return await spread_of_decisions(
-                asked, settings, template, os.environ, samples=samples, limit=limit, progress=progress
-            )
-
-
-async def _compare_planners(
-    run: str, config: Path | None, limit: int | None, prompt: Path | None, questions: Path | None,
-    folder: str, db: str | None,
-) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.diff import Asking, diff_decisions
-    from worker.studies.models.templates import PLANNER, read_template
-
-    present, given = [await planner_settings(run, db, one) for one in (None, config)]
-    async with planner_questions(run, db, given, questions) as asked:
-        askings = (
-            Asking(read_template(None, PLANNER), present, asked, by_model=True),
-            Asking(read_template(prompt, PLANNER), given, asked, by_model=True),
-        )
-        with progress_bar("compare", Interrupts(), "answers") as progress:
-            return await diff_decisions(
-                asked, askings, Path(folder), os.environ, limit=limit, progress=progress
-            )
-
-
-async def planner_settings(
-    run: str, db: str | None, config: Path | None, llm: str | None = None, cassette: str | None = None
-) -> Settings:
-    """The settings to ask the planner of evidence with: no other model needs a key or a price."""
+    The planner is asked its examples, or the `questions` of a file; its tools answer while the store is open.
+    """
+    from services.journal.index import JournalIndex
     from worker.runs.replay import stored_settings
+    from worker.studies.models.second_reader import read_questions
+    from worker.studies.models.strategist import read_strategist_questions
+    from worker.studies.models.templates import PLANNER, STRATEGIST
 
-    store, record = await open_for_run(db, run)
-    async with store:
+    async with open_for_run(db, run, read_only=kind == PLANNER) as (store, record):
         values = stored_settings(record).payload()
-    _give(config, values)
-    values["policy_loop"]["strategist"] = "rules"
-    values["judge"]["replan"] = asking_name(values["llm"]["provider"])
-    values["planner"]["judge"] = "model"
+        _give(config, values)
+        _ask_alone(kind, values)
+        values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
+        settings = valid_settings(values)
+        if kind == PLANNER:
+            yield await _planner_questions(store, record.run_id, questions), settings
+            return
+        index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
+    if kind == STRATEGIST:
+        yield read_strategist_questions(record.run_id, index, settings), settings
+    else:
+        yield read_questions(record.run_id, index, anonymise=settings.llm.anonymise), settings
+
+
+def _ask_alone(kind: str, values: dict[str, Any]) -> None:
+    """Of the other models none is asked, so none needs a key or a price."""
+    from worker.studies.models.templates import CONSOLIDATION, PLANNER, STRATEGIST
+
+    asking = asking_name(values["llm"]["provider"])
+    values["policy_loop"]["strategist"] = asking if kind == STRATEGIST else "rules"
+    if kind == CONSOLIDATION:
+        return
+    values["judge"]["replan"] = asking if kind == PLANNER else "rules"
+    if kind == PLANNER:
+        values["planner"]["judge"] = "model"
     if values["reflection"]["mode"] == "full":
         values["reflection"]["mode"] = "deterministic"
-    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
-    return valid_settings(values)
 
 
-@asynccontextmanager
-async def planner_questions(
-    run: str, db: str | None, settings: Settings, questions: Path | None
-) -> AsyncIterator["PlannerQuestions"]:
-    """The questions to the planner about a run, and the tools that answer from it while the store is open."""
-    from worker.review.asking import known_before
+async def _planner_questions(store: "Store", run_id: str, questions: Path | None) -> "PlannerQuestions":
+    from worker.review.asking import describe_known
     from worker.review.evidence import store_tools
     from worker.review.run_views import RunViews
     from worker.studies.models.planner import PlannerQuestions, example_questions, file_questions
 
-    store, record = await open_for_run(db, run, read_only=True)
-    async with store:
-        views = RunViews(store, run=record.run_id)
-        with ReadingBar() as reading:
-            view = await views.view(record.run_id, None, reading)
-        known = known_before(view)
-        if questions is None:
-            fills = view.index.of_kind("exit_filled")[-1:]
-            ids = [str(fill.payload["fill_id"])[:8] for fill in fills]
-            asked = example_questions(known, view.known_at, ids[0] if ids else None)
-        else:
-            asked = file_questions(questions, known, view.known_at)
-        yield PlannerQuestions(record.run_id, tuple(asked), store_tools(views), {})
-
-
-async def strategist_questions(
-    run: str, db: str | None, config: Path | None, llm: str | None = None, cassette: str | None = None
-) -> tuple["StrategistQuestions", Settings]:
-    """The snapshots of a run at which a strategist had a choice, and the settings to ask it with."""
-    from worker.studies.models.strategist import read_strategist_questions
-
-    run_id, index, values = await recorded_run(run, db, config)
-    # No other model is asked here, so no other needs a key or a price.
-    values["policy_loop"]["strategist"] = asking_name(values["llm"]["provider"])
-    values["judge"]["replan"] = "rules"
-    if values["reflection"]["mode"] == "full":
-        values["reflection"]["mode"] = "deterministic"
-    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
-    settings = valid_settings(values)
-    return read_strategist_questions(run_id, index, settings), settings
-
-
-async def recorded_questions(
-    run: str, db: str | None, config: Path | None, llm: str | None, cassette: str | None
-) -> tuple["RecordedQuestions", Settings]:
-    """What the run asked, and the settings to ask with: the run's, with what is given now before them."""
-    from worker.studies.models.second_reader import read_questions
-
-    run_id, index, values = await recorded_run(run, db, config)
-    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
-    values["policy_loop"]["strategist"] = "rules"  # it is not asked here, so it needs neither key nor price
-    settings = valid_settings(values)
-    return read_questions(run_id, index, anonymise=settings.llm.anonymise), settings
-
-
-async def recorded_run(
-    run: str, db: str | None, config: Path | None
-) -> tuple[str, "JournalIndex", dict[str, Any]]:
-    """Id and rows of a run, and its settings as plain data with what is given now of `[llm]`."""
-    from services.journal.index import JournalIndex
-    from worker.runs.replay import stored_settings
-
-    store, record = await open_for_run(db, run)
-    async with store:
-        values = stored_settings(record).payload()
-        index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
-    _give(config, values)
-    return record.run_id, index, values
+    views = RunViews(store, run=run_id)
+    with ReadingBar() as reading:
+        view = await views.view(run_id, None, reading)
+    known = describe_known(view)
+    if questions is None:
+        fills = view.index.of_kind("exit_filled")[-1:]
+        ids = [str(fill.payload["fill_id"])[:8] for fill in fills]
+        asked = example_questions(known, view.known_at, ids[0] if ids else None)
+    else:
+        asked = file_questions(questions, known, view.known_at)
+    return PlannerQuestions(run_id, tuple(asked), store_tools(views), {})
 
 
 def _give(config: Path | None, values: dict[str, Any]) -> None:
@@ -367,16 +368,13 @@ def valid_settings(values: dict[str, Any]) -> Settings:
         raise ConfigError(f"{place}: {first['msg']}" if place else first["msg"]) from error
 
 
-def show(document: dict[str, Any], view: Literal["spread", "comparison"], json: bool) -> None:
+def show(document: Document, view: Literal["spread", "comparison"], json: bool) -> None:
     """Print a document about verdicts or decisions, as JSON or as a person reads it."""
-    if json:
-        print_json(document)
-        return
     from worker.cli import model_tables
 
     kind = "decision_" if "decisions" in document else ""
-    getattr(model_tables, f"render_{kind}{view}")(document)
+    print_document(document, json, getattr(model_tables, f"render_{kind}{view}"))
 
 
-def _listed(counted: dict[str, int]) -> str:
+def _list_counts(counted: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counted.items()) or "nothing was asked"

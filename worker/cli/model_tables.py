@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.table import Table
-
-from worker.cli.console import stdout_console
-from worker.cli.summary_figures import table_of
+from worker.cli.console import made_table, stdout_console, table_of
 from worker.pages.figures import DASH, counts, milliseconds, percent, shown_time
 
 Document = dict[str, Any]
 SHOWN = 20
+P_VALUES = ("p_value", "p_adjusted")
 
 
 def render_spread(document: Document) -> None:
@@ -45,7 +43,6 @@ def render_spread(document: Document) -> None:
 def render_comparison(document: Document) -> None:
     """What moved in all, by transition, then plan by plan."""
     prompt, model = document["prompt"], document["model"]
-    p_value = document["p_value"]
     rows = [
         ("prompt", f"{prompt['recorded'][:16]} -> {prompt['asked'][:16]}"),
         ("model", f"{model['recorded']} -> {model['asked']}"),
@@ -54,7 +51,7 @@ def render_comparison(document: Document) -> None:
         ("unchanged", f"{document['unchanged']:,}"),
         ("stricter", f"{document['stricter']:,}"),
         ("milder", f"{document['milder']:,}"),
-        ("sign test", DASH if p_value is None else f"p = {p_value:.3g}"),
+        ("sign test", _p_value(document["p_value"])),
         *_cost(document),
     ]
     print_rows(f"comparison with {document['run_id']}", rows)
@@ -111,12 +108,9 @@ def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """The first lines under their heads; nothing without one."""
     if not lines:
         return
-    table = Table(*head, box=None, padding=(0, 2, 0, 0))
-    for line in lines[:SHOWN]:
-        table.add_row(*line)
     console = stdout_console()
     console.print()
-    console.print(table)
+    console.print(made_table(head, lines[:SHOWN], padding=(0, 2, 0, 0)))
     if len(lines) > SHOWN:
         console.print(f"and {len(lines) - SHOWN:,} more (--json shows all)")
 
@@ -126,16 +120,15 @@ def render_decision_comparison(document: Document) -> None:
     prompt, decisions, test = document["prompt"], document["decisions"], document["test"]
     models = list(dict.fromkeys(document["model"].values()))
     noun = "prompt" if len(models) == 1 else "model"
-    p_value = test["p_value"]
     rows = [
         ("prompt", f"{prompt['first'][:16]} -> {prompt['second'][:16]}"),
         ("model", " -> ".join(models)),
         (f"first {noun}", counts(decisions["first"])),
         (f"second {noun}", counts(decisions["second"])),
-        ("compared", f"{document['compared']:,} of {document['questions']:,} {_asked(document)}"),
+        ("compared", f"{document['compared']:,} of {document['questions']:,} {_tell_asked(document)}"),
         ("unchanged", f"{document['unchanged']:,} ({document['other_plan']:,} with another plan)"),
         ("moved", f"{document['moved']:,}"),
-        ("paired test", DASH if p_value is None else f"p = {p_value:.3g} ({test['name']})"),
+        ("paired test", _p_value(test["p_value"], test.get("name", ""))),
         ("cost", f"{document['tokens']:,} tokens   {document['usd']:.4f} USD"),
     ]
     if document["left_out"]:
@@ -145,14 +138,14 @@ def render_decision_comparison(document: Document) -> None:
         rows.append(("no background", f"{bare}, as in a run by rules"))
     if "expected" in document:
         expected = document["expected"]
-        moved = DASH if expected["p_value"] is None else f"p = {expected['p_value']:.3g} (sign test)"
+        moved = _p_value(expected["p_value"], "sign test")
         rows.append(("as expected", f"{expected['gained']:,} more, {expected['lost']:,} fewer   {moved}"))
     print_rows(_title(document), rows)
     _print_planned(document, (f"first {noun}", f"second {noun}"))
     moves = [[move["from"], move["to"], str(move["count"])] for move in document["moves"]]
-    print_table(("from", "to", _asked(document)), moves)
+    print_table(("from", "to", _tell_asked(document)), moves)
     tested = [
-        [row["decision"], str(row["left"]), str(row["entered"]), _p(row["p_value"]), _p(row["p_adjusted"])]
+        [row["decision"], *map(str, (row["left"], row["entered"])), *(f"{row[p]:.3g}" for p in P_VALUES)]
         for row in test["by_decision"]
     ]
     print_table(("decision", "left it", "entered it", "p", "p adjusted"), tested)
@@ -166,10 +159,10 @@ def render_decision_spread(document: Document) -> None:
     rows = [
         ("prompt", document["prompt_hash"][:16]),
         ("model", document["model"]),
-        ("asked", f"{document['questions']:,} {_asked(document)}, {document['samples']:,} times each"),
+        ("asked", f"{document['questions']:,} {_tell_asked(document)}, {document['samples']:,} times each"),
         ("answered", f"{document['answered']:,}"),
         ("usual decision", DASH if usual is None else f"{usual:.1%} of the answers"),
-        ("stable", f"{document['stable']:,} {_asked(document)} with one decision only"),
+        ("stable", f"{document['stable']:,} {_tell_asked(document)} with one decision only"),
         ("decisions", counts(document["decisions"])),
         ("cost", f"{document['tokens']:,} tokens   {document['usd']:.4f} USD"),
     ]
@@ -183,7 +176,7 @@ def render_decision_spread(document: Document) -> None:
     print_table((*_where_heads(document), "decisions"), lines)
 
 
-def _asked(document: Document) -> str:
+def _tell_asked(document: Document) -> str:
     return "questions" if "planned" in document else "snapshots"
 
 
@@ -227,5 +220,5 @@ def _figure(value: float | None) -> str:
     return DASH if value is None else f"{value:.2f}"
 
 
-def _p(value: float) -> str:
-    return f"{value:.3g}"
+def _p_value(value: float | None, name: str = "") -> str:
+    return DASH if value is None else f"p = {value:.3g}" + (f" ({name})" if name else "")

@@ -1,6 +1,8 @@
 """Options that several commands share, and the store they name."""
 
 import getpass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +23,9 @@ LONGEST_NAME = 64
 option, argument = partial(typer.Option, show_default=False), partial(typer.Argument, show_default=False)
 
 RunArgument = Annotated[str, argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")]
+LatestArgument = Annotated[
+    str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
+]
 DbOption = Annotated[
     str | None,
     option(
@@ -68,10 +73,11 @@ async def open_for_writing(address: str, command_s: float | None = None) -> "Sto
     return store
 
 
+@asynccontextmanager
 async def open_for_run(
     db: str | None, run: str, *, upgrades: bool = False, read_only: bool = False
-) -> tuple["Store", "RunRecord"]:
-    """The store and the named run in it; close the store.
+) -> "AsyncIterator[tuple[Store, RunRecord]]":
+    """The store and the named run in it.
 
     Its age is not told where the command `upgrades` the store next; with `read_only` nothing can write to it.
 
@@ -86,11 +92,26 @@ async def open_for_run(
         store = await opened
     except StoreMissing as error:
         raise ConfigError(f"no run {run!r}: {error}") from error
+    async with store:
+        yield store, await store.runs.find(run)
+
+
+@asynccontextmanager
+async def listed_runs(db: str | None) -> "AsyncIterator[tuple[Store | None, list[RunRecord]]]":
+    """The store of a reading command with its runs; what is not there is told of on stderr."""
+    from services.store import StoreMissing
+
     try:
-        return store, await store.runs.find(run)
-    except BaseException:
-        await store.close()
-        raise
+        store = await open_to_read(store_address(db))
+    except StoreMissing as error:
+        complain(str(error))
+        yield None, []
+        return
+    async with store:
+        found = await store.runs.all()
+        if not found:
+            complain("the store holds no run yet: `thinktwice backtest` makes one")
+        yield store, found
 
 
 def operator_name(by: str | None = None) -> str:
@@ -99,7 +120,16 @@ def operator_name(by: str | None = None) -> str:
     Raises:
         ConfigError: it is empty, too long, or holds what cannot be seen.
     """
-    name = (getpass.getuser() if by is None else by).strip()
+    return visible_name(getpass.getuser() if by is None else by, "--by", "letters")
+
+
+def visible_name(text: str, option: str, letters: str = "visible letters") -> str:
+    """A name as it is given to an option, without blanks around it.
+
+    Raises:
+        ConfigError: it is empty, too long, or holds what cannot be seen.
+    """
+    name = text.strip()
     if not name or len(name) > LONGEST_NAME or visible(name) != name:
-        raise ConfigError(f"--by {name[:LONGEST_NAME]!r}: give a name of 1 to {LONGEST_NAME} letters")
+        raise ConfigError(f"{option} {name[:LONGEST_NAME]!r}: give a name of 1 to {LONGEST_NAME} {letters}")
     return name

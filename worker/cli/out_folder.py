@@ -3,9 +3,10 @@
 import csv
 import io
 import json
+import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,7 @@ from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
-from worker.pages.report_entries import ENTRY_KINDS, report_entries
-from worker.pages.whole_file import replace_file
+from worker.pages.run_marks import ENTRY_KINDS, report_entries, stated
 from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from services.store.reports_on_demand import OnDemandReport
 
 REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md|html)|index\.html")
+ANOTHER = "name another folder"
 TRADE_TIMES = ("entry_label", "exit_label", "known_at")
 
 
 async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Every high-level report of a run, as `report_entries` gives them."""
     rows = store.journal.rows(run_id, kinds=ENTRY_KINDS)
-    return report_entries([(row.kind, json.loads(row.payload)) async for row in rows])
+    return report_entries([(row, json.loads(row.payload)) async for row in rows])
 
 
 def entry_beside(one: "OnDemandReport | StoredReport") -> dict[str, Any]:
@@ -71,25 +72,47 @@ class OutFolder:
             ConfigError: the folder cannot be written; the run itself is in the store.
         """
         files = {
-            "summary.json": _json(run.document),
+            "summary.json": json_text(run.document),
             "trades.csv": trades_csv(run.outcome.trades),
             "equity.csv": equity_csv(*run.outcome.equity),
         }
         files |= report_files(list(reports), run.document)
+        self.write_files(files)
         try:
-            (self.path / "reports").mkdir(parents=True, exist_ok=True)
-            for name, text in files.items():
-                replace_file(self.path / name, text)
             for stale in (self.path / "reports").iterdir():
                 if REPORT_FILE.fullmatch(stale.name) and f"reports/{stale.name}" not in files:
                     stale.unlink()
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> ConfigError:
-        return ConfigError(
-            f"--out {str(self.path)!r} cannot be written ({error.strerror}): name another folder"
-        )
+    def write_files(self, files: Mapping[str, str], advice: str = ANOTHER) -> None:
+        """Write texts below the folder by their names, each whole or not at all.
+
+        Raises:
+            ConfigError: the folder cannot be written; it ends with `advice`.
+        """
+        try:
+            for name, text in files.items():
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                replace_file(self.path / name, text)
+        except OSError as error:
+            raise self._unwritable(error, advice) from error
+
+    def _unwritable(self, error: OSError, advice: str = ANOTHER) -> ConfigError:
+        return ConfigError(f"--out {str(self.path)!r} cannot be written ({error.strerror}): {advice}")
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None = None) -> dict[str, str]:
@@ -110,7 +133,7 @@ def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None =
     files = {"reports/index.html": index_html(entries, run)}
     for k, (name, entry) in enumerate(zip(names, entries, strict=True)):
         links = Links(before=names[k - 1] if k else None, after=names[k + 1] if k + 1 < len(names) else None)
-        files[f"reports/{name}.json"] = _json(entry)
+        files[f"reports/{name}.json"] = json_text(stated(entry))
         files[f"reports/{name}.md"] = report_markdown(entry)
         files[f"reports/{name}.html"] = report_html(entry, entries[:k], links)
     return files
@@ -142,5 +165,6 @@ def _iso(ns: int) -> str:
     return ns_to_datetime(ns).isoformat()
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """JSON as a file has it."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -11,11 +11,10 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
-from worker.cli.out_folder import entry_beside
+from worker.cli.out_folder import entry_beside, replace_file
 from worker.cli.progress import step
 from worker.cli.rebuilt import rebuilt_run
-from worker.pages.whole_file import replace_file
-from worker.runs.interrupts import interrupt_at_once, run_async
+from worker.runs.interrupts import interrupt_at_once
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 HtmlOption = Annotated[Path | None, option("--html", metavar="FILE", help="Write the page of the run there.")]
 
 
-def page(
+async def page(
     run: Annotated[
         str, argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'. [latest]")
     ] = "latest",
@@ -38,15 +37,7 @@ def page(
     if html is None:
         raise ConfigError("--html FILE says where the page is written, such as --html run.html")
     demand_page_file(html)
-    told = run_async(_written(run, html, data, db))
-    print_line(told)
-    if open_it:
-        open_page(html)
-
-
-async def _written(run: str, html: Path, data: Path | None, db: str | None) -> str:
-    store, record = await open_for_run(db, run)
-    async with store:
+    async with open_for_run(db, run) as (store, record):
         if record.status == "running":
             raise ConfigError(
                 f"run {record.run_id} is under way, or was killed: its page is made when it is over"
@@ -56,7 +47,10 @@ async def _written(run: str, html: Path, data: Path | None, db: str | None) -> s
         from worker.session import Timing
 
         done = RunResult(built.session, Timing())
-        return await page_of(store, record.run_id, record.status, done, html)
+        told = await page_of(store, record.run_id, record.status, done, html)
+    print_line(told)
+    if open_it:
+        open_page(html)
 
 
 async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", html: Path) -> str:

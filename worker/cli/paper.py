@@ -12,25 +12,17 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain
-from worker.cli.options import DbOption, JsonOption, open_for_writing, option
+from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
-    CassetteOption,
+    RUN,
     ConfigArgument,
     FreshLedgerOption,
-    FromOption,
     FullOption,
-    LabelOption,
     LogFormatOption,
-    ReflectionOption,
-    RepliesOption,
-    SeedOption,
-    StrategistOption,
-    SymbolsOption,
-    TimeframeOption,
-    ToOption,
-    ZoneOption,
+    run_name,
     run_settings,
+    takes,
 )
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.store_run import Progress
@@ -52,24 +44,13 @@ NewOption = Annotated[
 ]
 
 
+@takes(*RUN, "seed", "db", after="speed")
 def paper(
     context: typer.Context,
     config: ConfigArgument = None,
     feed: FeedOption = "replay",
     data: FeedDataOption = None,
     speed: SpeedOption = "max",
-    symbols: SymbolsOption = None,
-    timeframe: TimeframeOption = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    tz: ZoneOption = None,
-    label: LabelOption = None,
-    strategist: StrategistOption = None,
-    reflection: ReflectionOption = None,
-    llm: RepliesOption = None,
-    cassette: CassetteOption = None,
-    seed: SeedOption = None,
-    db: DbOption = None,
     log_format: LogFormatOption = None,
     new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
@@ -84,14 +65,14 @@ def paper(
     resolved = run_settings(context)
     for line in resolved.older_names():
         complain(line)
-    name = "embedded" if config is None else config.stem
+    name = run_name(config, resolved.settings, feed)
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import prepare
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         outcome = run_async(
-            traded(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
+            trade(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
         )
     show(outcome, json=json, full=full)
 
@@ -100,7 +81,7 @@ def paper(
 EXIT_CODES = {name: 128 + signal.Signals[name] for name in ("SIGINT", "SIGHUP")}
 
 
-async def traded(
+async def trade(
     settings: Settings,
     prepared: "Prepared",
     feed_text: str,
@@ -154,7 +135,7 @@ async def traded(
                 fresh_ledger=fresh_ledger,
             )  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
-            with limit.withdrawn(), _watched(feed) as draw:
+            with limit.withdrawn(), _watch(feed) as draw:
                 for abandoned in await left_behind(store, settings, feed, new=new):
                     _tell(abandoned, settings)
                 return await process.run(name, new=new)
@@ -163,7 +144,7 @@ async def traded(
 
 
 @contextmanager
-def _watched(feed: "MarketFeed") -> Iterator[Progress]:
+def _watch(feed: "MarketFeed") -> Iterator[Progress]:
     """A bar over the rows of a feed that waits; one that runs on is watched by `thinktwice status`."""
     if not feed.lock_step:
         yield lambda done, total: None
@@ -191,4 +172,4 @@ def show(outcome: "PaperOutcome", *, json: bool, full: bool = False) -> None:
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
     from worker.cli.summary import show_run
 
-    show_run(document, [], json=json, full=full)
+    show_run(document, json=json, full=full)

@@ -1,7 +1,8 @@
 """`thinktwice plans`: change plans, made, shown, edited and decided."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,17 +10,18 @@ import typer
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import complain, print_json, print_line, print_page
+from worker.cli.console import complain, print_document, print_json, print_line, print_lines, print_page
 from worker.cli.options import (
     DbOption,
     JsonOption,
+    argument,
     open_for_run,
     open_for_writing,
     open_to_read,
     operator_name,
+    option,
     store_address,
 )
-from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -33,42 +35,25 @@ State = Literal[
 UNDONE = ("failed", "stale")
 
 app = typer.Typer(help="Change plans: what would change, for one decision.", no_args_is_help=True)
-PlanArgument = Annotated[
-    str, typer.Argument(metavar="PLAN", help="Plan id, or the start of one.", show_default=False)
-]
+PlanArgument = Annotated[str, argument(metavar="PLAN", help="Plan id, or the start of one.")]
 RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run", metavar="RUN", help="The run of PLAN. [the newest that has it]", show_default=False
-    ),
+    str | None, option("--run", metavar="RUN", help="The run of PLAN. [the newest that has it]")
 ]
-ByOption = Annotated[
-    str | None,
-    typer.Option("--by", metavar="NAME", help="Who decides. [the user's name]", show_default=False),
-]
+ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
 
 
 @app.command("make")
-def make(
+async def make(
     target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RUN|REPORT]", help="The report to plan; of a run its latest.", show_default=False
-        ),
+        str | None, argument(metavar="[RUN|REPORT]", help="The report to plan; of a run its latest.")
     ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="What to change, in words of yours.", show_default=False),
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run of TEXT or REPORT.", show_default=False)
-    ] = None,
+    text: Annotated[str | None, option(metavar="TEXT", help="What to change, in words of yours.")] = None,
+    run: Annotated[str | None, option(metavar="RUN", help="The run of TEXT or REPORT.")] = None,
     two_phase: Annotated[
         bool, typer.Option("--two-phase", help="Note that two phases were asked for.")
     ] = False,
     into: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Of a run that is over: where playbooks go.", show_default=False),
+        Path | None, option(metavar="DIR", help="Of a run that is over: where playbooks go.")
     ] = None,
     db: DbOption = None,
     json: JsonOption = False,
@@ -76,10 +61,10 @@ def make(
     """Draft a change plan from a report or a text; it waits for a decision and changes nothing."""
     if (target is None) == (text is None):
         raise ConfigError("plans make: give a RUN or a REPORT, or --text with --run")
-    _print_plan(run_async(_made(target, text, run, into, db, forced=two_phase)), json=json)
+    _print_plan(await _make(target, text, run, into, db, forced=two_phase), json=json)
 
 
-async def _made(
+async def _make(
     target: str | None, text: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
 ) -> "StoredPlan":
     from worker.cli.rebuilt import open_to_write, plan_request
@@ -89,8 +74,8 @@ async def _made(
     named = target is not None and names_report(target)
     if target is not None and not named and run is not None:
         raise ConfigError(f"{target!r} names a run: --run goes with a report or --text")
-    store, record = await open_to_write(db, run or "latest" if named or target is None else target)
-    async with store:
+    opened = open_to_write(db, run or "latest" if named or target is None else target)
+    async with opened as (store, record):
         if target is not None and named:
             found = await find_report(store, target, None if run is None else record)
             record = await store.runs.find(found.run_id)
@@ -105,16 +90,16 @@ async def _made(
 
 
 @app.command("list")
-def list_plans(
-    run: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="Only plans of this run.", show_default=False)
-    ] = None,
-    state: Annotated[State | None, typer.Option(help="Only plans in this state.", show_default=False)] = None,
+async def list_plans(
+    run: Annotated[str | None, argument(metavar="[RUN]", help="Only plans of this run.")] = None,
+    state: Annotated[State | None, option(help="Only plans in this state.")] = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
     """List change plans, the newest first, with how each stands."""
-    found = [record for record in run_async(_listed(run, db)) if state in (None, record.state)]
+    async with _open_of_run(run, db) as (store, run_id):
+        plans = await store.plans.all(run_id, now=time.time_ns()) if store.has_plan_tables else []
+    found = [record for record in plans if state in (None, record.state)]
     if json:
         from worker.review.plan_document import summary_of
 
@@ -125,18 +110,15 @@ def list_plans(
         complain("no such plan is stored: `thinktwice plans make` makes one")
 
 
-async def _opened(run: str | None, db: str | None) -> "tuple[Store, str | None]":
+@asynccontextmanager
+async def _open_of_run(run: str | None, db: str | None) -> "AsyncIterator[tuple[Store, str | None]]":
     """The store, and the run of which plans are asked for; None: of every run."""
-    if run is None:
-        return await open_to_read(store_address(db)), None
-    store, record = await open_for_run(db, run)
-    return store, record.run_id
-
-
-async def _listed(run: str | None, db: str | None) -> "list[PlanRecord]":
-    store, run_id = await _opened(run, db)
-    async with store:
-        return await store.plans.all(run_id, now=time.time_ns()) if store.has_plan_tables else []
+    if run is not None:
+        async with open_for_run(db, run) as (store, record):
+            yield store, record.run_id
+        return
+    async with await open_to_read(store_address(db)) as store:
+        yield store, None
 
 
 def _render(found: "Sequence[PlanRecord]") -> None:
@@ -157,18 +139,17 @@ def _render(found: "Sequence[PlanRecord]") -> None:
 
 
 @app.command("show")
-def show(
+async def show(
     plan: PlanArgument,
     revision: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="An earlier revision. [the newest]", show_default=False),
+        int | None, option(metavar="N", min=1, help="An earlier revision. [the newest]")
     ] = None,
     run: RunOption = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show a change plan: its steps, what they change, its hash, its deadline, and what became of it."""
-    stored = run_async(_found(plan, run, db))
+    stored = await _find(plan, run, db)
     if revision is not None and revision > stored.record.revision:
         newest = stored.record.revision
         raise ConfigError(f"plan {stored.record.plan_id} has no revision {revision}: the newest is {newest}")
@@ -176,11 +157,13 @@ def show(
 
 
 @app.command("diff")
-def diff(plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: JsonOption = False) -> None:
+async def diff(
+    plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: JsonOption = False
+) -> None:
     """Show what each edit of a change plan has changed."""
     from worker.review.plan_document import diff_lines, revision_changes
 
-    stored = run_async(_found(plan, run, db))
+    stored = await _find(plan, run, db)
     found = revision_changes(stored)
     if json:
         print_json({"plan_id": stored.record.plan_id, "run_id": stored.record.run_id, "revisions": found})
@@ -189,34 +172,25 @@ def diff(plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: J
         print_line(f"plan {stored.record.plan_id} was not edited")
     for item in found:
         print_line(f"revision {item['revision']}, hash {item['hash']}")
-        for line in diff_lines(item["changes"]):
-            print_line(line)
+        print_lines(diff_lines(item["changes"]))
 
 
-async def _found(plan: str, run: str | None, db: str | None) -> "StoredPlan":
-    store, run_id = await _opened(run, db)
-    async with store:
+async def _find(plan: str, run: str | None, db: str | None) -> "StoredPlan":
+    async with _open_of_run(run, db) as (store, run_id):
         if not store.has_plan_tables:
             raise ConfigError(f"no plan {plan!r} in {store.url}: it was made before there were plans")
         return await store.plans.find(plan, run_id, now=time.time_ns())
 
 
 @app.command("edit")
-def edit(
+async def edit(
     plan: PlanArgument,
     assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="steps.N.FIELD=VALUE", help="A value; repeatable.", show_default=False),
+        list[str] | None, option("--set", metavar="steps.N.FIELD=VALUE", help="A value; repeatable.")
     ] = None,
-    drop: Annotated[
-        list[int] | None,
-        typer.Option(metavar="N", help="Leave a step out; repeatable.", show_default=False),
-    ] = None,
+    drop: Annotated[list[int] | None, option(metavar="N", help="Leave a step out; repeatable.")] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="What `show --json` printed, with other values.", show_default=False
-        ),
+        Path | None, option(metavar="FILE", help="What `show --json` printed, with other values.")
     ] = None,
     by: ByOption = None,
     run: RunOption = None,
@@ -226,17 +200,16 @@ def edit(
     """Change values of a change plan or drop steps: a new revision, which waits for a decision of its own."""
     if bool(assignments or drop) == (file is not None):
         raise ConfigError("plans edit: give --set steps.N.FIELD=VALUE and --drop N, or --file FILE")
-    before, after = run_async(_edited(plan, assignments or [], drop or [], file, operator_name(by), run, db))
+    before, after = await _edit(plan, assignments or [], drop or [], file, operator_name(by), run, db)
     _print_plan(after, json=json)
     if not json:
         from services.plans.editing import plan_diff
         from worker.review.plan_document import diff_lines
 
-        for line in diff_lines(plan_diff(before, after.plan)):
-            print_line(line)
+        print_lines(diff_lines(plan_diff(before, after.plan)))
 
 
-async def _edited(
+async def _edit(
     plan: str,
     assignments: list[str],
     drop: list[int],
@@ -248,12 +221,10 @@ async def _edited(
     from schemas.settings import JudgeSettings
     from schemas.settings.plans import PlansSettings
     from services.plans.editing import revise
-    from worker.review.plan_document import document_of
-    from worker.review.plan_edits import edits_of_file, typed_edit
+    from worker.review.plan_document import document_of, edits_of_file, typed_edit
 
     edits = [typed_edit(text) for text in assignments]
-    store, record, stored = await _open(plan, run, db)
-    async with store:
+    async with _open(plan, run, db) as (store, record, stored):
         if not PlansSettings.model_validate(record.config.get("plans") or {}).allow_edit:
             raise ConfigError(f"plans of run {record.run_id} are not edited: its plans.allow_edit is off")
         if file is not None:
@@ -266,46 +237,39 @@ async def _edited(
 
 
 @app.command("approve")
-def approve(
+async def approve(
     plan: PlanArgument,
-    digits: Annotated[
-        str,
-        typer.Option(
-            "--hash", metavar="HASH", help="Of what was shown, 12 digits at least.", show_default=False
-        ),
-    ],
+    digits: Annotated[str, option("--hash", metavar="HASH", help="Of what was shown, 12 digits at least.")],
     by: ByOption = None,
     run: RunOption = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
     """Approve a change plan as it was shown: a process takes it at its next bar, a folder is written now."""
-    _end(run_async(_approved(plan, digits.strip().lower(), operator_name(by), run, db)), json=json)
-
-
-async def _approved(plan: str, digits: str, by: str, run: str | None, db: str | None) -> "StoredPlan":
-    store, record, stored = await _open(plan, run, db)
-    async with store:
+    named = operator_name(by)
+    async with _open(plan, run, db) as (store, record, stored):
         if stored.folder is not None:
-            from worker.review.plan_folder import carry_out, demand_place, versions_at
+            from worker.review.playbook_files import carry_out, demand_place, versions_at
 
             demand_place(stored.plan)
             versions = await versions_at(store, record.run_id, stored.plan.basis.at)
             on_newest = stored.plan.report_id is None
             present = await versions_at(store, record.run_id, None) if on_newest else ()
-        who = await _operator(store, record, stored, by)
-        approved = await store.plans.approve(record.run_id, stored.record.plan_id, digits, who)
+        who = await _operator(store, record, stored, named)
+        plan_id = stored.record.plan_id
+        approved = await store.plans.approve(record.run_id, plan_id, digits.strip().lower(), who)
         if approved.state == "executing":
             await store.plans.carry_out(
                 record.run_id,
-                approved.plan_id,
+                plan_id,
                 lambda plan: carry_out(plan, versions, record.run_id, present=present),
             )
-        return await store.plans.find(stored.record.plan_id, record.run_id)
+        ended = await store.plans.find(plan_id, record.run_id)
+    _end(ended, json=json)
 
 
 @app.command("cancel")
-def cancel(
+async def cancel(
     plan: PlanArgument,
     by: ByOption = None,
     run: RunOption = None,
@@ -313,19 +277,16 @@ def cancel(
     json: JsonOption = False,
 ) -> None:
     """Cancel a change plan that waits; nothing of it happens."""
-    _end(run_async(_cancelled(plan, operator_name(by), run, db)), json=json)
-
-
-async def _cancelled(plan: str, by: str, run: str | None, db: str | None) -> "StoredPlan":
-    store, record, stored = await _open(plan, run, db)
-    async with store:
-        who = await _operator(store, record, stored, by)
+    named = operator_name(by)
+    async with _open(plan, run, db) as (store, record, stored):
+        who = await _operator(store, record, stored, named)
         await store.plans.cancel(record.run_id, stored.record.plan_id, who)
-        return await store.plans.find(stored.record.plan_id, record.run_id)
+        ended = await store.plans.find(stored.record.plan_id, record.run_id)
+    _end(ended, json=json)
 
 
 @app.command("rollback")
-def rollback(
+async def rollback(
     plan: PlanArgument,
     by: ByOption = None,
     run: RunOption = None,
@@ -333,44 +294,38 @@ def rollback(
     json: JsonOption = False,
 ) -> None:
     """Return every playbook that a change plan changed to its version of before."""
-    stored = run_async(_rolled_back(plan, operator_name(by), run, db))
-    _end(stored, json=json)
-    if stored.folder is None and not json:
-        run_id = stored.record.run_id
+    named = operator_name(by)
+    async with _open(plan, run, db) as (store, record, stored):
+        who = await _operator(store, record, stored, named)
+        run_id, plan_id = record.run_id, stored.record.plan_id
+        if stored.folder is None:
+            await store.plans.ask_rollback(run_id, plan_id, who)
+        else:
+            from worker.review.playbook_files import demand_place, roll_back, versions_at
+
+            demand_place(stored.plan)
+            versions = await versions_at(store, run_id, stored.plan.basis.at)
+            await store.plans.carry_out(
+                run_id, plan_id, lambda plan: roll_back(plan, versions, run_id),
+                state="completed", who=who,
+            )  # fmt: skip
+        ended = await store.plans.find(plan_id, run_id)
+    _end(ended, json=json)
+    if ended.folder is None and not json:
         print_line(
             f"asked of run {run_id}: its process does it at the next bar close, the result shows in "
             f"`thinktwice requests {run_id}`"
         )
 
 
-async def _rolled_back(plan: str, by: str, run: str | None, db: str | None) -> "StoredPlan":
-    store, record, stored = await _open(plan, run, db)
-    async with store:
-        who = await _operator(store, record, stored, by)
-        plan_id = stored.record.plan_id
-        if stored.folder is None:
-            await store.plans.ask_rollback(record.run_id, plan_id, who)
-        else:
-            from worker.review.plan_folder import demand_place, roll_back, versions_at
-
-            demand_place(stored.plan)
-            versions = await versions_at(store, record.run_id, stored.plan.basis.at)
-            await store.plans.carry_out(
-                record.run_id, plan_id, lambda plan: roll_back(plan, versions, record.run_id),
-                state="completed", who=who,
-            )  # fmt: skip
-        return await store.plans.find(plan_id, record.run_id)
-
-
-async def _open(plan: str, run: str | None, db: str | None) -> "tuple[Store, RunRecord, StoredPlan]":
-    """The store with every table, the plan in it and its run; close the store."""
-    stored = await _found(plan, run, db)
-    store = await open_for_writing(store_address(db))
-    try:
-        return store, await store.runs.find(stored.record.run_id), stored
-    except BaseException:
-        await store.close()
-        raise
+@asynccontextmanager
+async def _open(
+    plan: str, run: str | None, db: str | None
+) -> "AsyncIterator[tuple[Store, RunRecord, StoredPlan]]":
+    """The store with every table, the plan in it and its run."""
+    stored = await _find(plan, run, db)
+    async with await open_for_writing(store_address(db)) as store:
+        yield store, await store.runs.find(stored.record.run_id), stored
 
 
 async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", by: str) -> "Operator":
@@ -390,11 +345,7 @@ def _print_plan(stored: "StoredPlan", *, json: bool, revision: int | None = None
     from worker.review.plan_document import document_of, plan_lines
 
     document = document_of(stored, revision)
-    if json:
-        print_json(document)
-        return
-    for line in plan_lines(stored, document):
-        print_line(line)
+    print_document(document, json, lambda found: print_lines(plan_lines(stored, found)))
 
 
 def _end(stored: "StoredPlan", *, json: bool) -> None:

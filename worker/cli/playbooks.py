@@ -11,17 +11,36 @@ from schemas.errors import ConfigError, nearest
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
-from worker.cli.console import complain, print_json, print_line, print_table, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, argument, open_for_run
+from worker.cli.console import (
+    complain,
+    made_table,
+    print_document,
+    print_line,
+    print_lines,
+    print_table,
+    time_option,
+)
+from worker.cli.options import (
+    AtOption,
+    DataOption,
+    DbOption,
+    JsonOption,
+    LatestArgument,
+    argument,
+    open_for_run,
+)
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.pages.figures import DASH, r_multiple, shown_time
-from worker.runs.interrupts import run_async
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from schemas.playbook import PlaybookDefinition
+    from schemas.playbook import PlaybookDefinition, PlaybookVersion
+    from schemas.settings import Settings
+    from services.evidence_tools.playbook_history import PlaybookHistory
+    from services.store import RunRecord, Store
+    from worker.runs.replay import Rebuilt
 
 EMBEDDED, LATEST, SETTINGS = "embedded", "latest", ".toml"
 SourceArgument = Annotated[
@@ -36,7 +55,7 @@ FolderArgument = Annotated[
 ]
 
 
-def export(
+async def export(
     source: SourceArgument = "",
     folder: FolderArgument = None,
     at: AtOption = None,
@@ -49,12 +68,13 @@ def export(
     if folder is None:
         source, folder = EMBEDDED, _lone(source)
     demand_writable(folder, "the folder")
-    names = _written(source, folder, at, db)
-    found = {"source": source, "folder": str(folder), "files": list(names)}
-    if json:
-        print_json(found)
-        return
-    playbooks = count_noun(sum("/" not in name for name in names) - 1, "playbook")
+    names = await _write(source, folder, at, db)
+    print_document({"source": source, "folder": str(folder), "files": list(names)}, json, _render_export)
+
+
+def _render_export(found: dict[str, Any]) -> None:
+    source, folder = found["source"], found["folder"]
+    playbooks = count_noun(sum("/" not in name for name in found["files"]) - 1, "playbook")
     whose = "the embedded strategy" if source == EMBEDDED else source
     print_line(f"wrote {playbooks} of {whose} into {folder}")
     print_line(f'Next: runtime.playbooks = "{folder}" in the settings, and they are traded.')
@@ -68,9 +88,9 @@ def _lone(word: str) -> Path:
     return Path(word)
 
 
-def _written(source: str, folder: Path, at: str | None, db: str | None) -> tuple[str, ...]:
+async def _write(source: str, folder: Path, at: str | None, db: str | None) -> tuple[str, ...]:
     if source != EMBEDDED and not source.endswith(SETTINGS):
-        return run_async(_of_run(source, folder, None if at is None else time_option(at, "--at"), db))
+        return await _of_run(source, folder, None if at is None else time_option(at, "--at"), db)
     if at is not None:
         raise ConfigError(f"--at {at!r} goes with a run: {source!r} has no time")
     return _of_definitions(source, folder)
@@ -89,11 +109,9 @@ def _of_definitions(source: str, folder: Path) -> tuple[str, ...]:
 
 async def _of_run(run: str, folder: Path, at: int | None, db: str | None) -> tuple[str, ...]:
     from schemas.vocabulary import VersionState
-    from worker.review.plan_folder import versions_at
-    from worker.review.playbook_files import write_in_force
+    from worker.review.playbook_files import versions_at, write_in_force
 
-    store, record = await open_for_run(db, run)
-    async with store:
+    async with open_for_run(db, run) as (store, record):
         versions = await versions_at(store, record.run_id, at)
     active = [version for version in versions if version.state is VersionState.ACTIVE]
     if not active:
@@ -106,14 +124,6 @@ async def _of_run(run: str, folder: Path, at: int | None, db: str | None) -> tup
     return write_in_force(folder, versions, run_id=record.run_id, known_at=moment, reason=reason)
 
 
-if TYPE_CHECKING:
-    from schemas.playbook import PlaybookVersion
-    from schemas.settings import Settings
-    from services.evidence_tools.playbook_history import PlaybookHistory
-    from services.store import RunRecord, Store
-    from worker.runs.replay import Rebuilt
-
-LATEST = "latest"
 app = typer.Typer(
     no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."
 )
@@ -125,37 +135,21 @@ NameArgument = Annotated[str, argument(metavar="NAME", help="Id of a playbook.")
 
 
 @app.command("list")
-def list_playbooks(
-    run: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
-    ] = LATEST,
-    db: DbOption = None,
-    json: JsonOption = False,
-) -> None:
+async def list_playbooks(run: LatestArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List every version of every playbook of a run, with its present state."""
-    run_id, versions = run_async(_history(run, None, db))
-    if json:
-        print_json({"run_id": run_id, "versions": versions})
-    else:
-        _render_list(versions)
+    print_document(await _history(run, None, db), json, _render_list)
 
 
 @app.command("history")
-def history(
+async def history(
     name: NameArgument, run: RunOption = LATEST, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Show every version of a playbook: how it came, what it changed, evidence and counter-evidence."""
-    run_id, versions = run_async(_history(run, name, db))
-    if json:
-        print_json({"run_id": run_id, "playbook_id": name, "versions": versions})
-        return
-    for version in versions:
-        for line in _version_lines(version):
-            print_line(line)
+    print_document(await _history(run, name, db), json, _render_history)
 
 
 @app.command("rollback")
-def rollback(
+async def rollback(
     name: NameArgument,
     run: RunOption = LATEST,
     write: WriteOption = None,
@@ -168,22 +162,26 @@ def rollback(
         from services.playbooks.writing import demand_writable
 
         demand_writable(write)
-    found = run_async(_rolled_back(name, run, write, data, db))
-    if json:
-        print_json(found)
-    elif "request" in found:
-        print_line(told_request(found))
-    else:
-        _render_rollback(found)
+    async with open_to_write(db, run) as (store, record):
+        _demand_known(name, (await _read(store, record, None)).names(), record.run_id)
+        trades = takes_requests(record)
+        if trades and write is not None:
+            raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --write")
+        if trades:
+            found = await queue_request(store, record, "rollback", {"playbook_id": name})
+        else:
+            found = _take_back(await rebuilt_run(store, record, data), name, write)
+    print_document(found, json, _render_rollback)
 
 
-async def _history(run: str, name: str | None, db: str | None) -> tuple[str, list[dict[str, Any]]]:
-    store, record = await open_for_run(db, run)
-    async with store:
+async def _history(run: str, name: str | None, db: str | None) -> dict[str, Any]:
+    async with open_for_run(db, run) as (store, record):
         found = await _read(store, record, _settings(record))
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
-    return record.run_id, [found.document(version) for version in found.of(name)]
+    named = {} if name is None else {"playbook_id": name}
+    versions = [found.document_with_means(version) for version in found.of(name)]
+    return {"run_id": record.run_id, **named, "versions": versions}
 
 
 def _settings(record: "RunRecord") -> "Settings | None":
@@ -209,22 +207,7 @@ def _demand_known(name: str, known: list[str], run_id: str) -> None:
         raise ConfigError(f"run {run_id} has no playbook {name!r} (it has {listing}).{nearest(name, known)}")
 
 
-async def _rolled_back(
-    name: str, run: str, write: Path | None, data: Path | None, db: str | None
-) -> dict[str, Any]:
-    store, record = await open_to_write(db, run)
-    async with store:
-        _demand_known(name, (await _read(store, record, None)).names(), record.run_id)
-        if takes_requests(record):
-            if write is not None:
-                raise ConfigError(
-                    f"run {record.run_id} trades: its playbooks change in it; leave out --write"
-                )
-            return await queue_request(store, record, "rollback", {"playbook_id": name})
-        return _taken_back(await rebuilt_run(store, record, data), name, write)
-
-
-def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
+def _take_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
     """Roll back in the rebuilt lifecycle; the run keeps its own."""
     from worker.review.playbook_files import shown_version, write_in_force
 
@@ -241,13 +224,13 @@ def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, 
         "run_id": rebuilt.run_id,
         "playbook_id": name,
         "known_at": at,
-        "transitions": [_moved(version, before) for version in moved],
+        "transitions": [_tell_move(version, before) for version in moved],
         "active": [shown_version(version) for version in versions if version.state == "active"],
         "written": files,
     }
 
 
-def _moved(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
+def _tell_move(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
     """A transition of a rollback; what becomes active is told against what was."""
     from services.playbooks.version_diff import changes
     from worker.review.playbook_files import shown_version
@@ -261,30 +244,36 @@ def _moved(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
     }
 
 
-def _render_list(versions: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(
-        "playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean", box=None
-    )
-    for version in versions:
-        table.add_row(
+def _render_list(found: dict[str, Any]) -> None:
+    heads = ("playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean")
+    rows = (
+        (
             version["playbook_id"],
             str(version["version"]),
             version["state"],
             shown_time(version["since"]),
             version["trial"] or DASH,
-            *_counted(version["account"]),
-            *_counted(version["paper"]),
+            *_tell_counts(version["account"]),
+            *_tell_counts(version["paper"]),
         )
-    print_table(table)
+        for version in found["versions"]
+    )
+    print_table(made_table(heads, rows))
 
 
-def _counted(shown: dict[str, Any] | None) -> tuple[str, str]:
-    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown.get("mean_r")))
+def _render_history(found: dict[str, Any]) -> None:
+    for version in found["versions"]:
+        print_lines(_version_lines(version))
+
+
+def _tell_counts(shown: dict[str, Any] | None) -> tuple[str, str]:
+    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown["mean_all_r"]))
 
 
 def _render_rollback(found: dict[str, Any]) -> None:
+    if "request" in found:
+        print_line(told_request(found))
+        return
     lines = [
         f"playbook {found['playbook_id']} of {found['run_id']} at {shown_time(found['known_at'])}",
         *transition_lines(found["transitions"]),
@@ -293,8 +282,7 @@ def _render_rollback(found: dict[str, Any]) -> None:
     ]
     if found["written"] is None:
         lines.append("Next: --write DIR keeps the playbooks as files to trade with; the run stays as it is.")
-    for line in lines:
-        print_line(line)
+    print_lines(lines)
 
 
 def _version_lines(one: dict[str, Any]) -> Iterator[str]:
@@ -359,7 +347,10 @@ def _evidence(shown: dict[str, Any]) -> str:
     ]
     if shown.get("mean_r") is not None:
         sizes = sum(shown.get(name) is not None for name in ("n", "blocks"))
-        parts.insert(sizes, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
+        mean = f"{r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}"
+        parts.insert(sizes, f"mean of complete blocks {mean}")
+    if "mean_all_r" in shown:
+        parts.insert(1, f"mean {r_multiple(shown['mean_all_r'])}")
     if "lower_r" in shown:
         parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'], shown['interval_kind'])}")
     return ", ".join(parts)

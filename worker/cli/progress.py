@@ -54,7 +54,7 @@ def progress_bar(
         first: what is done before the first call.
     """
     activity = Activity(title, first, unit)
-    with _shown(activity) as redraw:
+    with _show(activity) as redraw:
 
         def draw(done: int, total: int | None) -> None:
             activity.done, activity.total = done, total
@@ -112,7 +112,7 @@ def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]
     def rename(other: str) -> None:
         activity.title = other
 
-    with _shown(activity):
+    with _show(activity):
         yield rename
 
 
@@ -120,12 +120,12 @@ def _draws(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
-def _shown(activity: Activity) -> AbstractContextManager[Callable[[], None]]:
-    return _drawn(activity) if _draws(sys.stderr) else _told(activity)
+def _show(activity: Activity) -> AbstractContextManager[Callable[[], None]]:
+    return _draw(activity) if _draws(sys.stderr) else _tell(activity)
 
 
 @contextmanager
-def _drawn(activity: Activity) -> Iterator[Callable[[], None]]:
+def _draw(activity: Activity) -> Iterator[Callable[[], None]]:
     from worker.cli.screen import made_bar
 
     with made_bar(lambda: activity.text) as bar:
@@ -142,7 +142,7 @@ def _drawn(activity: Activity) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _told(activity: Activity) -> Iterator[Callable[[], None]]:
+def _tell(activity: Activity) -> Iterator[Callable[[], None]]:
     """A thread of its own, because a long step calls nothing back."""
     ended, stream = threading.Event(), sys.stderr
 

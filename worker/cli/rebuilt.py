@@ -1,16 +1,16 @@
 """Runs that commands ask about after they are over, and those that go on and are asked by a request."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars
 from worker.cli.options import open_for_run, open_for_writing, operator_name, store_address
 from worker.cli.progress import progress_bar
+from worker.cli.wiring import features_of, load_bars
 from worker.feeds.selected_bars import FRAME, settings_of_bars
 from worker.runs.interrupts import Interrupts
 from worker.runs.kept_run import demand_no_own_parts, kept_bars, kept_playbooks
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 PAPER = "paper"
 
 
-async def open_to_write(db: str | None, run: str) -> tuple["Store", "RunRecord"]:
-    """The store with every table, and the named run in it; close the store.
+@asynccontextmanager
+async def open_to_write(db: str | None, run: str) -> "AsyncIterator[tuple[Store, RunRecord]]":
+    """The store with every table, and the named run in it.
 
     Raises:
         ConfigError: there is no such store, or no such run in it; then nothing was made.
     """
-    store, record = await open_for_run(db, run, upgrades=True)
-    await store.close()
-    return await open_for_writing(store_address(db)), record
+    async with open_for_run(db, run, upgrades=True) as (_, record):
+        pass
+    async with await open_for_writing(store_address(db)) as store:
+        yield store, record
 
 
 def takes_requests(record: "RunRecord") -> bool:
@@ -120,7 +122,7 @@ async def rebuilt_run(
     if record.mode == PAPER and data is not None:
         raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")
     script = await stored_script(store, record, stored_settings(record), data)
-    with watched(script) as progress:
+    with watch_replay(script) as progress:
         return await Replay(script, store, record).rebuild(at, progress)
 
 
@@ -157,7 +159,7 @@ def _demand_file(record: "RunRecord", data: Path | None) -> None:
 
 
 @contextmanager
-def watched(script: Script) -> Iterator[Progress]:
+def watch_replay(script: Script) -> Iterator[Progress]:
     """The progress bar of a replay."""
     first = features_of(script.bars.symbols) if isinstance(script, BacktestScript) else ""
     with Interrupts() as interrupts, progress_bar("replay", interrupts, first=first) as progress:

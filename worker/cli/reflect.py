@@ -4,19 +4,14 @@ import json as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, option
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, LatestArgument, option
 from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
-from worker.runs.interrupts import run_async
 
 
-def reflect(
-    run: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
-    ] = "latest",
+async def reflect(
+    run: LatestArgument = "latest",
     at: AtOption = None,
     data: DataOption = None,
     out: Annotated[
@@ -28,9 +23,11 @@ def reflect(
 ) -> None:
     """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
     moment = None if at is None else time_option(at, "--at")
-    entry = run_async(_reflected(run, moment, data, db))
+    entry = await _reflect(run, moment, data, db)
     if out is not None:
-        _write(out, entry)
+        from worker.cli.out_folder import OutFolder, report_files
+
+        OutFolder(out).write_files(report_files([entry]))
     if json:
         print_json(entry)
         return
@@ -40,12 +37,11 @@ def reflect(
     print_page(f"\nNext: `thinktwice replan {entry['report_id']}` asks the judge.\n")
 
 
-async def _reflected(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
+async def _reflect(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
     from services.slow_loop.artefacts import stored_text
     from worker.review.replanning import report_now
 
-    store, record = await open_to_write(db, run)
-    async with store:
+    async with open_to_write(db, run) as (store, record):
         if takes_requests(record):
             raise ConfigError(
                 f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
@@ -61,17 +57,3 @@ async def _reflected(run: str, at: int | None, data: Path | None, db: str | None
         "verdict": None,
         "evidence": [],
     }
-
-
-def _write(folder: Path, entry: dict[str, Any]) -> None:
-    from worker.cli.out_folder import report_files
-    from worker.pages.whole_file import replace_file
-
-    try:
-        (folder / "reports").mkdir(parents=True, exist_ok=True)
-        for name, text in report_files([entry]).items():
-            replace_file(folder / name, text)
-    except OSError as error:
-        raise ConfigError(
-            f"--out {str(folder)!r} cannot be written ({error.strerror}): name another folder"
-        ) from error

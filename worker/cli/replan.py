@@ -2,17 +2,17 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, print_line, time_option
+from worker.cli.console import print_document, print_lines, time_option
 from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, argument, operator_name, option
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.pages.figures import shown_time
-from worker.runs.interrupts import run_async
 from worker.runs.replay import stored_settings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from worker.review.replanning import Effect, JudgeName
     from worker.review.report_finder import FoundReport
-    from worker.runs.replay import Rebuilt
+    from worker.session import Session
 
 
 WriteOption = Annotated[
@@ -34,7 +34,7 @@ WriteOption = Annotated[
 ]
 
 
-def replan(
+async def replan(
     target: Annotated[
         str,
         argument(
@@ -60,18 +60,13 @@ def replan(
 
         demand_writable(write)
     moment = None if at is None else time_option(at, "--at")
-    found = run_async(_answered(target, run, moment, judge, place, data, db))
+    found = await _answer(target, run, moment, judge, place, data, db)
     if write is not None and found.get("written"):
         found["written"]["folder"] = str(write)
-    if json:
-        print_json(found)
-    elif "request" in found:
-        print_line(told_request(found))
-    else:
-        render(found)
+    print_document(found, json, render)
 
 
-async def _answered(
+async def _answer(
     target: str,
     run: str | None,
     at: int | None,
@@ -87,195 +82,166 @@ async def _answered(
         raise ConfigError(f"{target!r} names a run: --run goes with a report")
     if report_wanted and at is not None:
         raise ConfigError(f"{target!r} names a report, which has its own time: --at goes with a run")
-    store, record = await open_to_write(db, (run or "latest") if report_wanted else target)
-    async with store:
-        if not report_wanted:
-            return await _of_run(store, record, at, judge, write, data)
-        found = await find_report(store, target, None if run is None else record)
-        record = await store.runs.find(found.run_id)
-        return await _of_report(store, record, found, judge, write, data)
+    async with open_to_write(db, (run or "latest") if report_wanted else target) as (store, record):
+        found = await find_report(store, target, None if run is None else record) if report_wanted else None
+        if found is not None:
+            record = await store.runs.find(found.run_id)
+        return await JudgedRun(store, record, judge, write, data).answer(found, at)
 
 
-async def _of_run(
-    store: "Store",
-    record: "RunRecord",
-    at: int | None,
-    judge: "JudgeName | None",
-    write: Path | None,
-    data: Path | None,
-) -> dict[str, Any]:
-    """Reflect on a run as of a time or its end, then judge that; ask a process that trades to do so."""
-    from worker.review.replanning import report_now
-    from worker.review.report_finder import find_report
+@dataclass(frozen=True)
+class JudgedRun:
+    """A run whose report is judged.
 
-    if takes_requests(record):
-        if at is not None:
-            raise ConfigError(f"run {record.run_id} trades: it reflects on the present; leave out --at")
-        return await _queued(store, record, None, judge, write)
-    _demand_judge(record, judge)
-    rebuilt = await rebuilt_run(store, record, data, at)
-    request, report = await report_now(rebuilt)
-    await store.on_demand.put(record.run_id, request, report)
-    found = await find_report(store, report.content_hash[:16], record)
-    return await _judged(store, rebuilt, found, judge, write)
+    Attributes:
+        store: that holds it, with every table.
+        judge: who judges; None: as the run's settings.
+        write: where files go; absolute.
+        data: the run's bar file, if it lies elsewhere now.
+    """
 
+    store: "Store"
+    record: "RunRecord"
+    judge: "JudgeName | None"
+    write: Path | None
+    data: Path | None
 
-async def _of_report(
-    store: "Store",
-    record: "RunRecord",
-    found: "FoundReport",
-    judge: "JudgeName | None",
-    write: Path | None,
-    data: Path | None,
-) -> dict[str, Any]:
-    if found.source == "run":
-        return await _judged_in_run(store, found, judge, write)
-    if found.verdict is None and takes_requests(record):
-        return await _queued(store, record, found.report_id, judge, write)
-    if found.verdict is None:
-        _demand_judge(record, judge)
-    else:
-        _demand_no_judge(found, found.verdict, judge)
-    rebuilt = await rebuilt_run(store, record, data, found.known_at)
-    return await _judged(store, rebuilt, found, judge, write)
+    async def answer(self, found: "FoundReport | None", at: int | None) -> dict[str, Any]:
+        """What comes of a report; without one of a new one as of a time, ns, or the end of the run."""
+        if found is not None and found.source == "run":
+            return await self._find_own_verdict(found)
+        if (found is None or found.verdict is None) and takes_requests(self.record):
+            if at is not None:
+                raise ConfigError(
+                    f"run {self.record.run_id} trades: it reflects on the present; leave out --at"
+                )
+            return await self._queue(None if found is None else found.report_id)
+        if found is None or found.verdict is None:
+            self._demand_judge()
+        else:
+            self._demand_no_judge(found, found.verdict)
+        return await self._judge(found, at)
 
+    async def _queue(self, report_id: str | None) -> dict[str, Any]:
+        """A process that trades the run is asked."""
+        if self.judge is not None or self.write is not None:
+            raise ConfigError(
+                f"run {self.record.run_id} trades: its own judge answers, and its playbooks change in it; "
+                "leave out --judge and --write"
+            )
+        return await queue_request(self.store, self.record, "replan", {"report_id": report_id})
 
-async def _queued(
-    store: "Store", record: "RunRecord", report_id: str | None, judge: "JudgeName | None", write: Path | None
-) -> dict[str, Any]:
-    if judge is not None or write is not None:
-        raise ConfigError(
-            f"run {record.run_id} trades: its own judge answers, and its playbooks change in it; leave out "
-            "--judge and --write"
+    async def _judge(self, found: "FoundReport | None", at: int | None) -> dict[str, Any]:
+        """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
+        from worker.review.replan_outcome import outcome
+        from worker.review.replanning import apply_verdict, report_now
+        from worker.review.report_finder import find_report
+
+        store, run_id = self.store, self.record.run_id
+        moment = at if found is None else found.known_at
+        session = (rebuilt := await rebuilt_run(store, self.record, self.data, moment)).session
+        if found is None:
+            request, report = await report_now(rebuilt)
+            await store.on_demand.put(run_id, request, report)
+            found = await find_report(store, report.content_hash[:16], self.record)
+        verdict, judged = await self._verdict(session, found)
+        effects = apply_verdict(session, verdict, session.bars.timeframe)
+        versions = session.registry.latest()
+        document = outcome(
+            verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
         )
-    return await queue_request(store, record, "replan", {"report_id": report_id})
+        return await self._document(found, judged, document, session.settings, effects, versions)
 
+    async def _verdict(self, session: "Session", found: "FoundReport") -> "tuple[ReplanVerdict, str]":
+        """A report is judged once: the verdict that is there, or a new one, which is kept."""
+        from worker.review.replanning import ask_judge
 
-async def _judged(
-    store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None", write: Path | None
-) -> dict[str, Any]:
-    """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
-    from worker.review.replan_outcome import outcome
-    from worker.review.replanning import apply_verdict
-    from worker.review.report_finder import evidence_on
+        if found.verdict is not None:
+            return found.verdict, "before"
+        if found.source == "worker":
+            raise ConfigError(
+                f"report {found.report_id} waits for the judge of its worker: `thinktwice worker --once "
+                f"--run {found.run_id}` lets it judge"
+            )
+        by = self._judge_of(session.settings)
+        verdict, calls = await ask_judge(session, found.report, by, os.environ)
+        on_demand = self.store.on_demand
+        if await on_demand.decide(found.run_id, found.report_id, verdict, calls):
+            return verdict, "now"
+        kept = [
+            report for report in await on_demand.of_run(found.run_id) if report.report_id == found.report_id
+        ]
+        return kept[0].verdict or verdict, "before"
 
-    session = rebuilt.session
-    verdict, judged = await _verdict(store, rebuilt, found, judge)
-    effects = apply_verdict(session, verdict, session.bars.timeframe)
-    versions = session.registry.latest()
-    document = outcome(
-        verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
-    )
-    evidence = {"evidence": await evidence_on(store, found)}
-    return (
-        _document(found, judged, document)
-        | evidence
-        | await _written(store, rebuilt.session.settings, write, effects, versions, found)
-    )
+    def _judge_of(self, settings: "Settings") -> "JudgeName":
+        return self.judge or ("rules" if settings.judge.replan == "rules" else "model")
 
+    def _demand_judge(self) -> None:
+        """Refuse a model that cannot be asked before a run is replayed for it."""
+        from worker.review.replanning import demand_model
 
-async def _verdict(
-    store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None"
-) -> "tuple[ReplanVerdict, str]":
-    """A report is judged once: the verdict that is there, or a new one, which is kept."""
-    from worker.review.replanning import ask_judge
+        settings = stored_settings(self.record)
+        if self._judge_of(settings) == "model":
+            demand_model(settings, os.environ)
 
-    if found.verdict is not None:
-        return found.verdict, "before"
-    if found.source == "worker":
-        raise ConfigError(
-            f"report {found.report_id} waits for the judge of its worker: `thinktwice worker --once --run "
-            f"{found.run_id}` lets it judge"
-        )
-    by = _judge_of(rebuilt.session.settings, judge)
-    verdict, calls = await ask_judge(rebuilt.session, found.report, by, os.environ)
-    if await store.on_demand.decide(found.run_id, found.report_id, verdict, calls):
-        return verdict, "now"
-    kept = [
-        kept_report
-        for kept_report in await store.on_demand.of_run(found.run_id)
-        if kept_report.report_id == found.report_id
-    ]
-    return kept[0].verdict or verdict, "before"
+    def _demand_no_judge(self, found: "FoundReport", verdict: "ReplanVerdict") -> None:
+        by_rules = verdict.model == "rules" and verdict.fallback is None
+        if self.judge is not None and (self.judge == "rules") != by_rules:
+            raise ConfigError(
+                f"report {found.report_id} was judged already (by {verdict.model}, verdict "
+                f"{verdict.content_hash[:16]}): a report is judged once; leave out --judge to see it"
+            )
 
+    async def _find_own_verdict(self, found: "FoundReport") -> dict[str, Any]:
+        """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
+        from worker.review.playbook_files import in_force
+        from worker.review.replan_outcome import KINDS, outcome, outcome_in_run
 
-def _judge_of(settings: "Settings", judge: "JudgeName | None") -> "JudgeName":
-    return judge or ("rules" if settings.judge.replan == "rules" else "model")
+        if found.verdict is None:
+            raise ConfigError(
+                f"report {found.report_id} of {found.run_id} was not judged before the run broke off"
+            )
+        self._demand_no_judge(found, found.verdict)
+        rows = self.store.journal.rows(found.run_id, kinds=KINDS, until=found.verdict.known_at)
+        told = await outcome_in_run(rows, found.verdict)
+        by_hash = {version.definition.content_hash: version.definition for version in told.history}
+        versions = in_force(told.history)
+        document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
+        settings = stored_settings(self.record)
+        return await self._document(found, "in the run", document, settings, told.effects, versions)
 
+    async def _document(
+        self,
+        found: "FoundReport",
+        judged: str,
+        outcome: dict[str, Any],
+        settings: "Settings",
+        effects: "Sequence[Effect]",
+        versions: "tuple[PlaybookVersion, ...]",
+    ) -> dict[str, Any]:
+        """What came of a report; files that are written are a plan that whoever asks approves with it."""
+        from worker.review.replan_outcome import write_approved
+        from worker.review.report_finder import evidence_on
 
-def _demand_judge(record: "RunRecord", judge: "JudgeName | None") -> None:
-    """Refuse a model that cannot be asked before a run is replayed for it."""
-    from worker.review.replanning import demand_model
-
-    settings = stored_settings(record)
-    if _judge_of(settings, judge) == "model":
-        demand_model(settings, os.environ)
-
-
-async def _judged_in_run(
-    store: "Store", found: "FoundReport", judge: "JudgeName | None", write: Path | None
-) -> dict[str, Any]:
-    """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
-    from worker.review.playbook_files import in_force
-    from worker.review.replan_outcome import KINDS, outcome, outcome_in_run
-    from worker.review.report_finder import evidence_on
-
-    if found.verdict is None:
-        raise ConfigError(
-            f"report {found.report_id} of {found.run_id} was not judged before the run broke off"
-        )
-    _demand_no_judge(found, found.verdict, judge)
-    rows = store.journal.rows(found.run_id, kinds=KINDS, until=found.verdict.known_at)
-    told = await outcome_in_run(rows, found.verdict)
-    by_hash = {version.definition.content_hash: version.definition for version in told.history}
-    versions = in_force(told.history)
-    document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
-    settings = stored_settings(await store.runs.find(found.run_id))
-    evidence = {"evidence": await evidence_on(store, found)}
-    return (
-        _document(found, "in the run", document)
-        | evidence
-        | await _written(store, settings, write, told.effects, versions, found)
-    )
-
-
-def _demand_no_judge(found: "FoundReport", verdict: "ReplanVerdict", judge: "JudgeName | None") -> None:
-    if judge is not None and (judge == "rules") != (verdict.model == "rules" and verdict.fallback is None):
-        raise ConfigError(
-            f"report {found.report_id} was judged already (by {verdict.model}, verdict "
-            f"{verdict.content_hash[:16]}): a report is judged once; leave out --judge to see it"
-        )
-
-
-def _document(found: "FoundReport", judged: str, outcome: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "run_id": found.run_id,
-        "report_id": found.report_id,
-        "source": found.source,
-        "known_at": found.known_at,
-        "recommended_action": str(found.report.recommended_action),
-        "insufficient_sample": found.report.insufficient_sample,
-        "judged": judged,
-        **outcome,
-    }
-
-
-async def _written(
-    store: "Store",
-    settings: "Settings",
-    write: Path | None,
-    effects: "Sequence[Effect]",
-    versions: "tuple[PlaybookVersion, ...]",
-    found: "FoundReport",
-) -> dict[str, Any]:
-    """Files of the versions that result: a plan that whoever gives the command approves with it."""
-    if write is None:
-        return {"written": None}
-    from worker.review.replan_outcome import write_approved
-
-    by = operator_name()
-    plan_id, files = await write_approved(store, settings, write, effects, versions, found, by)
-    return {"written": {"folder": str(write), "files": list(files), "plan_id": plan_id}}
+        written = None
+        evidence = await evidence_on(self.store, found)
+        if self.write is not None:
+            plan_id, files = await write_approved(
+                self.store, settings, self.write, effects, versions, found, operator_name()
+            )
+            written = {"folder": str(self.write), "files": list(files), "plan_id": plan_id}
+        return {
+            "run_id": found.run_id,
+            "report_id": found.report_id,
+            "source": found.source,
+            "known_at": found.known_at,
+            "recommended_action": str(found.report.recommended_action),
+            "insufficient_sample": found.report.insufficient_sample,
+            "judged": judged,
+            **outcome,
+            "evidence": evidence,
+            "written": written,
+        }
 
 
 JUDGED = {
@@ -287,10 +253,9 @@ TOLD_BY = {"run": "of the run", "worker": "of its worker", "on_demand": "on dema
 TARGET = ("playbook_id", "regime", "direction", "parameter", "value")
 
 
-def render(found: Mapping[str, Any]) -> None:
-    """Print the outcome of a report."""
-    for line in _lines(found):
-        print_line(line)
+def render(found: dict[str, Any]) -> None:
+    """Print the outcome of a report, or that it was asked for."""
+    print_lines([told_request(found)] if "request" in found else _lines(found))
 
 
 def transition_lines(transitions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -351,7 +316,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for action in found["actions"]:
         yield from _action(action)
     for action in found["refused"]:
-        yield f"refused {_named(action['action'])}: {action['code']}, {action['reason']}"
+        yield f"refused {_name_action(action['action'])}: {action['code']}, {action['reason']}"
     yield from version_lines("active", found["active"])
     yield from version_lines("on trial", found["on_trial"])
     yield from written_lines(found["written"])
@@ -359,13 +324,13 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _action(one: Mapping[str, Any]) -> Iterator[str]:
     done = "action" if one["carried_out"] else "not carried out"
-    yield f"{done} {_named(one['action'])}: {one['action']['reason']}"
+    yield f"{done} {_name_action(one['action'])}: {one['action']['reason']}"
     for line in transition_lines(one["transitions"]):
         yield f"  {line}"
     if one["boundaries"]:
         yield f"  retires the policies of {', '.join(one['boundaries'])}, a boundary at their next close"
 
 
-def _named(action: Mapping[str, Any]) -> str:
+def _name_action(action: Mapping[str, Any]) -> str:
     parts = [shown_value(action[name]) for name in TARGET if name in action]
     return " ".join([action["kind"], *parts])

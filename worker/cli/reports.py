@@ -1,23 +1,36 @@
 """`thinktwice reports`: what became of every slot of a run, and what the judge made of its reports."""
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.canonical import canonical_json, ns_to_datetime
+from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from worker.cli.console import complain, print_json, print_page, print_table, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option, store_address
+from worker.cli.console import (
+    made_table,
+    print_document,
+    print_json,
+    print_page,
+    print_table,
+    stdout_console,
+)
+from worker.cli.options import (
+    DbOption,
+    JsonOption,
+    LatestArgument,
+    RunArgument,
+    listed_runs,
+    open_for_run,
+    option,
+)
 from worker.cli.out_folder import entry_beside, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
-from worker.runs.interrupts import run_async
+from worker.pages.run_marks import stated
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
-    from services.slow_loop.past_runs import PastRun
     from services.store import RunRecord, Store
     from services.store.claims import Claim
     from services.store.reports import StoredReport
@@ -25,41 +38,20 @@ if TYPE_CHECKING:
 
 
 LATEST = "latest"
+OF_CLAIM = ("by", "facts", "attempts", "epoch")  # what a run that heard of a report does not know of it
 
 
-def reports(
-    run: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
-    ] = LATEST,
-    db: DbOption = None,
-    json: JsonOption = False,
-) -> None:
+async def reports(run: LatestArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
-    found = run_async(_found(run, db))
-    if found is None:
-        return
-    if json:
-        print_json(found)
-    else:
-        _render(found)
-
-
-async def _found(run: str, db: str | None) -> dict[str, Any] | None:
-    from services.store import StoreMissing, open_store
-
     if run == LATEST:
-        try:
-            store = await open_store(store_address(db), create=False)
-        except StoreMissing as error:
-            complain(str(error))
-            return None
-        async with store:
-            if not await store.runs.all():
-                complain("the store holds no run yet: `thinktwice backtest` makes one")
-                return None
-    store, record = await open_for_run(db, run)
-    async with store:
-        return await _document(store, record)
+        async with listed_runs(db) as (store, records):
+            if store is None or not records:
+                return
+            found = await _document(store, await store.runs.find(run))
+    else:
+        async with open_for_run(db, run) as (store, record):
+            found = await _document(store, record)
+    print_document(found, json, _render)
 
 
 async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
@@ -69,15 +61,26 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     past = PastRuns()
     async for row in store.journal.rows(record.run_id, kinds=past.takers):
         past.add(row)
-    slots = {run.slot: _of_journal(run) for run in past.all()}
+    slots = {
+        run.slot: _slot("run", run.slot, (run.report_id, run.n_episodes, run.recommended_action), run.verdict)
+        for run in past.all()
+    }
     lease, asked_for = None, []
     if store.has_worker_tables:
         told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
         for claim in await store.claims.all(record.run_id, JOB):
-            slots.setdefault(claim.key.slot, _of_worker(claim, told.get(claim.key.slot)))
+            made, heard = _of_worker(claim, told.get(claim.key.slot)), slots.get(claim.key.slot)
+            if heard is None:
+                slots[claim.key.slot] = made
+            elif heard["report_id"] == made["report_id"]:
+                heard |= {name: made[name] for name in OF_CLAIM}
         lease = await store.leases.holder(lease_name(record.run_id))
     if store.has_operator_tables:
-        asked_for = [_of_operator(asked) for asked in await store.on_demand.of_run(record.run_id)]
+        # A report on demand stands at the moment it is about; it is no slot and delays none.
+        asked_for = [
+            _slot("on demand", asked.known_at, _columns_of(asked), asked.verdict)
+            for asked in await store.on_demand.of_run(record.run_id)
+        ]
     return {
         "run_id": record.run_id,
         "lease": None if lease is None else vars(lease),
@@ -85,22 +88,24 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     }
 
 
-def _of_operator(one: "OnDemandReport") -> dict[str, Any]:
-    """A report on demand stands at the moment it is about; it is no slot and delays none."""
-    report = one.report
-    said = one.report_id, report.n_episodes, str(report.recommended_action)
-    return _of_report("on demand", one.known_at, said, one.verdict)
+def _columns_of(one: "OnDemandReport | StoredReport") -> tuple[str, int, object]:
+    return one.report_id, one.report.n_episodes, one.report.recommended_action
 
 
-def _of_journal(one: "PastRun") -> dict[str, Any]:
-    said = one.report_id, one.n_episodes, str(one.recommended_action)
-    return _of_report("run", one.slot, said, one.verdict)
+def _of_worker(claim: "Claim", told: "StoredReport | None") -> dict[str, Any]:
+    said, verdict, delivery = None, None, None
+    if told is not None:
+        said, verdict, delivery = _columns_of(told), told.verdict, told.delivery
+    names = ("state", "reason", "facts", "attempts", "epoch")
+    claimed = {name: getattr(claim, name) for name in names}
+    return _slot("worker", claim.key.slot, said, verdict) | claimed | {"delivery": delivery}
 
 
-def _of_report(
-    by: str, slot: int, said: tuple[str, int, str], verdict: "ReplanVerdict | None"
+def _slot(
+    by: str, slot: int, said: tuple[str, int, object] | None, verdict: "ReplanVerdict | None"
 ) -> dict[str, Any]:
-    report_id, episodes, action = said
+    """A slot that is done, with its report where there is one and what the judge made of it."""
+    report_id, episodes, action = said or (None, None, None)
     return {
         "slot": slot,
         "by": by,
@@ -111,40 +116,17 @@ def _of_report(
         "epoch": None,
         "report_id": report_id,
         "episodes": episodes,
-        "recommended_action": action,
+        "recommended_action": None if action is None else str(action),
         "delivery": "waiting" if verdict is None else "delivered",
         "verdict": None if verdict is None else str(verdict.decision),
         "actions": None if verdict is None else len(verdict.actions),
     }
 
 
-def _of_worker(claim: "Claim", told: "StoredReport | None") -> dict[str, Any]:
-    verdict = None if told is None else told.verdict
-    return {
-        "slot": claim.key.slot,
-        "by": "worker",
-        "state": claim.state,
-        "reason": claim.reason,
-        "facts": claim.facts,
-        "attempts": claim.attempts,
-        "epoch": claim.epoch,
-        "report_id": None if told is None else told.report_id,
-        "episodes": None if told is None else told.report.n_episodes,
-        "recommended_action": None if told is None else str(told.report.recommended_action),
-        "delivery": None if told is None else told.delivery,
-        "verdict": None if verdict is None else str(verdict.decision),
-        "actions": None if verdict is None else len(verdict.actions),
-    }
-
-
 def _render(found: dict[str, Any]) -> None:
-    from rich.table import Table
-
     if found["slots"]:
-        table = Table("slot", "by", "state", "episodes", "report", "recommends", "judge", "actions", box=None)
-        for slot in found["slots"]:
-            table.add_row(*_cells(slot))
-        print_table(table)
+        heads = ("slot", "by", "state", "episodes", "report", "recommends", "judge", "actions")
+        print_table(made_table(heads, map(_cells, found["slots"])))
     lease = found["lease"]
     if lease is not None and lease["until_ms"]:
         until = ns_to_datetime(lease["until_ms"] * 10**6).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -161,7 +143,7 @@ def _cells(one: dict[str, Any]) -> list[str]:
 SHOWN = 5
 
 
-def report(
+async def report(
     run: RunArgument,
     report_id: Annotated[
         str,
@@ -172,53 +154,33 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
-    name, entries = run_async(_stored(run, db))
-    position = _position(entries, report_id, name)
+    async with open_for_run(db, run) as (store, record):
+        entries = await _list_stored(store, record.run_id)
+    position = _position(entries, report_id, record.run_id)
     entry = entries[position]
     if html is not None:
         from worker.pages.report_html import report_html
 
         write_page(html, report_html(entry, entries[:position]))
     if json:
-        print_json(entry)
+        print_json(stated(entry))
     elif html is None:
         from worker.pages.report_markdown import report_markdown
 
         print_page(report_markdown(entry))
 
 
-async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
-    """Reports of a run by the time at which they were known: of its slots, and on demand."""
-    store, record = await open_for_run(db, run)
-    async with store:
-        found = await _of_slots(store, record.run_id)
-        if store.has_operator_tables:
-            found += [entry_beside(asked) for asked in await store.on_demand.of_run(record.run_id)]
-        return record.run_id, sorted(found, key=lambda report: int(report["report"]["known_at"]))
-
-
-async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:
-    """Those that the run wrote itself and those of a worker."""
+async def _list_stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
+    """Reports of a run by the time at which they were known: its own, those of a worker, and on demand."""
     from worker.slow_worker.ports import JOB
 
-    found = {
-        stored_report["report_id"]: stored_report for stored_report in await stored_reports(store, run_id)
-    }
+    found = {entry["report_id"]: entry for entry in await stored_reports(store, run_id)}
     if store.has_worker_tables:
         for kept in await store.reports.all(run_id, JOB):
-            found.setdefault(kept.report_id, _waiting_report(kept))
-    return list(found.values())
-
-
-def _waiting_report(one: "StoredReport") -> dict[str, Any]:
-    verdict = None if one.verdict is None else json_text.loads(canonical_json(one.verdict.payload()))
-    return {
-        "report_id": one.report_id,
-        "request_hash": one.request_hash,
-        "report": json_text.loads(canonical_json(one.report.payload())),
-        "verdict": verdict,
-        "evidence": [],
-    }
+            found.setdefault(kept.report_id, entry_beside(kept))
+    beside = await store.on_demand.of_run(run_id) if store.has_operator_tables else ()
+    every = [*found.values(), *map(entry_beside, beside)]
+    return sorted(every, key=lambda report: int(report["report"]["known_at"]))
 
 
 def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:

@@ -1,38 +1,48 @@
 """Options of the commands that make or check a run: its bars, who decides, where replies come from."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from worker.cli.options import argument, option
+from schemas.settings import Settings
+from worker.cli.options import DbOption, argument, option
 from worker.settings import ResolvedSettings, load_settings
 
 ConfigArgument = Annotated[Path | None, argument(metavar="CONFIG", help="TOML file; none is read unasked.")]
-DataOption = Annotated[str | None, option(help="CSV or Parquet file of bars. [embedded daily bars]")]
-SymbolsOption = Annotated[str | None, option(help="Symbols, separated by commas. [all of the data]")]
-TimeframeOption = Annotated[str | None, option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]")]
-FromOption = Annotated[str | None, option("--from", metavar="TIME", help="First bar label, UTC.")]
-ToOption = Annotated[
-    str | None, option("--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.")
-]
-ZoneOption = Annotated[str | None, option(metavar="ZONE", help="Zone of times in the file that have none.")]
-LabelOption = Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")]
-StrategistOption = Annotated[str | None, option(help="Who proposes: rules or model. [rules]")]
-ReflectionOption = Annotated[str | None, option(help="off, deterministic or full. [deterministic]")]
-RepliesOption = Annotated[str | None, option(help="Replies of the model: live, record or replay. [live]")]
-CassetteOption = Annotated[
-    str | None, option(metavar="FILE", help="Replies to record into, or to replay without a key.")
-]
 FreshLedgerOption = Annotated[
     bool,
     typer.Option("--fresh-ledger", help="Do not count what was tried on these bars before; reports say so."),
 ]
-SeedOption = Annotated[int | None, option(help="Seed of every draw. [0]")]
 FullOption = Annotated[bool, typer.Option("--full", help="Print every counter of the run.")]
 LogFormatOption = Annotated[
     str | None, option("--log-format", help="Logs on stderr: console or json. [console]")
 ]
+
+# What `takes` adds to a command, by its name in it.
+OPTIONS: dict[str, Any] = {
+    "data": Annotated[str | None, option(help="CSV or Parquet file of bars. [embedded daily bars]")],
+    "symbols": Annotated[str | None, option(help="Symbols, separated by commas. [all of the data]")],
+    "timeframe": Annotated[str | None, option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]")],
+    "start": Annotated[str | None, option("--from", metavar="TIME", help="First bar label, UTC.")],
+    "end": Annotated[
+        str | None, option("--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.")
+    ],
+    "tz": Annotated[str | None, option(metavar="ZONE", help="Zone of times in the file that have none.")],
+    "label": Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")],
+    "strategist": Annotated[str | None, option(help="Who proposes: rules or model. [rules]")],
+    "reflection": Annotated[str | None, option(help="off, deterministic or full. [deterministic]")],
+    "llm": Annotated[str | None, option(help="Replies of the model: live, record or replay. [live]")],
+    "cassette": Annotated[
+        str | None, option(metavar="FILE", help="Replies to record into, or to replay without a key.")
+    ],
+    "seed": Annotated[int | None, option(help="Seed of every draw. [0]")],
+    "db": DbOption,
+}
+RUN = ("symbols", "timeframe", "start", "end", "tz", "label", "strategist", "reflection", "llm", "cassette")
 
 # The setting that each option sets, and the option as it is typed, by its name in a command.
 SET_BY = {
@@ -54,6 +64,25 @@ SET_BY = {
 }
 
 
+def takes(*names: str, after: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A command with these options behind one of its own; `run_settings` reads them from its context."""
+
+    def taking(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(signature(command).parameters.values())
+        place = [parameter.name for parameter in own].index(after) + 1
+        added = [Parameter(name, own[0].kind, default=None, annotation=OPTIONS[name]) for name in names]
+
+        @wraps(command)
+        def take(**given: Any) -> Any:
+            return command(**{name: value for name, value in given.items() if name not in names})
+
+        shown = signature(command).replace(parameters=[*own[:place], *added, *own[place:]])
+        take.__signature__ = shown  # type: ignore[attr-defined]  # what typer asks a function for
+        return take
+
+    return taking
+
+
 def run_settings(context: typer.Context) -> ResolvedSettings:
     """The settings in force, with what the configuration file and the options of a command say.
 
@@ -66,3 +95,12 @@ def run_settings(context: typer.Context) -> ResolvedSettings:
         values["symbols"] = [name.strip() for name in symbols.split(",") if name.strip()]
     flags = {SET_BY[name][0]: (SET_BY[name][1], value) for name, value in values.items()}
     return load_settings(given["config"], flags=flags)
+
+
+def run_name(config: Path | None, settings: Settings, feed: str = "replay") -> str:
+    """What a new run is called: by its configuration file, else by its bars, or the exchange of its feed."""
+    if config is not None:
+        return config.stem
+    if settings.runtime.data is not None:
+        return Path(settings.runtime.data).stem
+    return "embedded" if feed == "replay" else feed

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
+from worker.cli.console import made_table, print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, listed_runs
 from worker.pages.figures import percent
-from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,9 +25,10 @@ LEAVES_FIRST = ("head", "events", "bars", "symbols", "name", "made", "trades", "
 UNLIMITED = 10_000
 
 
-def runs(db: DbOption = None, json: JsonOption = False) -> None:
+async def runs(db: DbOption = None, json: JsonOption = False) -> None:
     """List the runs of a store, oldest first; exit 2 when one of them is damaged."""
-    found = [_examined(record) for record in run_async(_stored(store_address(db)))]
+    async with listed_runs(db) as (_, records):
+        found = [_examine(record) for record in records]
     if json:
         print_json([_plain(record) for record, _ in found])
     elif found:
@@ -40,22 +40,7 @@ def runs(db: DbOption = None, json: JsonOption = False) -> None:
         raise StoreDamaged("; ".join(damages))
 
 
-async def _stored(address: str) -> "list[RunRecord]":
-    from services.store import StoreMissing
-
-    try:
-        store = await open_to_read(address)
-    except StoreMissing as error:
-        complain(str(error))
-        return []
-    async with store:
-        found = await store.runs.all()
-    if not found:
-        complain("the store holds no run yet: `thinktwice backtest` makes one")
-    return found
-
-
-def _examined(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
+def _examine(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
     """A run with its cells; figures of another shape than the program writes are damage, too."""
     from services.store.failures import MEND
 
@@ -79,7 +64,7 @@ def _cells(record: "RunRecord") -> list[str]:
         record.status if record.damage is None else DAMAGED,
         ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
         record.name,
-        _few(record.data["symbols"]),
+        few(record.data["symbols"]),
         f"{record.data['timeframe']} {_bars(record)}",
         percent(performance.get("total_return")),
         _trades(record.document or {}),
@@ -103,12 +88,8 @@ def _render(found: list[list[str]]) -> None:
 
 
 def _table(found: list[list[str]], names: Sequence[str]) -> "Table":
-    from rich.table import Table
-
-    table = Table(*names, box=None)
-    for cells in found:
-        table.add_row(*(cell for name, cell in zip(COLUMNS, cells, strict=True) if name in names))
-    return table
+    shown = [COLUMNS.index(name) for name in names]
+    return made_table(names, ([cells[place] for place in shown] for cells in found))
 
 
 def _trades(document: dict[str, Any]) -> str:
@@ -125,6 +106,7 @@ def _bars(record: "RunRecord") -> str:
     return "-" if bars is None else f"{bars:,}"
 
 
-def _few(symbols: list[str]) -> str:
+def few(symbols: list[str]) -> str:
+    """The first symbols, and how many more there are."""
     rest = len(symbols) - SHOWN
     return " ".join(symbols[:SHOWN]) + (f" +{rest}" if rest > 0 else "")

@@ -36,10 +36,10 @@ class PlainConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Segments; those of styled text keep their line feeds and nothing else that is not seen."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else _seen(segment)
+            yield segment if segment.control else _show_segment(segment)
 
 
-def _seen(segment: Segment) -> Segment:
+def _show_segment(segment: Segment) -> Segment:
     return segment if segment.text.isprintable() else segment._replace(text=visible(segment.text, lines=True))
 
 

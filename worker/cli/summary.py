@@ -1,27 +1,37 @@
-"""The summary a trader reads, from the JSON document of a run and nothing else."""
+"""The summary a trader reads, from the JSON document of a run and notes beside it."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.summary_figures import Document, Rows, group_tables, performance_parts, table_of
-from worker.pages.figures import counts, milliseconds, number, percent
-from worker.runs.why_no_trade import headline, sent_back_headline
+from worker.cli.console import complain, made_table, print_json, stdout_console, table_of
+from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
+from worker.runs.why_no_trade import headline, headline_of_sent_back
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
+Document = dict[str, Any]
+Rows = Iterable[tuple[str, str]]
+GROUPS = {"by_playbook": "By playbook", "by_symbol": "By symbol", "by_exit": "By reason of exit"}
+MORE_GROUPS = GROUPS | {"by_regime": "By regime"}
+COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
 MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"
 NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
 def render(
-    document: Document, console: "Console", failures: Sequence[str] = (), *, full: bool = False
+    document: Document,
+    console: "Console",
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    full: bool = False,
 ) -> None:
     """Print the summary; with reflection off, the first line says so.
 
@@ -29,11 +39,14 @@ def render(
         document: the JSON document of the run.
         console: where to.
         failures: what the journalled errors said, one line each.
+        notes: what a reader has to know beside the document.
         full: with every counter.
     """
     _warn(document, console)
     _no_trade(document, console)
     _head(document, console)
+    for note in notes:
+        console.print(note, style="yellow", soft_wrap=True)
     parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
     for title, table in (
         *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
@@ -66,15 +79,15 @@ def _head(document: Document, console: "Console") -> None:
     bars = count_noun(data["bars"], "bar")
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     console.print(head, soft_wrap=True)
-    if (sent_back := sent_back_headline(document)) is not None:
+    if (sent_back := headline_of_sent_back(document)) is not None:
         console.print(sent_back, style="yellow", soft_wrap=True)
     if data["left_out"]:
-        console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
+        console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
         console.print(told, style="yellow", soft_wrap=True)
 
 
-def _left_out(run_id: str, found: dict[str, int]) -> str:
+def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
     """Bars that were not traded, with counts, and where to see which."""
     see = [f"thinktwice journal {run_id} --kind feed_anomaly"] if set(found) - {"absent"} else []
     see += ["thinktwice data check FILE"] if "absent" in found else []
@@ -106,8 +119,9 @@ def thoughts(document: Document) -> Rows:
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
-    reports = count_noun(len(slow["reports"]), "report")
-    yield "slow reflection", f"{reports} on {count_noun(document['episodes'], 'episode')}"
+    seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
+    told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
+    yield "slow reflection", f"{told} {count_noun(document['episodes'], 'episode')}"
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
@@ -151,12 +165,19 @@ def _run(document: Document, *, full: bool) -> Rows:
     yield "", f"thinktwice page {run_id} --html run.html --open"
 
 
-def show_run(document: Document, failures: Sequence[str], *, json: bool, full: bool = False) -> None:
+def show_run(
+    document: Document,
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    json: bool,
+    full: bool = False,
+) -> None:
     """Print the document of a run, and leave with exit 1 where it has errors or no model answered."""
     if json:
         print_json(document)
     else:
-        render(document, stdout_console(), failures, full=full)
+        render(document, stdout_console(), failures, notes, full=full)
     if document["errors"]:
         run_id = document["run_id"]
         complain(
@@ -299,3 +320,90 @@ def _journal(document: Document) -> Rows:
         "time",
         "   ".join(f"{name} {number(float(value))} s" for name, value in seconds if value is not None),
     )
+
+
+def performance_parts(document: Document, *, full: bool = False) -> Iterable[tuple[str, Rows]]:
+    """The headline first; what models may have read about stands below it and says so."""
+    found, whole = document["contamination"], document["performance"]
+    rows = _whole(whole, document["open_positions"], full=full)
+    if found["label"] in ("clean", "anonymised"):
+        told = [] if found["reason"] is None else [("questions", found["reason"])]
+        yield "Performance", [*rows, *told]
+        return
+    if document["headline"] is None:
+        yield "Performance: no headline", [("why", found["reason"])]
+    else:
+        cutoff = found["cutoff"]
+        yield f"Performance after {cutoff}", _part(found["after"], found["bars_after"])
+        told = [("why apart", found["reason"]), *_part(found["before"], found["bars_before"])]
+        yield f"To {cutoff}, contaminated: never a headline", told
+    yield "Whole run, contaminated: never a headline", rows
+
+
+def group_tables(document: Document, *, full: bool = False) -> "Iterable[tuple[str, Table]]":
+    """Titles with a table for each way in which the trades are told apart; none without trades."""
+    whole = document["contamination"]["label"] in ("clean", "anonymised")
+    for key, title in (MORE_GROUPS if full else GROUPS).items():
+        if groups := document["performance"][key]:
+            yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
+
+
+def _group_table(groups: Sequence[Document]) -> "Table":
+    """Numbers to the right, in columns as narrow as they allow; a heading is folded between its words."""
+    from rich.table import Column
+
+    cells = [_cells(group) for group in groups]
+    heads = [Column("", overflow="fold", min_width=12)]
+    for number_of, name in enumerate(COLUMNS):
+        widest = max(*(len(row[number_of]) for row in cells), *map(len, name.split()))
+        heads.append(Column(name, justify="right", width=widest))
+    rows = ((group["name"], *row) for group, row in zip(groups, cells, strict=True))
+    return made_table(heads, rows, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _cells(group: Document) -> tuple[str, ...]:
+    return (
+        number(group["trades"]),
+        number(100 * group["win_rate"], 1),
+        _sign(group["expectancy_r"]),
+        _sign(group["total_r"], 1),
+        number(group["profit_factor"]),
+        number(group["average_hold_bars"], 1),
+    )
+
+
+def _sign(value: float | None, digits: int = 2) -> str:
+    return DASH if value is None else f"{value:+,.{digits}f}"
+
+
+def _part(figures: Document, bars: int) -> Rows:
+    yield "return", f"{percent(figures['total_return'])}   over {count_noun(bars, 'bar')}"
+    fall = percent(figures["max_drawdown"])
+    yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
+    yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"
+    yield "trades", f"{figures['trades']:,}   won {percent(figures['win_rate'])}"
+
+
+def _whole(told: Document, open_positions: Sequence[Document], *, full: bool) -> Rows:
+    total, hold = percent(told["total_return"]), percent(told["buy_and_hold_return"])
+    yield "return", f"{total}   buy and hold {hold}   CAGR {percent(told['cagr'])}"
+    interval = told["sharpe_interval"]
+    sure = "" if interval is None else f" (95 %: {number(interval[0])} to {number(interval[1])})"
+    yield "Sharpe", f"{number(told['sharpe'])}{sure}   Sortino {number(told['sortino'])}"
+    fall, days = percent(told["max_drawdown"]), number(told["drawdown_days"], 0)
+    yield "drawdown", f"largest {fall}   longest {days} days"
+    expectancy, factor = r_multiple(told["expectancy_r"]), number(told["profit_factor"])
+    yield "expectancy", f"{expectancy} a trade after costs   profit factor {factor}"
+    won = percent(told["win_rate"])
+    yield "trades", f"{told['trades']:,}   won {won}   still open {len(open_positions)}"
+    held = number(told["average_hold_bars"], 1)
+    yield "exposure", f"in the market {percent(told['exposure'])} of bars   mean hold {held} bars"
+    alpha, t = percent(told["alpha"]), number(told["alpha_t"])
+    yield "to buy and hold", f"beta {number(told['beta'])}   alpha {alpha} a year (t {t})"
+    even = number(told["break_even_cost_bps"], 1)
+    yield "costs", f"{number(float(told['fees']))} in fees and carry   break-even at {even} bps a side"
+    if full:
+        yield "volatility", f"{percent(told['volatility'])} a year   Calmar {number(told['calmar'])}"
+        best, worst = r_multiple(told["best_r"]), r_multiple(told["worst_r"])
+        yield "best trade", f"{best}   worst {worst}   payoff {number(told['payoff'])}"
+        yield "turnover", f"{number(told['turnover'])} times the equity a year"

@@ -7,45 +7,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from worker.cli.console import print_json, print_table
+from worker.cli.console import made_table, print_document, print_table
 from worker.cli.mcp import demand_extra
-from worker.cli.options import DbOption, JsonOption, open_for_writing, open_to_read
+from worker.cli.options import DbOption, JsonOption, open_for_writing, open_to_read, option
 from worker.cli.run_options import ConfigArgument
-from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from agents.tool_hosts.mcp import OfferedTool
     from schemas.settings import Settings
     from schemas.settings.planner import ToolServer
+    from schemas.tool import ToolDefinition
     from services.ports import PinBook
 
 SHOWN_HASH = 16
 CUT = 100
 app = typer.Typer(no_args_is_help=True, help="Tools of evidence: list them, accept their definitions.")
 ServerOption = Annotated[
-    list[str] | None,
-    typer.Option("--server", metavar="NAME", help="A server of [planner.servers]. [all]", show_default=False),
+    list[str] | None, option("--server", metavar="NAME", help="A server of [planner.servers]. [all]")
 ]
 
 
 @app.command("list")
-def list_tools(
+async def list_tools(
     config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """List our own tools and those of the configured servers, with what was pinned of them."""
-    _told(config, server, db, json=json, accepts=False)
+    await _tell(config, server, db, json=json, accepts=False)
 
 
 @app.command("pin")
-def pin(
+async def pin(
     config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Accept the definitions of the configured servers' tools as they are now."""
-    _told(config, server, db, json=json, accepts=True)
+    await _tell(config, server, db, json=json, accepts=True)
 
 
-def _told(config: Any, names: list[str] | None, db: str | None, *, json: bool, accepts: bool) -> None:
+async def _tell(config: Any, names: list[str] | None, db: str | None, *, json: bool, accepts: bool) -> None:
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
     servers = servers_named(settings, names)
     if accepts and not servers:
@@ -53,11 +51,8 @@ def _told(config: Any, names: list[str] | None, db: str | None, *, json: bool, a
     if servers:
         demand_extra()
     own = [] if accepts or names else _own()
-    found = own + run_async(_offered(settings, servers, accepts=accepts))
-    if json:
-        print_json({"tools": found})
-    else:
-        _render(found)
+    found = own + await _list_offered(settings, servers, accepts=accepts)
+    print_document({"tools": found}, json, _render)
 
 
 def servers_named(settings: "Settings", names: list[str] | None) -> "dict[str, ToolServer]":
@@ -80,13 +75,10 @@ def _own() -> list[dict[str, Any]]:
     from schemas.settings.planner import OWN
     from services.evidence.tools import TOOLS
 
-    definitions = [tool.definition for tool in TOOLS.values()]
-    return [
-        _row(OWN, item.name, item.description, item.content_hash, item.content_hash) for item in definitions
-    ]
+    return [_row(OWN, tool.definition, tool.definition.content_hash) for tool in TOOLS.values()]
 
 
-async def _offered(
+async def _list_offered(
     settings: "Settings", servers: "dict[str, ToolServer]", *, accepts: bool
 ) -> list[dict[str, Any]]:
     if not servers:
@@ -100,7 +92,7 @@ async def _offered(
         for name, target in targets.items():
             async with McpTools(name, target, pins) as host:
                 offered = await (host.accept() if accepts else host.list_offered())
-            found += [_of_server(name, tool) for tool in offered]
+            found += [_row(name, tool.definition, tool.pinned) for tool in offered]
     return found
 
 
@@ -116,22 +108,26 @@ async def _pins(stack: AsyncExitStack, address: str, *, writes: bool) -> "PinBoo
         return NoPins()
 
 
-def _of_server(name: str, tool: "OfferedTool") -> dict[str, Any]:
-    item = tool.definition
-    return _row(name, item.name, item.description, item.content_hash, tool.pinned)
+def _row(client: str, tool: "ToolDefinition", pinned: str | None) -> dict[str, Any]:
+    return {
+        "client": client,
+        "name": tool.name,
+        "description": " ".join(tool.description.split())[:CUT],
+        "hash": tool.content_hash,
+        "pinned": pinned,
+        "changed": pinned is not None and pinned != tool.content_hash,
+    }
 
 
-def _row(client: str, name: str, description: str, content_hash: str, pinned: str | None) -> dict[str, Any]:
-    changed = pinned is not None and pinned != content_hash
-    row = {"client": client, "name": name, "description": " ".join(description.split())[:CUT]}
-    return {**row, "hash": content_hash, "pinned": pinned, "changed": changed}
-
-
-def _render(found: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table("client", "tool", "hash", "pinned", "description", box=None)
-    for row in found:
-        pinned = "no" if row["pinned"] is None else "CHANGED" if row["changed"] else "yes"
-        table.add_row(row["client"], row["name"], row["hash"][:SHOWN_HASH], pinned, row["description"])
-    print_table(table)
+def _render(document: dict[str, Any]) -> None:
+    rows = (
+        (
+            row["client"],
+            row["name"],
+            row["hash"][:SHOWN_HASH],
+            "no" if row["pinned"] is None else "CHANGED" if row["changed"] else "yes",
+            row["description"],
+        )
+        for row in document["tools"]
+    )
+    print_table(made_table(("client", "tool", "hash", "pinned", "description"), rows))

@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, print_json, print_table
-from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
-from worker.runs.interrupts import run_async
+from worker.cli.console import complain, made_table, print_json, print_table
+from worker.cli.options import DbOption, JsonOption, listed_runs
+from worker.cli.runs import few
 
 if TYPE_CHECKING:
     from services.store.trials import Trial
 
 COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
-SHOWN = 3
 EARLIER = "noted nothing for the ledger of trials"
 
 
-def trials(db: DbOption = None, json: JsonOption = False) -> None:
+async def trials(db: DbOption = None, json: JsonOption = False) -> None:
     """List what was tried in a store on which bars, and what the next run on them starts with."""
-    found, uncounted = run_async(_stored(store_address(db)))
-    ranges = [_range(runs, found) for runs in _by_bars(found)]
+    async with listed_runs(db) as (store, runs):
+        found = [] if store is None else await store.trials.all()
+    uncounted = sum(_before_the_ledger(run.environment) for run in runs if run.mode in ("backtest", "paper"))
+    ranges = [_range(tried, found) for tried in _by_bars(found)]
     if json:
         print_json({"ranges": ranges, "runs_not_counted": uncounted})
         return
@@ -33,24 +34,6 @@ def trials(db: DbOption = None, json: JsonOption = False) -> None:
     if uncounted:
         them = "it is" if uncounted == 1 else "they are"
         complain(f"{count_noun(uncounted, 'run')} of older versions {EARLIER}: {them} not counted")
-
-
-async def _stored(address: str) -> "tuple[list[Trial], int]":
-    """The ledger, and how many runs were made before there was one."""
-    from services.store import StoreMissing
-
-    try:
-        store = await open_to_read(address)
-    except StoreMissing as error:
-        complain(str(error))
-        return [], 0
-    async with store:
-        found, runs = await store.trials.all(), await store.runs.all()
-    if not runs:
-        complain("the store holds no run yet: `thinktwice backtest` makes one")
-    return found, sum(
-        _before_the_ledger(run.environment) for run in runs if run.mode in ("backtest", "paper")
-    )
 
 
 def _before_the_ledger(environment: dict[str, Any]) -> bool:
@@ -86,21 +69,21 @@ def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
 
 
 def _render(ranges: Sequence[dict[str, Any]]) -> None:
-    from rich.table import Table
+    from rich.table import Column
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("bars", overflow="fold")
-    for name in ("runs", *COUNTS):
-        table.add_column(name, no_wrap=True)
-    table.add_column("the next run starts with", overflow="fold")
-    for stretch in ranges:
-        symbols, more = stretch["symbols"], len(stretch["symbols"]) - SHOWN
-        named = " ".join(symbols[:SHOWN]) + (f" +{more}" if more > 0 else "")
-        coming = stretch["next"]
-        table.add_row(
-            f"{stretch['timeframe']} {named} {stretch['start'][:10]} to {stretch['end'][:10]}",
-            f"{len(stretch['runs']):,}",
-            *(f"{stretch[name]:,}" for name in COUNTS),
-            f"{count_noun(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
-        )
-    print_table(table)
+    heads = (
+        Column("bars", overflow="fold"),
+        *(Column(name, no_wrap=True) for name in ("runs", *COUNTS)),
+        Column("the next run starts with", overflow="fold"),
+    )
+    print_table(made_table(heads, map(_cells, ranges), pad_edge=False))
+
+
+def _cells(stretch: dict[str, Any]) -> list[str]:
+    coming = stretch["next"]
+    return [
+        f"{stretch['timeframe']} {few(stretch['symbols'])} {stretch['start'][:10]} to {stretch['end'][:10]}",
+        f"{len(stretch['runs']):,}",
+        *(f"{stretch[name]:,}" for name in COUNTS),
+        f"{count_noun(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
+    ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,11 +16,10 @@ from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import count_noun
-from worker.cli.console import print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option
-from worker.cli.rebuilt import stored_script, watched
+from worker.cli.console import made_table, print_document, stdout_console
+from worker.cli.options import DataOption, DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
-from worker.runs.interrupts import run_async
 from worker.runs.replay import (
     NotPlayable,
     Replay,
@@ -39,30 +38,19 @@ SHOWN = 10
 UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
 
 
-def verify(
-    run: RunArgument,
-    data: Annotated[Path | None, option(help="The run's bar file, if it lies elsewhere now.")] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
+async def verify(
+    run: RunArgument, data: DataOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
-    result = run_async(_verified(run, data, db))
-    if json:
-        print_json(result)
-    else:
-        _render(result)
+    async with open_for_run(db, run) as (store, record):
+        result = await verify_run(store, record, data)
+    print_document(result, json, _render)
     if not result["ok"]:
         raise typer.Exit(1)
 
 
-async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, Any]:
-    store, record = await open_for_run(db, run)
-    async with store:
-        return await verified(store, record, data)
-
-
-async def verified(
-    store: "Store", record: "RunRecord", data: Path | None = None, watch: Watch = watched
+async def verify_run(
+    store: "Store", record: "RunRecord", data: Path | None = None, watch: Watch = watch_replay
 ) -> dict[str, Any]:
     """What `verify --json` prints of a run; `watch` gives what is told between bars of its replay."""
     from services.store.failures import MEND
@@ -70,9 +58,12 @@ async def verified(
     chain = await check_chain(
         store.journal.as_stored(record.run_id), events=record.events, head_hash=record.head_hash
     )
-    references = await _references(store, record) if chain.ok else UNCHECKED
+    references = UNCHECKED
+    if chain.ok:
+        index = await JournalIndex.read(store.journal.rows(record.run_id))
+        references = check_references(index, finished=record.status == "finished")
     kept = await store.seals.problems(record.run_id)
-    replay = await _replayed(store, record, data, kept, watch)
+    replay = await _replay(store, record, data, kept, watch)
     covered = await store.seals.is_covered(record.run_id)
     return {
         "run_id": record.run_id,
@@ -87,7 +78,7 @@ async def verified(
     }
 
 
-async def _replayed(
+async def _replay(
     store: "Store", record: "RunRecord", data: Path | None, kept: list[str], watch: Watch
 ) -> ReplayReport:
     """The replay, unless the row that says how to play the run is not the one that was sealed."""
@@ -112,11 +103,6 @@ async def _replayed(
         return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
 
 
-async def _references(store: "Store", record: "RunRecord") -> ReferenceReport:
-    index = await JournalIndex.read(store.journal.rows(record.run_id))
-    return check_references(index, finished=record.status == "finished")
-
-
 def _render_stored(stored: dict[str, Any]) -> None:
     from services.store.seals import UNSEALED
 
@@ -127,8 +113,6 @@ def _render_stored(stored: dict[str, Any]) -> None:
 
 
 def _render(result: dict[str, Any]) -> None:
-    from rich.table import Table
-
     console = stdout_console()
     chain, replay = result["chain"], result["replay"]
     console.print(f"run {result['run_id']} ({result['status']})")
@@ -155,9 +139,9 @@ def _render(result: dict[str, Any]) -> None:
         held = "the lines around this one say what was checked"
         console.print(f"replay  cannot be replayed: {problem}; {held}", soft_wrap=True)
     _render_stored(result["stored"])
-    table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))
     recorded, present = result["environment"]["recorded"], result["environment"]["present"]
-    for name in present:
-        mark = "" if recorded.get(name) == present[name] else "  (differs)"
-        table.add_row(name, str(recorded.get(name)), f"{present[name]}{mark}")
-    console.print(table)
+    rows = (
+        (name, str(recorded.get(name)), f"{value}{'' if recorded.get(name) == value else '  (differs)'}")
+        for name, value in present.items()
+    )
+    console.print(made_table(("environment", "recorded", "present"), rows, padding=(0, 2, 0, 0)))

@@ -13,7 +13,6 @@ from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import told_rows
 from worker.pages.figures import fact_text, shown_time
-from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 
-def why(
+async def why(
     run: RunArgument,
     fill: Annotated[
         str,
@@ -34,19 +33,18 @@ def why(
     json: JsonOption = False,
 ) -> None:
     """Print the chain from a fill or a stop move back to bar, events, findings, verdict and playbook."""
-    root = run_async(_lineage(run, fill, db))
-    if json:
-        print_json(asdict(root))
-    else:
-        stdout_console().print(_tree(root))
-
-
-async def _lineage(run: str, fill: str, db: str | None) -> LineageNode:
-    store, record = await open_for_run(db, run)
-    async with store:
+    async with open_for_run(db, run) as (store, record):
         index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
     event = _one([*index.fills(fill), *index.stop_moves(fill)], fill, record.run_id)
-    return trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
+    root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
+    if json:
+        print_json(asdict(root))
+        return
+    from rich.tree import Tree
+
+    tree = Tree(_label(root))
+    _grow(tree, root)
+    stdout_console().print(tree)
 
 
 def _one(found: list[Event], fill: str, run_id: str) -> Event:
@@ -58,14 +56,6 @@ def _one(found: list[Event], fill: str, run_id: str) -> Event:
         raise ConfigError(f"no fill {fill!r} and no amendment of a stop in run {run_id}: {listing}")
     some = ", ".join(event.payload.get("fill_id") or event.payload["amendment_id"] for event in found[:SHOWN])
     raise ConfigError(f"fill {fill!r} is not unique in run {run_id} ({some}, ...): {listing}")
-
-
-def _tree(root: LineageNode) -> "Tree":
-    from rich.tree import Tree
-
-    tree = Tree(_label(root))
-    _grow(tree, root)
-    return tree
 
 
 def _grow(tree: "Tree", node: LineageNode) -> None:

@@ -3,12 +3,16 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from schemas.canonical import content_id
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
+from services.model_calls.quoting import visible
+from worker.cli.console import complain
 from worker.cli.progress import step
+from worker.feeds import selected_bars
+from worker.pages.figures import shown_time
 from worker.runs.garbage import all_is_loaded
 from worker.runs.store_run import BacktestRunner
 
@@ -16,29 +20,11 @@ if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
+    from worker.studies.scenarios import ScenarioResult
 
 
 LOADING = "loading the engine; the first time takes long"
 COMPILING = "compiling the engine, once for this version"
-
-
-class Scenario(Protocol):
-    """Result of one scenario, by shape."""
-
-    @property
-    def title(self) -> str:
-        """What was tried."""
-        ...
-
-    @property
-    def passed(self) -> bool:
-        """Whether it held."""
-        ...
-
-    @property
-    def evidence(self) -> Sequence[str]:
-        """What was seen."""
-        ...
 
 
 def backtest_runner() -> BacktestRunner:
@@ -92,12 +78,40 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
     return load_playbooks(None if folder is None else Path(folder))
 
 
-def scenario_runner() -> Callable[[], Sequence[Scenario]]:
+def scenario_runner() -> "Callable[[], Sequence[ScenarioResult]]":
     """The five human verification scenarios, with the engine ready for them."""
     ready_engine()
     from worker.studies.scenarios import run_scenarios
 
     return run_scenarios
+
+
+def load_bars(settings: Settings) -> "BarSeries":
+    """The bars that a configuration selects; see `selected_bars.load_bars`."""
+    if settings.runtime.data is None:
+        return selected_bars.load_bars(settings)
+    with step(f"loading bars of {settings.runtime.data}"):
+        return selected_bars.load_bars(settings)
+
+
+def features_of(symbols: Sequence[str]) -> str:
+    """What an engine does before its first bar, in words."""
+    return f"features of {len(symbols):,} symbol{'' if len(symbols) == 1 else 's'}"
+
+
+def tell_of_doubts(bars: "BarSeries", settings: Settings) -> None:
+    """Say on stderr which bars a run over recorded bars takes although they are implausible."""
+    from services.feeds.plausibility import doubted_bars
+
+    if settings.data.plausibility != "live":
+        return
+    found = [anomaly for _, anomaly in doubted_bars(bars, settings.data)]
+    if found:
+        first = f"{visible(str(found[0].symbol))} at {shown_time(found[0].label or 0)}"
+        complain(
+            f"{len(found):,} implausible bar(s) are traded as they are, first {first}: `thinktwice data "
+            "check` lists them, data.plausibility = 'always' leaves them out, 'off' takes them without a word"
+        )
 
 
 def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:

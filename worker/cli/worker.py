@@ -17,9 +17,9 @@ from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_json_line, print_line, time_option
-from worker.cli.options import DbOption, argument, open_for_writing, option
-from worker.cli.paper import show, traded
-from worker.cli.run_options import LogFormatOption, run_settings
+from worker.cli.options import DbOption, argument, open_for_run, open_for_writing, option
+from worker.cli.paper import show, trade
+from worker.cli.run_options import LogFormatOption, run_name, run_settings
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from worker.slow_worker.status import SlowLoopStatus
 
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
-RESULTS = frozenset(
-    {
-        "slot_skipped",
-        "slot_claimed",
-        "slot_resumed",
-        "slot_failed",
-        "report_written",
-        "report_delivered",
-        "nothing_due",
-    }
-)
 
 
 def worker(
@@ -121,8 +110,8 @@ def worker(
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         if feed is not None:
-            name = "embedded" if config is None else config.stem
-            trading = traded(
+            name = run_name(config, resolved.settings, feed)
+            trading = trade(
                 resolved.settings, prepared, feed, speed, name,
                 new=new, slow_period_s=period, fresh_ledger=fresh_ledger,
             )  # fmt: skip
@@ -146,22 +135,22 @@ async def _work(
 ) -> int:
     from trading_core.clock import SimulatedClock
     from worker.operations.store_outage import OncePerOutage
-    from worker.review.judge_models import judge_models
+    from worker.review.replanning import judge_models
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
     from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
-    record = await _find(address, run)
+    async with open_for_run(address, run, upgrades=True) as (_, record):
+        pass  # before anything is written to its store
     in_force = _settings_of(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
     told: list[str] = []
     sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
     note = _all_of(sinks)
     goes_on = record.mode == "paper" and record.status == "running"
-    asking = (
-        nullcontext() if goes_on else judge_models(in_force, record.data["symbols"], os.environ, clock, note)
-    )
+    symbols = record.data["symbols"]
+    asking = nullcontext() if goes_on else judge_models(in_force, symbols, os.environ, clock, note)
     async with await open_for_writing(address) as store, asking as models:
         lease_ms, owner = int(3_000 * period_s), new_owner()
         slots = RunOfSlots(record.run_id, in_force)
@@ -174,18 +163,6 @@ async def _work(
         sinks.append(status.note)
         note = OncePerOutage(note).hear
         return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
-
-
-async def _find(address: str, run: str) -> "RunRecord":
-    """The run, before anything is written to its store."""
-    from services.store import StoreMissing, open_store
-
-    try:
-        store = await open_store(address, create=False)
-    except StoreMissing as error:
-        raise ConfigError(f"no run {run!r}: {error}") from error
-    async with store:
-        return await store.runs.find(run)
 
 
 def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
@@ -239,10 +216,10 @@ async def _operate(
     now = status.status()
     async with operate(prepared, status, now.run_id, now.mode) as operations:
 
-        def told(name: str, fields: dict[str, Any]) -> None:
+        def tell(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
 
-        sinks.append(told)
+        sinks.append(tell)
         watching = asyncio.create_task(watch_store(probe, note, lambda: status.away_since))
         try:
             return await _serve(NoticedLooks(made, status, note), note, period_s)
@@ -270,7 +247,7 @@ async def _look_once(
         await made.look()
     finally:
         await made.close()
-    if not RESULTS & set(told) and "standing_by" not in told:
+    if not TEXTS.keys() & set(told) and "standing_by" not in told:
         interval = settings.high_level.interval_for(record.data["timeframe"])
         claimed = await store.claims.newest_state(record.run_id, JOB)
         slots = {"slot": last_slot(clock.now, interval), "next_slot": next_slot(clock.now, interval)}
@@ -311,7 +288,7 @@ def _sink(
         told.append(name)
         if not json and name in quiet:
             return
-        shown = json or name in RESULTS
+        shown = json or name in TEXTS
         log.log(level_of(name), name, shown_on_stdout=shown, **fields)
         if json:
             event = logs.redactor.value({"event": name, "at": clock.now, "run_id": run_id, **fields})
@@ -332,26 +309,26 @@ def readable(name: str, told: dict[str, Any]) -> str:
     return f"{name.replace('_', ' ')}  {' '.join(f'{key}={value}' for key, value in told.items())}".rstrip()
 
 
-def _skipped(told: dict[str, Any]) -> str:
+def _tell_skipped(told: dict[str, Any]) -> str:
     count = f"{told['counted']} of {told['needed']} new episodes"
     later = "" if told["next_eligible"] is None else f", next {shown_time(told['next_eligible'])}"
     return f"slot {shown_time(told['slot'])} skipped: {told['reason']} ({count}{later})"
 
 
-def _claimed(told: dict[str, Any]) -> str:
+def _tell_claimed(told: dict[str, Any]) -> str:
     count = f"{count_noun(told['episodes'], 'episode')}, {told['new_episodes']} new"
     return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
 
 
-def _resumed(told: dict[str, Any]) -> str:
+def _tell_resumed(told: dict[str, Any]) -> str:
     return f"slot {shown_time(told['slot'])} was left behind by {told['left_by']}: finishing it"
 
 
-def _failed(told: dict[str, Any]) -> str:
+def _tell_failed(told: dict[str, Any]) -> str:
     return f"slot {shown_time(told['slot'])} failed: {told['reason']}"
 
 
-def _written(told: dict[str, Any]) -> str:
+def _tell_written(told: dict[str, Any]) -> str:
     short = ", sample insufficient" if told["insufficient_sample"] else ""
     episodes = count_noun(told["episodes"], "episode")
     return (
@@ -360,7 +337,7 @@ def _written(told: dict[str, Any]) -> str:
     )
 
 
-def _delivered(told: dict[str, Any]) -> str:
+def _tell_delivered(told: dict[str, Any]) -> str:
     refused = f", refused {', '.join(told['refused'])}" if "refused" in told else ""
     actions = f"{told['actions']} action{'' if told['actions'] == 1 else 's'}"
     return f"report {told['report_id']} judged: {told['decision']}, {actions}{refused}"
@@ -372,12 +349,13 @@ def _nothing(told: dict[str, Any]) -> str:
     return f"nothing is due: {last}, the next slot is {shown_time(told['next_slot'])}"
 
 
+# The events that are results, as a reader has them.
 TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "slot_skipped": _skipped,
-    "slot_claimed": _claimed,
-    "slot_resumed": _resumed,
-    "slot_failed": _failed,
-    "report_written": _written,
-    "report_delivered": _delivered,
+    "slot_skipped": _tell_skipped,
+    "slot_claimed": _tell_claimed,
+    "slot_resumed": _tell_resumed,
+    "slot_failed": _tell_failed,
+    "report_written": _tell_written,
+    "report_delivered": _tell_delivered,
     "nothing_due": _nothing,
 }

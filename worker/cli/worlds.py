@@ -8,22 +8,30 @@ import typer
 
 from schemas.errors import ConfigError, nearest
 from services.model_calls.quoting import count_noun
-from worker.cli.console import print_json, print_table, stdout_console
+from worker.cli.console import made_table, print_document, print_table, stdout_console
 from worker.cli.options import JsonOption, option
 from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from worker.studies.worlds.table import Row
 
 RUNS, SESSIONS = 100, 10
-MOST_RUNS, MOST_YEARS, MOST_PROCESSES = 100_000, 50, 1_024
+BETWEEN = {"runs": (1, 100_000), "years": (1, 50), "processes": (0, 1_024), "seed": (0, 2**63 - 1)}
+PARAMETERS = (
+    "per_week", "target", "symbols", "rho", "rows_low", "rows_high", "phi", "share", "span", "win_hours",
+    "loss_hours", "tail", "sigma", "cost", "crash_every", "crash_trades", "calm", "timeframe", "blocks",
+    "pull",
+)  # fmt: skip
 LARGEST_MEAN = 5.0
 _SHAPE = "--years, --edge, --planted or --later"
 SHOWN_RULES = ("count and win rate", "weekly t-tests")
 
 
 def worlds(
+    context: typer.Context,
     world: Annotated[
         str | None, option(metavar="KIND", help="One kind of world alone, with the options below.")
     ] = None,
@@ -83,51 +91,29 @@ def worlds(
     (null, planted, turned), with the slow loop on and off; a difference holds when all of its 95 % interval
     is beyond its target. Ctrl-C keeps what --resume has.
     """
-    given = {
-        "per_week": per_week, "target": target, "symbols": symbols, "rho": rho, "rows_low": rows_low,
-        "rows_high": rows_high, "phi": phi, "share": share, "span": span, "win_hours": win_hours,
-        "loss_hours": loss_hours, "tail": tail, "sigma": sigma, "cost": cost, "crash_every": crash_every,
-        "crash_trades": crash_trades, "calm": calm, "timeframe": timeframe, "blocks": blocks, "pull": pull,
-    }  # fmt: skip
-    set_ = {name: value for name, value in given.items() if value is not None}
+    params = context.params
+    set_ = {name: params[name] for name in PARAMETERS if params[name] is not None}
     runs = (SESSIONS if engine else RUNS) if runs is None else runs
-    _refuse(runs, seed, years, processes)
-    _refuse_means({"edge": edge, "planted": planted, "later": later})
+    _refuse({**params, "runs": runs})
     shape = {"years": years, "edge": edge, "first": planted, "later": later}
     rest = {name: value for name, value in shape.items() if value is not None}
     rows = _session_rows(world, only, whole, set_, rest) if engine else _rows(world, only, whole, set_, rest)
-    document = _measured(rows, runs, seed, processes, resume, engine=engine)
-    if json:
-        print_json(document)
-    else:
-        _render(document)
+    document = _measure(rows, runs, seed, processes, resume, engine=engine)
+    print_document(document, json, _render)
 
 
-def _refuse(runs: int, seed: int, years: int | None, processes: int) -> None:
-    """Refuse what draws no world.
+def _refuse(given: dict[str, Any]) -> None:
+    """Refuse what draws no world, and means that no stop and target could have.
 
     Raises:
         ConfigError: it names the option and what it takes.
     """
-    for name, value, low, high in (
-        ("runs", runs, 1, MOST_RUNS),
-        ("years", years, 1, MOST_YEARS),
-        ("processes", processes, 0, MOST_PROCESSES),
-        ("seed", seed, 0, 2**63 - 1),
-    ):
-        if value is not None and not low <= value <= high:
-            raise ConfigError(f"--{name} {value!r} is not between {low} and {high}")
-
-
-def _refuse_means(means: dict[str, float | None]) -> None:
-    """Refuse means that no stop and target could have.
-
-    Raises:
-        ConfigError: it names the option and its range.
-    """
-    for name, value in means.items():
-        if value is not None and not -1.0 < value < LARGEST_MEAN:
-            raise ConfigError(f"--{name} {value!r} is not between -1 and {LARGEST_MEAN:g}")
+    for name, (low, high) in BETWEEN.items():
+        if given[name] is not None and not low <= given[name] <= high:
+            raise ConfigError(f"--{name} {given[name]!r} is not between {low} and {high}")
+    for name in ("edge", "planted", "later"):
+        if given[name] is not None and not -1.0 < given[name] < LARGEST_MEAN:
+            raise ConfigError(f"--{name} {given[name]!r} is not between -1 and {LARGEST_MEAN:g}")
 
 
 def _rows(
@@ -140,13 +126,10 @@ def _rows(
     """
     from worker.studies.worlds.table import GROUPS, own_rows, rows
 
-    if world is not None:
-        if only is not None or whole:
-            raise ConfigError(
-                "--world is one world; --only and --whole are rows of the table: give one of them"
-            )
-        return list(own_rows(world, given, rest))
-    return _rows_of_table(rows(), GROUPS, only, whole, given, rest)
+    if world is None:
+        return _rows_of_table(rows(), GROUPS, only, whole, given, rest)
+    _refuse_rows(only, whole)
+    return list(own_rows(world, given, rest))
 
 
 def _session_rows(
@@ -165,9 +148,13 @@ def _session_rows(
         raise ConfigError(f"{told}: a world of --engine takes --{', --'.join(TAKES)}")
     if world is None:
         return _rows_of_table(engine_rows(), GROUPS, only, whole, given, rest)
+    _refuse_rows(only, whole)
+    return list(own_engine_rows(world, given))
+
+
+def _refuse_rows(only: str | None, whole: bool) -> None:
     if only is not None or whole:
         raise ConfigError("--world is one world; --only and --whole are rows of the table: give one of them")
-    return list(own_engine_rows(world, given))
 
 
 def _rows_of_table(
@@ -192,7 +179,7 @@ def _rows_of_table(
     return chosen if whole or only is not None else [row for row in chosen if row.quick]
 
 
-def _measured(
+def _measure(
     rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None, *, engine: bool
 ) -> dict[str, Any]:
     from schemas.settings import GateSettings
@@ -232,16 +219,12 @@ def headline(document: dict[str, Any]) -> str:
     return f"{'; '.join(parts)} ({count_noun(document['runs'], 'run')} a world, seed {document['seed']})"
 
 
-def _table(group: str, found: list[dict[str, Any]]) -> Any:
-    from rich.table import Table
+def _table(group: str, found: list[dict[str, Any]]) -> "Table":
+    from rich.table import Column
 
-    table = Table(title=group, title_justify="left", box=None, pad_edge=False)
-    table.add_column("world")
-    for name in columns(found):
-        table.add_column(name, justify="right")
-    for row in found:
-        table.add_row(*cells_of(row, found))
-    return table
+    heads = (Column("world"), *(Column(name, justify="right") for name in columns(found)))
+    rows = (cells_of(row, found) for row in found)
+    return made_table(heads, rows, title=group, title_justify="left", pad_edge=False)
 
 
 def columns(found: list[dict[str, Any]]) -> list[str]:

@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemas.errors import ConfigError, StoreError
+from schemas.errors import ConfigError, FeedError, StoreError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
@@ -67,6 +67,7 @@ class Polling:
         self._run = run
         self._over = asyncio.Event()
         self._saying = asyncio.Lock()
+        self._failing: frozenset[str] = frozenset()
 
     def start(self) -> "asyncio.Task[None]":
         """The task that polls; no bar is waited for after it has failed."""
@@ -107,6 +108,7 @@ class Polling:
     async def _look(self) -> None:
         await self.say()
         run = self._run
+        self._warn_of_models()
         await run.requests.look()
         if run.requests.asks_to_stop and run.stepper.begun:
             self._stop.ask("the operator's request")
@@ -124,6 +126,13 @@ class Polling:
             if keeper.lease is not None and not keeper.closing:
                 document = self._run.status.status().document(time.time_ns())
                 await self._store.trading.say(keeper.lease, keeper.run_id, document)
+
+    def _warn_of_models(self) -> None:
+        """Once of each model that gives no usable reply any more: rules decide instead of it."""
+        found = dict(self._run.status.status().models_failing)
+        for model in sorted(found.keys() - self._failing):
+            self._note("model_failing", {"model": model, "failed_in_a_row": found[model]})
+        self._failing = frozenset(found)
 
     async def _reports(self) -> None:
         reports, stepper = self._run.reports, self._run.stepper
@@ -254,6 +263,10 @@ class PaperProcess:
             except StoppedEarly:
                 _check(run, task)
                 return await self._end_interrupted(run)
+            except FeedError as error:  # comes between two rows: another process may go on with the run
+                self._stop.ask(str(error))
+                await self._end(run, polling, began)
+                raise
             finally:
                 await polling.end(task)
                 await run.put_down()

@@ -105,6 +105,8 @@ class TradingStatus:
             },
             "plans_waiting": tuple(session.slow_loop.plans.waiting),
             "model_spend": session.models.account.ledger.run.usd,
+            "model_calls": dict(sorted(session.models.account.outcomes.items())),
+            "models_failing": session.models.account.failing(),
         }
 
 

@@ -183,6 +183,10 @@ class TradedRun:
                 "took_s": round(time.perf_counter() - self._began, 3),
             }
             self._note("recovered", {"run_id": record.run_id, **told})
+        elif not given.feed.lock_step:
+            followed = {"feed": given.feed.name, "path": record.data.get("path")}
+            symbols = list(given.feed.symbols)
+            self._note("following", {"run_id": record.run_id, **followed, "symbols": symbols})
         if crash_loop:
             self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill RUN off` lets it enter again")
         self._ask = self._ask_beside

@@ -82,7 +82,7 @@ class WithSlowLoop:
         looks = NoticedLooks(SlowLoopSubprocess(self._job(run_id), clock, note), status, note)
         async with self._inner.around(_Both(source, status), run_id):
             serving = asyncio.create_task(serve(looks, stop, note, period_s=self._period_s))
-            serving.add_done_callback(self._ended)
+            serving.add_done_callback(self._note_end)
             try:
                 yield
             finally:
@@ -94,7 +94,7 @@ class WithSlowLoop:
         address = settings.runtime.db  # that of the store names no password
         return LookingJob(address, run_id, settings.payload(), self._owner, lease_ms, COMMAND_S)
 
-    def _ended(self, serving: "asyncio.Task[int]") -> None:
+    def _note_end(self, serving: "asyncio.Task[int]") -> None:
         error = None if serving.cancelled() else serving.exception()
         if error is not None:
             self._inner.note("worker_died", {"reason": f"{type(error).__name__}: {error}"})

@@ -4,6 +4,7 @@ It holds nothing that writes. Arguments are checked by the host, which refuses u
 through it: a client that is an agent may answer what it is asked.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -16,7 +17,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from schemas.canonical import canonical_json
 from schemas.tool import ToolDefinition, ToolReply
+from services.evidence.tools import quote_value
+from services.model_calls.quoting import visible_json
 from services.ports import ToolHost
 
 NAME = "thinktwice"
@@ -68,6 +72,21 @@ def build_server(host: ToolHost) -> "Server[Any]":
     )
 
 
+def _mark(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Six digits behind a cursor that tell the call which it goes on with."""
+    same = {name: value for name, value in arguments.items() if name not in ("cursor", "limit", "at")}
+    digest = hashlib.sha256(json.dumps([tool, same], sort_keys=True).encode()).hexdigest()
+    return f"{int(digest[:12], 16) % 10**6:06d}"
+
+
+def _result(reply: ToolReply) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=reply.text)],
+        structured_content=reply.content,
+        is_error=reply.is_error,
+    )
+
+
 class HostAnswers:
     """What each request of the protocol gets."""
 
@@ -82,12 +101,19 @@ class HostAnswers:
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool, as text and as data; a refusal is text alone."""
-        reply = await self._host.call(params.name, params.arguments or {}, context.session.report_progress)
-        return types.CallToolResult(
-            content=[types.TextContent(text=reply.text)],
-            structured_content=reply.content,
-            is_error=reply.is_error,
-        )
+        arguments = dict(params.arguments or {})
+        marked, mark = arguments.get("cursor"), _mark(params.name, arguments)
+        if marked is not None:
+            arguments["cursor"] = str(marked).removesuffix(mark)
+        if marked is not None and arguments["cursor"] in ("", str(marked)):
+            refused = f"cursor {quote_value(marked)}: it is of another call; give next_cursor of a call of "
+            return _result(ToolReply(text=f"{refused}{params.name} with the same arguments", is_error=True))
+        reply = await self._host.call(params.name, arguments, context.session.report_progress)
+        content = reply.content or {}
+        if content.get("next_cursor") is not None:
+            content["next_cursor"] += mark
+            reply = ToolReply(text=visible_json(canonical_json(content)))
+        return _result(reply)
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None

@@ -222,6 +222,7 @@ WARNINGS = (  # events of a running process, whichever command runs it; the rest
     "lease_lost",
     "look_failed",
     "look_missed",
+    "model_failing",
     "request_not_answered",
     "safe_mode",
     "savepoint_not_stored",

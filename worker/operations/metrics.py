@@ -67,7 +67,7 @@ def _bars(status: ProcessStatus, now: int) -> Iterator[Metric]:
         labels.add_metric([symbol], label / SECOND)
     yield labels
     yield _optional("bar_lag_seconds", "Time since the last bar arrived.", status.bar_lag_s(now))
-    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Rows through the engine.", status.bars_validated)
+    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Bars through the engine.", status.bars_validated)
     yield _optional("feed_up", "1 while bars can come.", status.feed_ok)
     yield _gauge("stale_symbols", "Symbols without bars for too long.", len(status.stale_symbols))
     blocked = GaugeMetricFamily(
@@ -102,6 +102,8 @@ def _policy(status: ProcessStatus) -> Iterator[Metric]:
     yield _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", status.in_flight)
     yield CounterMetricFamily(f"{PREFIX}_errors", "Contained failures.", status.errors)
     yield CounterMetricFamily(f"{PREFIX}_model_spend_usd", "What models have cost.", status.model_spend)
+    yield _count_by("model_calls", "Calls of models.", "outcome", status.model_calls)
+    yield _gauge("models_failing", "Models without a usable reply.", len(status.models_failing))
     yield _count_by("notifications", "Notifications.", "result", status.notifications)
 
 

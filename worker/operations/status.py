@@ -27,7 +27,7 @@ class ProcessStatus:
         bar_seconds: length of a bar, where bars are expected.
         last_bars: label of the last bar of each symbol.
         last_bar_at: when the last bar of any symbol arrived; None before the first.
-        bars_validated: rows that went through the engine.
+        bars_validated: bars that went through the engine.
         store_ok: whether the last attempt to reach the store worked.
         store_away_since: since when it does not.
         buffered_rows: journal rows that wait for the store.
@@ -45,6 +45,8 @@ class ProcessStatus:
         playbooks: active version of each playbook.
         plans_waiting: ids of change plans that wait for a decision.
         model_spend: in US dollars, of this run.
+        model_calls: calls of models by outcome.
+        models_failing: calls in a row without a usable reply, by model and prompt; rules decide instead.
         slow_loop_last: slot that was last decided.
         slow_loop_next: slot that is due next.
         tick_latency_ms: quantiles of the time that one row takes, for example `{"p99": 0.8}`.
@@ -79,6 +81,8 @@ class ProcessStatus:
     playbooks: Mapping[str, int] = field(default_factory=dict)
     plans_waiting: tuple[str, ...] = ()
     model_spend: float = 0.0
+    model_calls: Mapping[str, int] = field(default_factory=dict)
+    models_failing: Mapping[str, int] = field(default_factory=dict)
     slow_loop_last: int | None = None
     slow_loop_next: int | None = None
     tick_latency_ms: Mapping[str, float | None] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Uncaught failures are printed without secrets: tracebacks, threads, records of unconfigured logs."""
 
 import logging
+import re
 import sys
 import threading
 import traceback
@@ -8,6 +9,9 @@ from types import TracebackType
 
 from services.model_calls.quoting import visible
 from worker.secrets.redaction import redactor_of
+
+EVENT = re.compile("[a-z]+(?:_[a-z]+)+")
+OWN = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})  # what every record has
 
 
 def guard_tracebacks() -> None:
@@ -19,8 +23,22 @@ def guard_tracebacks() -> None:
 
 
 class _PlainRedacted(logging.Formatter):
+    """A record in words: the name of an event, then what it is about, as `tools dropped: server a`."""
+
     def format(self, record: logging.LogRecord) -> str:
-        return visible(redactor_of().text(super().format(record)), lines=True)
+        text = super().format(record)
+        event = text.replace("_", " ") if EVENT.fullmatch(text) else text
+        about = [
+            f"{name.replace('_', ' ')} {_listing(value)}"
+            for name, value in vars(record).items()
+            if name not in OWN
+        ]
+        told = f"{event}: {', '.join(about)}" if about else event
+        return visible(redactor_of().text(told), lines=True)
+
+
+def _listing(value: object) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -3,16 +3,14 @@
 Every number comes from the document of `thinktwice ablate`; nothing is computed here.
 """
 
-from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
 from services.high_level.report_lines import interval_text
-from services.model_calls.quoting import count_noun, visible
+from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, percent, r_multiple
-from worker.pages.markup import Child, written
-from worker.pages.rendering import render
-from worker.pages.shapes import figure, line, marker, picture, spanning, text
+from worker.pages.rendering import render, render_markdown
+from worker.pages.shapes import Child, figure, line, marker, picture, spanning, text, ticks_below, write
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 30.0, 26.0, 30.0
 LEFT, RIGHT, FIGURES = 330.0, 740.0, 932.0
@@ -25,24 +23,38 @@ def ablation_html(document: dict[str, Any]) -> str:
     return render(
         "ablation.html",
         "Worth of each tier",
-        document=document,
-        bars=count_noun(document["data"]["bars"], "bar"),
-        how_told=how_told(document),
-        plot=written(_plot(document)),
-        tiers=[
-            (f"{tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}", _told(tier))
-            for tier in document["tiers"]
-        ],
+        plot=write(_plot(document)),
         arm_head=", ".join([*ARM_HEAD[:2], *(f"{name} #" for name in ARM_HEAD[2:])]),
-        arms=[arm_row(arm) for arm in document["arms"]],
-        rates_told=rates_told(document) if document["random_veto"]["seeds"] else "",
         paper_head=", ".join([PAPER_HEAD[0], *(f"{name} #" for name in PAPER_HEAD[1:5]), *PAPER_HEAD[5:]]),
-        ledger=[paper_row(row) for row in document["shadow_ledger"]],
+        **_describe(document),
     )
 
 
-def _told(tier: dict[str, Any]) -> list[str]:
-    return [words for words in (worth_line(tier), chance_line(tier), exposure_line(tier)) if words]
+def ablation_markdown(document: dict[str, Any]) -> str:
+    """The page of one document of `thinktwice ablate`."""
+    heads = {"ARM_HEAD": list(ARM_HEAD), "PAPER_HEAD": list(PAPER_HEAD)}
+    return render_markdown("ablation.md", **heads, **_describe(document))
+
+
+def _describe(document: dict[str, Any]) -> dict[str, Any]:
+    """What both pages show."""
+    return {
+        "document": document,
+        "bars": count_noun(document["data"]["bars"], "bar"),
+        "how_told": how_told(document),
+        "tiers": [
+            (f"{tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}", tier_lines(tier))
+            for tier in document["tiers"]
+        ],
+        "arms": [arm_row(arm) for arm in document["arms"]],
+        "rates_told": rates_told(document) if document["random_veto"]["seeds"] else "",
+        "ledger": [paper_row(row) for row in document["shadow_ledger"]],
+    }
+
+
+def tier_lines(tier: dict[str, Any]) -> list[str]:
+    """What is told of a tier: its worth, that against the coin, and what each side held."""
+    return [words for words in (_worth_line(tier), _chance_line(tier), _exposure_line(tier)) if words]
 
 
 def _plot(document: dict[str, Any]) -> Element:
@@ -55,12 +67,8 @@ def _plot(document: dict[str, Any]) -> Element:
     edges = [100 * found["per_year"][name] for _, found in rows for name in ("lower", "upper")]
     scale = spanning([*edges, 0.0], LEFT, RIGHT)
     foot = TOP + ROW * len(rows) + 4
-    shapes: list[Child] = [text(FIGURES, 14, "% of equity a year", "head", "end")]
-    for tick in scale.ticks():
-        shapes += [
-            line(scale(tick), TOP - 6, scale(tick), foot, "grid"),
-            text(scale(tick), foot + 15, f"{tick:+g} %" if tick else "0", "tick", "middle"),
-        ]
+    ticks = ticks_below(scale, TOP - 6, foot, 15, lambda tick: f"{tick:+g} %" if tick else "0")
+    shapes: list[Child] = [text(FIGURES, 14, "% of equity a year", "head", "end"), *ticks]
     shapes.append(line(scale(0.0), TOP - 6, scale(0.0), foot, "reference"))
     for position, (name, found) in enumerate(rows):
         y = TOP + ROW * (position + 0.5)
@@ -74,44 +82,6 @@ def _plot(document: dict[str, Any]) -> Element:
         ]
     words = "Difference that each tier made, with its interval"
     return picture(WIDTH, foot + BOTTOM, words, f"{len(rows)} rows; what has bounds, as below", *shapes)
-
-
-def ablation_markdown(document: dict[str, Any]) -> str:
-    """The page of one document of `thinktwice ablate`."""
-    data = document["data"]
-    lines = [
-        "# Worth of each tier",
-        "",
-        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {count_noun(data['bars'], 'bar')}.",
-        how_told(document),
-        "",
-    ]
-    for tier in document["tiers"]:
-        told = [line for line in (worth_line(tier), chance_line(tier), exposure_line(tier)) if line]
-        title = f"## {tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}"
-        lines += [title, "", *(f"- {_text(line)}" for line in told), ""]
-    lines += ["## Arms", "", *_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]]), ""]
-    lines += [f"- `{arm['arm']}`: {arm['meaning']}" for arm in document["arms"]] + [""]
-    if document["random_veto"]["seeds"]:
-        lines += [rates_told(document), ""]
-    paper = [paper_row(row) for row in document["shadow_ledger"]]
-    if paper:
-        words = "What refused plans would have made, on paper and after costs. They belong to no account."
-        lines += ["## Shadow ledger", "", words, "", *_table(PAPER_HEAD, paper)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    table = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(_text(cell) for cell in row) + " |" for row in table]
-
-
-def _text(words: str) -> str:
-    """Names of symbols come from a foreign file: they stay text."""
-    words = visible(words)
-    for sign in "\\|`*<[":
-        words = words.replace(sign, f"\\{sign}")
-    return words
 
 
 Part = dict[str, Any]
@@ -137,7 +107,7 @@ def arm_row(one: Part) -> list[str]:
     ]
 
 
-def worth_line(tier: Part) -> str:
+def _worth_line(tier: Part) -> str:
     """The difference that the tier made, and why the answer is what it is; empty when it was not run."""
     if tier["difference"] is None:
         return ""
@@ -147,7 +117,7 @@ def worth_line(tier: Part) -> str:
     return f"{tier['with']} less {tier['without']}: {_yearly(found)}; {blocks}{reason}"
 
 
-def chance_line(tier: Part) -> str:
+def _chance_line(tier: Part) -> str:
     """The difference to the coin; empty where no coin was thrown."""
     found = tier["against_chance"]
     if found is None:
@@ -158,7 +128,7 @@ def chance_line(tier: Part) -> str:
     )
 
 
-def exposure_line(tier: Part) -> str:
+def _exposure_line(tier: Part) -> str:
     """How much of the market each side held."""
     shown = tier["exposure"]
     if shown is None:

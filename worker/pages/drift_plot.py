@@ -10,10 +10,10 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from worker.pages.figures import shown_time
-from worker.pages.markup import Child, tag
 from worker.pages.shapes import (
     SERIES_COLORS,
     SERIES_SHAPES,
+    Child,
     Scale,
     apart,
     line,
@@ -21,6 +21,7 @@ from worker.pages.shapes import (
     path,
     picture,
     spanning,
+    tag,
     text,
 )
 
@@ -56,7 +57,10 @@ def drift_plot(reports: Sequence[Report]) -> Element:
     shapes: list[Child] = []
     top = TOP
     for caption, lines, is_level in panels:
-        down = _level_scale(reports, lines, top) if is_level else _plain_scale(lines, top)
+        values = [value for drawn in lines for _, value in drawn.points]
+        down = spanning([0.0, *values], top + PANEL, top, room=0.1)
+        if is_level:
+            down = Scale(FLOOR, 3 * max([limit_of(reports) or 1.0, *values]), top + PANEL, top, log=True)
         shapes.append(_panel(caption, lines, across, down, limit_of(reports) if is_level else 0.0))
         shapes += _dates(times, across, top + PANEL)
         top += PANEL + GAP
@@ -92,17 +96,6 @@ def limit_of(reports: Sequence[Report]) -> float | None:
     """The level that raises an alarm; None when no report carries one."""
     limits = [row["limit"] for report in reports for row in report.get("decay", ())]
     return limits[-1] if limits else None
-
-
-def _level_scale(reports: Sequence[Report], lines: Sequence[Series], top: float) -> Scale:
-    highest = max([limit_of(reports) or 1.0, *(value for drawn in lines for _, value in drawn.points)])
-    return Scale(FLOOR, highest * 3, top + PANEL, top, log=True)
-
-
-def _plain_scale(lines: Sequence[Series], top: float) -> Scale:
-    return spanning(
-        [0.0, *(value for drawn in lines for _, value in drawn.points)], top + PANEL, top, room=0.1
-    )
 
 
 def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, limit: float | None) -> Element:

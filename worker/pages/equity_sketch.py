@@ -3,9 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from worker.pages.markup import written
-from worker.pages.shapes import line, path, picture, spanning
-from worker.pages.thinning import drawn_rows
+from worker.pages.run_picture import drawn_rows
+from worker.pages.shapes import line, path, picture, spanning, write
 
 WIDTH, HEIGHT, MARGIN = 420.0, 90.0, 4.0
 MOST_POINTS = 200  # the lowest and the highest of each stretch: no fall is thinned away
@@ -18,7 +17,7 @@ def equity_sketch(equity: npt.NDArray[np.float64], cash: float) -> str:
     rows = drawn_rows([equity], MOST_POINTS // 2)
     points = [(across(float(row)), up(float(equity[row]))) for row in rows]
     told = f"from {cash:,.0f} to {equity[-1]:,.0f}, lowest {equity.min():,.0f}, highest {equity.max():,.0f}"
-    return written(
+    return write(
         picture(
             WIDTH,
             HEIGHT,

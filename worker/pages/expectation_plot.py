@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from worker.pages.markup import Child, tag
-from worker.pages.shapes import Scale, figure, line, marker, picture, spanning, text
+from worker.pages.shapes import Child, Scale, figure, line, marker, picture, spanning, tag, text, ticks_below
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 34.0, 62.0, 30.0
 APART = 24.0  # marks nearer than this have their labels on their outer sides
@@ -61,13 +60,8 @@ def _legend() -> list[Child]:
 
 
 def _axis(scale: Scale, head: str, unit: str, foot: float) -> list[Child]:
-    shapes: list[Child] = [text(scale.start, TOP - 16, head, "head")]
-    for tick in scale.ticks(4):
-        shapes += [
-            line(scale(tick), TOP - 6, scale(tick), foot, "grid"),
-            text(scale(tick), foot + 14, f"{tick:g}{unit}", "tick", "middle"),
-        ]
-    return shapes
+    ticks = ticks_below(scale, TOP - 6, foot, 14, lambda tick: f"{tick:g}{unit}", 4)
+    return [text(scale.start, TOP - 16, head, "head"), *ticks]
 
 
 def _row(check: Check, y: float, scales: tuple[Scale, Scale, Scale]) -> Element:

@@ -52,7 +52,9 @@ def fact_text(name: str, value: Any) -> str:
     if name in TIME_FACTS and isinstance(value, int):
         return shown_time(value)
     if isinstance(value, dict):
-        return ", ".join(f"{key} {fact_text(key, one)}" for key, one in value.items() if one is not None)
+        return ", ".join(
+            f"{key} {fact_text(key, entry)}" for key, entry in value.items() if entry is not None
+        )
     if isinstance(value, list):
         return "; ".join(fact_text("", item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

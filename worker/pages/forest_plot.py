@@ -9,8 +9,20 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from worker.pages.figures import r_multiple
-from worker.pages.markup import Child, tag
-from worker.pages.shapes import GRADE_SHAPES, GRADES, Scale, figure, line, marker, picture, spanning, text
+from worker.pages.shapes import (
+    GRADE_SHAPES,
+    GRADES,
+    Child,
+    Scale,
+    figure,
+    line,
+    marker,
+    picture,
+    spanning,
+    tag,
+    text,
+    ticks_below,
+)
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 21.0, 64.0, 34.0
 LEFT, RIGHT = 250.0, 640.0
@@ -71,17 +83,12 @@ def _scale(findings: Sequence[Finding]) -> Scale:
 
 
 def _axis(scale: Scale, top: float, foot: float) -> list[Child]:
-    shapes: list[Child] = [
+    return [
         text(N_AT, TOP - 14, "n", "head", "end"),
         text(INTERVAL_AT, TOP - 14, "mean R and interval", "head", "end"),
         text(E_AT, TOP - 14, "E", "head", "end"),
+        *ticks_below(scale, top, foot, 15, lambda tick: f"{tick:+g} R" if tick else "0 R"),
     ]
-    for tick in scale.ticks():
-        shapes += [
-            line(scale(tick), top, scale(tick), foot, "grid"),
-            text(scale(tick), foot + 15, f"{tick:+g} R" if tick else "0 R", "tick", "middle"),
-        ]
-    return shapes
 
 
 def _legend(present: set[str]) -> list[Child]:

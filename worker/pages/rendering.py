@@ -40,6 +40,11 @@ def render(template: str, title: str, scripts: Sequence[str] = (), **given: Any)
     )
 
 
+def render_markdown(template: str, **given: Any) -> str:
+    """A page of Markdown from a template that makes text of others harmless itself."""
+    return _plain_environment().get_template(template).render(given).rstrip() + "\n"
+
+
 def template_text(name: str) -> str:
     """A file beside the templates that is none."""
     return (resources.files(str(__package__)) / "templates" / name).read_text("utf-8")
@@ -58,14 +63,29 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_shown,
+        finalize=_show,
     )
     filters = (change_words, number, percent, r_multiple, repr, shown_e, shown_time)
     made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
 
 
-def _shown(value: object) -> object:
+@cache
+def _plain_environment() -> Environment:
+    made = _environment().overlay(autoescape=False, finalize=None)
+    made.filters["plain_words"] = _plain_words
+    return made
+
+
+def _plain_words(words: str) -> str:
+    """Names of symbols come from a foreign file: they stay text."""
+    words = visible(words)
+    for sign in "\\|`*<[":
+        words = words.replace(sign, f"\\{sign}")
+    return words
+
+
+def _show(value: object) -> object:
     """What a template writes: text of others with its unseen characters written out."""
     return visible(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
 

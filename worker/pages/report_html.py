@@ -13,9 +13,8 @@ from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
-from worker.pages.markup import written
 from worker.pages.rendering import render
-from worker.pages.shapes import GRADES
+from worker.pages.shapes import GRADES, write
 
 Entry = dict[str, Any]
 
@@ -50,9 +49,9 @@ def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None
         read=[evidence_line(told) for told in entry.get("evidence", ())],
         clusters=clusters,
         family=_family(report),
-        forest=written(forest_plot(clusters)) if clusters else "",
-        drift=written(drift_plot(reports)) if report.get("decay") else "",
-        expectation=written(expectation_plot(expectations)) if expectations else "",
+        forest=write(forest_plot(clusters)) if clusters else "",
+        drift=write(drift_plot(reports)) if report.get("decay") else "",
+        expectation=write(expectation_plot(expectations)) if expectations else "",
     )
 
 

@@ -104,7 +104,7 @@ class RunData:
         if mark.event.row.seq in self._chained:
             chain = self._chains.add(trace_reflection(self._picture.index, mark.event))
         row = int(np.searchsorted(bars.close_times, mark.known_at, side="right")) - 1
-        codes = ", ".join(dict.fromkeys(str(one["code"]) for one in mark.findings)) or "nothing found"
+        codes = ", ".join(dict.fromkeys(str(finding["code"]) for finding in mark.findings)) or "nothing found"
         about = "amendment" if mark.amends else "plan"
         return [
             row,
@@ -204,7 +204,7 @@ def script_json(value: Any) -> str:
 def packed_records(value: Any) -> str:
     """Plain data as base64 of raw deflated JSON; what is undefined is null."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _packed(text.encode())
+    return _pack(text.encode())
 
 
 def packed_numbers(values: npt.NDArray[Any]) -> dict[str, str]:
@@ -214,12 +214,12 @@ def packed_numbers(values: npt.NDArray[Any]) -> dict[str, str]:
     else:
         sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
         kind = "f4" if not sizes.size or LEAST <= sizes.min() <= sizes.max() < MOST else "f8"
-    return {"type": kind, "data": _packed(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes())}
+    return {"type": kind, "data": _pack(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes())}
 
 
 def packed_times(ns: npt.NDArray[np.int64]) -> dict[str, str]:
     """Times as milliseconds."""
-    return {"type": "f8", "data": _packed((ns / NS_PER_MS).astype("<f8").tobytes())}
+    return {"type": "f8", "data": _pack((ns / NS_PER_MS).astype("<f8").tobytes())}
 
 
 def milliseconds_of(ns: int) -> float:
@@ -227,6 +227,6 @@ def milliseconds_of(ns: int) -> float:
     return ns / NS_PER_MS
 
 
-def _packed(data: bytes) -> str:
+def _pack(data: bytes) -> str:
     deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     return b64encode(deflate.compress(data) + deflate.flush()).decode()

@@ -16,8 +16,7 @@ from services.model_calls.quoting import visible
 from worker.pages.figures import r_multiple, shown_time
 from worker.pages.run_data import milliseconds_of
 from worker.pages.run_marks import SymbolMarks
-from worker.pages.run_picture import RunPicture
-from worker.pages.thinning import drawn_rows
+from worker.pages.run_picture import RunPicture, drawn_rows
 
 UP, DOWN, NEUTRAL, STOP, TARGET = "#009e73", "#d55e00", "#0072b2", "#d55e00", "#0072b2"
 STATUS_COLORS = {"pass": "#009e73", "revise": "#c79200", "block": "#d55e00", "error": "#b4568a"}
@@ -44,7 +43,7 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
     shared = source("curve", CURVE, data)
     across = _range([] if data is None else data["x"], "curve_x")
     equity = _figure("equity", 300, across, "equity")
-    equity.y_range = _fitted(data, ("equity", "hold"), "equity_y")
+    equity.y_range = _fit_range(data, ("equity", "hold"), "equity_y")
     lines = [
         equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run"),
         equity.line(
@@ -57,13 +56,13 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
         _hover(lines[:1], time="@time", run="@equity{0,0.00}", **{"buy and hold": "@hold{0,0.00}"})
     )
     down = _figure("drawdown", 150, across, "drawdown")
-    down.y_range = _fitted(data, ("drawdown",), "drawdown_y")
+    down.y_range = _fit_range(data, ("drawdown",), "drawdown_y")
     down.varea("x", 0, "drawdown", source=shared, color=DOWN, fill_alpha=0.25)
     fallen = down.line("x", "drawdown", source=shared, color=DOWN)
     down.yaxis.formatter = NumeralTickFormatter(format="0.0 %")
     down.add_tools(_hover([fallen], time="@time", drawdown="@drawdown{0.0 %}"))
     rolling = _figure("rolling Sharpe", 150, across, "rolling")
-    rolling.y_range = _fitted(data, ("rolling",), "rolling_y")
+    rolling.y_range = _fit_range(data, ("rolling",), "rolling_y")
     rolled = [rolling.line("x", "rolling", source=shared, color=NEUTRAL)]
     rolling.add_tools(_hover(rolled, time="@time", Sharpe="@rolling{0.00}"))
     down.toolbar_location = rolling.toolbar_location = None
@@ -78,7 +77,7 @@ def candle_figure(data: Mapping[str, Columns] | None = None) -> figure:
     seen = source("reflections", REFLECTION, None if data is None else data["reflections"])
     edges = [] if data is None else data["candles"]["x"]
     made = _figure("price", 460, _range(edges, "candle_x"), "candle_plot")
-    made.y_range = _fitted(None if data is None else data["candles"], ("low", "high"), "candle_y")
+    made.y_range = _fit_range(None if data is None else data["candles"], ("low", "high"), "candle_y")
     made.segment("x", "high", "x", "low", source=bars, color="color")
     bodies = made.vbar("x", "width", "close", "open", source=bars, color="color", line_color="color")
     made.segment("x0", "y", "x1", "y", source=levels, color="color", line_width=1.5, line_dash="dashed")
@@ -97,7 +96,7 @@ def excursion_figure(data: Columns | None = None) -> figure:
     """The worst point of each trade against its best, both in R."""
     shared = source("excursions", EXCURSION, data)
     made = figure(height=340, sizing_mode="stretch_width", tools=f"pan,{TOOLS}", name="excursion_plot")
-    made.x_range, made.y_range = (_fitted(data, (one,), f"excursion_{one}") for one in "xy")
+    made.x_range, made.y_range = (_fit_range(data, (axis,), f"excursion_{axis}") for axis in "xy")
     _dress(made, "MFE in R")
     made.xaxis.axis_label = "MAE in R"
     dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)
@@ -199,7 +198,7 @@ def _marks(picture: RunPicture, s: int, marks: SymbolMarks) -> dict[str, Columns
             "time": [shown_time(mark.known_at) for mark in seen],
             "status": [visible(mark.status) for mark in seen],
             "decision": [visible(mark.decision or "not asked") for mark in seen],
-            "told": [visible(", ".join(str(one["code"]) for one in mark.findings)) for mark in seen],
+            "told": [visible(", ".join(str(finding["code"]) for finding in mark.findings)) for mark in seen],
             "color": [STATUS_COLORS.get(mark.status, OTHER_COLOR) for mark in seen],
             "size": [7 if mark.matters else 4 for mark in seen],
             "chain": [0] * len(seen),
@@ -231,9 +230,11 @@ def fill_color(r: float | None) -> str:
     return NEUTRAL if r is None else UP if r > 0.0 else DOWN
 
 
-def _fitted(data: Columns | None, names: Sequence[str], name: str) -> Range1d:
+def _fit_range(data: Columns | None, names: Sequence[str], name: str) -> Range1d:
     """A range around all values of some columns, with a little room."""
-    found = np.concatenate([np.asarray([] if data is None else data[one], dtype=np.float64) for one in names])
+    found = np.concatenate(
+        [np.asarray([] if data is None else data[column], dtype=np.float64) for column in names]
+    )
     found = found[np.isfinite(found)]
     if not found.size:
         return Range1d(start=0, end=1, name=name)

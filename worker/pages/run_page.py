@@ -9,11 +9,11 @@ from typing import Any
 
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
-from worker.pages.markup import written
 from worker.pages.rendering import render, template_text
 from worker.pages.run_data import RunData, script_json
 from worker.pages.run_picture import RunPicture
 from worker.pages.run_summary import RunSummary
+from worker.pages.shapes import write
 
 
 def run_html(picture: RunPicture) -> str:
@@ -35,8 +35,8 @@ def run_html(picture: RunPicture) -> str:
         newest=newest,
         report=report,
         clusters=clusters,
-        forest=written(forest_plot(clusters)) if clusters else "",
-        expectation=written(expectation_plot(expectations)) if expectations else "",
+        forest=write(forest_plot(clusters)) if clusters else "",
+        expectation=write(expectation_plot(expectations)) if expectations else "",
     )
 
 
@@ -70,16 +70,16 @@ def _item(root: Any) -> dict[str, Any]:
     document = Document()
     document.add_root(root)
     names: dict[str, str] = {}
-    return {"doc": _renamed(document.to_json(deferred=False), names), "root_id": names[root.id]}
+    return {"doc": _rename(document.to_json(deferred=False), names), "root_id": names[root.id]}
 
 
-def _renamed(value: Any, names: dict[str, str]) -> Any:
+def _rename(value: Any, names: dict[str, str]) -> Any:
     """The same with ids counted from one in order of appearance; Bokeh counts through the whole process."""
     if isinstance(value, dict):
         return {
-            key: names.setdefault(one, f"b{len(names) + 1}")
-            if key == "id" and isinstance(one, str)
-            else _renamed(one, names)
-            for key, one in value.items()
+            key: names.setdefault(entry, f"b{len(names) + 1}")
+            if key == "id" and isinstance(entry, str)
+            else _rename(entry, names)
+            for key, entry in value.items()
         }
-    return [_renamed(one, names) for one in value] if isinstance(value, list) else value
+    return [_rename(item, names) for item in value] if isinstance(value, list) else value

@@ -4,6 +4,7 @@ Of a run that has just been made, and of a stored one that was played again: the
 picture. What was measured and where it was stored are left out of it.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,8 +17,7 @@ from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
 from trading_core.accounting import monthly_returns, rolling_sharpe, yearly_returns
 from trading_core.bars import BarSeries
-from worker.pages.report_entries import ENTRY_KINDS, report_entries
-from worker.pages.run_marks import SymbolMarks, marks_of
+from worker.pages.run_marks import ENTRY_KINDS, SymbolMarks, marks_of, report_entries
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -44,6 +44,7 @@ class RunPicture:
         hold: (T + 1,) what buy and hold of the same symbols was worth.
         silence: why nothing was traded; None where something was.
         sent_back: that most proposals were sent back; None where they were not.
+        stale: open positions whose symbols have stopped trading, and what waits for them.
         outside: reports that a worker wrote about it and its journal does not hold, as `report_entries`.
     """
 
@@ -60,6 +61,7 @@ class RunPicture:
     hold: FloatArray
     silence: str | None
     sent_back: str | None
+    stale: Sequence[str] = ()
     outside: tuple[dict[str, Any], ...] = ()
 
     @cached_property
@@ -70,9 +72,7 @@ class RunPicture:
     @cached_property
     def reports(self) -> list[dict[str, Any]]:
         """High-level reports, oldest first."""
-        rows = (
-            (event.row.kind, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS
-        )
+        rows = ((event.row, event.payload) for event in self.index.events if event.row.kind in ENTRY_KINDS)
         held = report_entries(rows)
         names = {entry["report_id"] for entry in held}
         others = [entry for entry in self.outside if entry["report_id"] not in names]
@@ -130,3 +130,21 @@ def _unit(times: IntArray) -> str:
     """The longest of day, month and year that leaves enough periods to see a course."""
     days = 0 if not times.size else int(times[-1] - times[0]) // DAY_NS
     return "D" if days <= MOST_PERIODS else "M" if days <= 31 * MOST_PERIODS else "Y"
+
+
+def drawn_rows(curves: Iterable[npt.NDArray[np.float64]], pieces: int) -> npt.NDArray[np.int64]:
+    """Rows of curves over one axis, ascending: where each is lowest and highest in every piece, and the last.
+
+    Args:
+        curves: each (T,), NaN where undefined.
+        pieces: stretches of about equal length.
+    """
+    kept: set[int] = set()
+    for curve in curves:
+        stretches = np.array_split(np.arange(len(curve)), min(len(curve), pieces))
+        low, high = np.where(np.isnan(curve), np.inf, curve), np.where(np.isnan(curve), -np.inf, curve)
+        kept |= {int(s[np.argmin(low[s])]) for s in stretches} | {
+            int(s[np.argmax(high[s])]) for s in stretches
+        }
+        kept.add(len(curve) - 1)
+    return np.array(sorted(kept), dtype=np.int64)

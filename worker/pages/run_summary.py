@@ -14,42 +14,44 @@ from worker.pages.figures import DASH, counts, number, percent, r_multiple, show
 from worker.pages.run_picture import RunPicture
 
 Card = tuple[str, str]
-_PERCENT, _NUMBER, _R, _WHOLE, _INTERVAL = "percent", "number", "r", "whole", "interval"
-_SHOWN: dict[str, Callable[[Any], str]] = {
-    "percent": percent,
-    "number": number,
-    "r": r_multiple,
-    "whole": lambda value: number(value, 0),
-    "interval": lambda value: DASH if value is None else f"{number(value[0])} to {number(value[1])}",
-}
-FIGURES = (
-    ("total_return", "return", _PERCENT),
-    ("cagr", "CAGR", _PERCENT),
-    ("volatility", "volatility", _PERCENT),
-    ("sharpe", "Sharpe", _NUMBER),
-    ("sharpe_interval", "Sharpe, 95 %", _INTERVAL),
-    ("sortino", "Sortino", _NUMBER),
-    ("calmar", "Calmar", _NUMBER),
-    ("max_drawdown", "largest drawdown", _PERCENT),
-    ("drawdown_days", "days under water", _WHOLE),
-    ("trades", "trades", _NUMBER),
-    ("win_rate", "won", _PERCENT),
-    ("expectancy_r", "expectancy", _R),
-    ("profit_factor", "profit factor", _NUMBER),
-    ("payoff", "payoff", _NUMBER),
-    ("average_hold_bars", "bars held", _NUMBER),
-    ("best_r", "best trade", _R),
-    ("worst_r", "worst trade", _R),
-    ("exposure", "in the market", _PERCENT),
-    ("turnover", "turnover", _NUMBER),
-    ("fees", "fees", _NUMBER),
-    ("model_cost", "models", _NUMBER),
-    ("net_return", "return after models", _PERCENT),
-    ("buy_and_hold_return", "buy and hold", _PERCENT),
-    ("beta", "beta", _NUMBER),
-    ("alpha", "alpha a year", _PERCENT),
-    ("alpha_t", "t of alpha", _NUMBER),
-    ("break_even_cost_bps", "break-even cost a side, bps", _NUMBER),
+
+
+def _whole(value: float | None) -> str:
+    return number(value, 0)
+
+
+def _interval(value: tuple[float, float] | None) -> str:
+    return DASH if value is None else f"{number(value[0])} to {number(value[1])}"
+
+
+FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("total_return", "return", percent),
+    ("cagr", "CAGR", percent),
+    ("volatility", "volatility", percent),
+    ("sharpe", "Sharpe", number),
+    ("sharpe_interval", "Sharpe, 95 %", _interval),
+    ("sortino", "Sortino", number),
+    ("calmar", "Calmar", number),
+    ("max_drawdown", "largest drawdown", percent),
+    ("drawdown_days", "days under water", _whole),
+    ("trades", "trades", number),
+    ("win_rate", "won", percent),
+    ("expectancy_r", "expectancy", r_multiple),
+    ("profit_factor", "profit factor", number),
+    ("payoff", "payoff", number),
+    ("average_hold_bars", "bars held", number),
+    ("best_r", "best trade", r_multiple),
+    ("worst_r", "worst trade", r_multiple),
+    ("exposure", "in the market", percent),
+    ("turnover", "turnover", number),
+    ("fees", "fees and carry", number),
+    ("model_cost", "models", number),
+    ("net_return", "return after models", percent),
+    ("buy_and_hold_return", "buy and hold", percent),
+    ("beta", "beta", number),
+    ("alpha", "alpha a year", percent),
+    ("alpha_t", "t of alpha", number),
+    ("break_even_cost_bps", "break-even cost a side, bps", number),
 )
 PART = ("total_return", "sharpe", "max_drawdown", "trades", "win_rate", "expectancy_r")
 GROUPS = (
@@ -85,7 +87,7 @@ class RunSummary:
     def notices(self) -> list[str]:
         """What a reader has to know before the figures."""
         document = self._document
-        lines = [self.unfinished, self._picture.sent_back]
+        lines = [self.unfinished, self._picture.sent_back, *self._picture.stale]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:
@@ -110,16 +112,16 @@ class RunSummary:
     def cards(self) -> list[Card]:
         """The figures of the whole run."""
         performance = self._document["performance"]
-        return [(name, _shown(kind, performance[key])) for key, name, kind in FIGURES if key in performance]
+        return [(name, shown(performance[key])) for key, name, shown in FIGURES if key in performance]
 
     @property
     def parts(self) -> list[tuple[str, list[Card]]]:
         """Figures before and after the last day that a model may have read about."""
-        found, names = self._document["contamination"], {key: (name, kind) for key, name, kind in FIGURES}
+        found, names = self._document["contamination"], {key: (name, shown) for key, name, shown in FIGURES}
         return [
             (
                 f"{title} ({count_noun(found[f'bars_{side}'], 'bar')})",
-                [(names[key][0], _shown(names[key][1], found[side][key])) for key in PART],
+                [(names[key][0], names[key][1](found[side][key])) for key in PART],
             )
             for side, title in (
                 ("after", f"After {found['cutoff']}"),
@@ -168,10 +170,6 @@ class RunSummary:
             ("not asked", counts(model["cut_overs"])),
             ("cost in the account's currency", number(model["cost"])),
         ]
-
-
-def _shown(kind: str, value: Any) -> str:
-    return _SHOWN[kind](value)
 
 
 def _version(version: PlaybookVersion) -> list[str]:

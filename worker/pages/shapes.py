@@ -3,19 +3,23 @@
 A picture that stands alone gives its shapes their look as attributes instead.
 
 Where a value lies on an axis, and which values deserve a tick.
+
+The tree is built and written by the standard library, which escapes every text and attribute; characters that
+cannot be seen are written out first. No picture is put together from strings.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
-from worker.pages.markup import Child, tag
+from services.model_calls.quoting import visible
 
 GRADES = ("insufficient_sample", "count_only", "suggestive", "significant")
 GRADE_SHAPES = dict(zip(GRADES, ("ring", "circle", "diamond", "square"), strict=True))
 SERIES_SHAPES = ("circle", "square", "diamond", "triangle", "ring", "cross")
 SERIES_COLORS = 6
+Child = Element | str | None
 Look = str | float
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 NO_WIDTH = 1e-6  # of the values: it cannot be seen, and ticks could not be told apart
@@ -71,6 +75,47 @@ def _step(least: float) -> float:
     return next(step * power for step in STEPS if step * power >= least - 1e-12)
 
 
+def tag(name: str, /, *children: Child, **attributes: str | float | None) -> Element:
+    """One element; children in order, None left out.
+
+    Attributes are written with `-` for `_`, without one at the end (`class_`, `aria_label`); None leaves one
+    out, and numbers are written with two digits at most.
+    """
+    element = Element(name)
+    for key, value in attributes.items():
+        if value is not None:
+            element.set(key.rstrip("_").replace("_", "-"), _attribute(value))
+    return fill(element, children)
+
+
+def fill(element: Element, children: Iterable[Child]) -> Element:
+    """Append children to an element and give it back."""
+    for child in children:
+        if isinstance(child, str):
+            _append_text(element, visible(child, lines=True))
+        elif child is not None:
+            element.append(child)
+    return element
+
+
+def write(element: Element) -> str:
+    """The element as HTML."""
+    return tostring(element, encoding="unicode", method="html")
+
+
+def _attribute(value: str | float) -> str:
+    if isinstance(value, str):
+        return visible(value)
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _append_text(element: Element, text: str) -> None:
+    if len(element):
+        element[-1].tail = (element[-1].tail or "") + text
+    else:
+        element.text = (element.text or "") + text
+
+
 def picture(
     width: float, height: float, title: str, description: str, *shapes: Child, **look: Look
 ) -> Element:
@@ -117,6 +162,19 @@ def marker(shape: str, x: float, y: float, class_: str, size: float = 4.5) -> El
     outline = _OUTLINES[shape]
     points = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in outline)
     return tag("polygon", points=points, class_=f"{class_} {shape}")
+
+
+def ticks_below(
+    scale: Scale, top: float, foot: float, below: float, words: Callable[[float], str], wanted: int = 6
+) -> list[Child]:
+    """Lines from `top` to `foot` at the ticks of an axis that runs across, each with its words below it."""
+    shapes: list[Child] = []
+    for tick in scale.ticks(wanted):
+        shapes += [
+            line(scale(tick), top, scale(tick), foot, "grid"),
+            text(scale(tick), foot + below, words(tick), "tick", "middle"),
+        ]
+    return shapes
 
 
 def apart(places: Sequence[float], gap: float) -> list[float]:

@@ -4,7 +4,7 @@ The store is only read. With a model in the settings it plans the calls and may 
 it gets wrong leaves the answer of the rules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.fact_check import CheckedClaim
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
+from schemas.tool import ToolReply
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidenceQuestion, ToolHost, ToolProgress
@@ -29,13 +30,13 @@ from worker.review.answer_models import USAGE, AnswerModels, answer_models
 from worker.review.evidence import store_tools
 from worker.review.run_facts import facts_of
 from worker.review.run_views import RunViews
-from worker.review.turns import recent, told_turns
-from worker.studies.deliberated import TextRequest, refined, with_mode
+from worker.studies.deliberated import TextRequest, refine_one, with_mode
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 LONGEST_RESULT = 6_000  # characters of a result in a model's material
+RECENT = {"recent_symbol": "symbol", "recent_playbook": "playbook_id", "recent_fill": "fill_id"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ async def ask(
     """
     views = RunViews(store, run=asked.run.run_id, at=asked.at)
     view = await views.view(asked.run.run_id, None, asked.progress)
-    question = EvidenceQuestion(asked.text, known_before(view, asked.turns), told_turns(asked.turns))
+    question = EvidenceQuestion(asked.text, describe_known(view, asked.turns), told_turns(asked.turns))
     hosts = {OWN: store_tools(views), **asked.hosts}
     async with answer_models(settings, environment) as asking:
         found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
@@ -95,7 +96,7 @@ async def ask(
         if found.status != "gathered":
             names_nothing = found.plans[-1].reasoning == NOT_THERE
             return Answer(document_of(told, found, usage=asking.usage), names_nothing=names_nothing)
-        if refused := _refused(found):
+        if refused := _find_refusal(found):
             status = "clarify" if asked.attended else "abstained"
             back = {**document_of(told, found, usage=asking.usage), "status": status}
             return Answer({**back, "clarification": refused}, names_nothing=True)
@@ -103,7 +104,7 @@ async def ask(
         facts = facts_of(view, asked.run, ended=asked.at is None)
         said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
         statements, false = keep_believed(said, facts)
-        lines = {one.text.rstrip("."): one.rows for one in statements if one.told}
+        lines = {statement.text.rstrip("."): statement.rows for statement in statements if statement.told}
         critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
 
         def document(done: Deliberation) -> dict[str, Any]:
@@ -112,25 +113,25 @@ async def ask(
             text = "\n".join(line for line in (left_out, text) if line)
             return document_of(
                 told, found, answer=text, usage=asking.usage, failure=done.error,
-                citations=[one.payload() for one in citations], claims=[one.payload() for one in claims],
+                citations=[item.payload() for item in citations], claims=[item.payload() for item in claims],
             )  # fmt: skip
 
         refining = asked.text, statements, found.calls, critic, settings
         if asked.first is not None and asking.texts is not None:
-            asked.first(document(await _refined(*refining, replace(asking, texts=None))))
-        done = await _refined(*refining, asking)
+            asked.first(document(await _refine(*refining, replace(asking, texts=None))))
+        done = await _refine(*refining, asking)
         results = {call.id: call.reply.payload() for call in found.calls}
         return Answer(document(done), results)
 
 
-def _refused(found: GatheredEvidence) -> str | None:
+def _find_refusal(found: GatheredEvidence) -> str | None:
     """What our own tools refused, where they refused all that was asked, as an id that is not there."""
     if any(call.client != OWN or not call.reply.is_error for call in found.calls):
         return None
     return " ".join(dict.fromkeys(f"{call.reply.text.strip().rstrip('.')}." for call in found.calls)) or None
 
 
-def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dict[str, Any]:
+def describe_known(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dict[str, Any]:
     """What a planner knows before it looks: the run, its names, and what a conversation was about."""
     return {
         "run_id": view.run_id,
@@ -143,7 +144,40 @@ def known_before(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> dic
     }
 
 
-async def _refined(
+def recent(turns: Sequence[ConversationTurn]) -> dict[str, str]:
+    """The symbol, the playbook and the fill that were told last, where any was.
+
+    `recent_trade` is the fill of the one trade that the newest turn told of.
+    """
+    found: dict[str, str] = {}
+    for number, turn in enumerate(reversed(turns)):
+        for named in _names_in(turn):
+            if number == 0 and "fill_id" in named:
+                found.setdefault("recent_trade", named["fill_id"])
+            for name, argument in RECENT.items():
+                value = named.get(argument)
+                if name not in found and isinstance(value, str):
+                    found[name] = value
+    return found
+
+
+def _names_in(turn: ConversationTurn) -> Iterator[Mapping[str, Any]]:
+    """What the calls of a turn name, the newest first: their arguments, and the fill of a single trade."""
+    for call in reversed(turn.document["answer"]["tool_calls"]):
+        result = turn.document.get("results", {}).get(call["id"])
+        content = {} if result is None or call["client"] != OWN else ToolReply(**result).content or {}
+        trades: list[dict[str, Any]] = content.get("episodes") or []
+        fill = trades[0].get("fill_id") if len(trades) == 1 else None
+        yield {**call["arguments"], **({"fill_id": fill} if fill else {})}
+
+
+def told_turns(turns: Sequence[ConversationTurn]) -> tuple[tuple[str, str], ...]:
+    """Question and answer of each turn, oldest first."""
+    told = (turn.document["answer"] for turn in turns)
+    return tuple((answer["question"], answer["answer"] or answer["clarification"] or "") for answer in told)
+
+
+async def _refine(
     question: str,
     statements: tuple[Statement, ...],
     calls: tuple[EvidenceCall, ...],
@@ -152,22 +186,21 @@ async def _refined(
     asking: AnswerModels,
 ) -> Deliberation:
     """The rules' text in the preset `quality`: a model may write it again, out of the evidence."""
-    parts = groupby(statements, key=lambda one: one.part)
-    text = "\n".join(" ".join(one.text for one in group) for _, group in parts)
-    material = quoted_json([_result(call) for call in calls]) if asking.texts is not None else ""
+    parts = groupby(statements, key=lambda statement: statement.part)
+    text = "\n".join(" ".join(statement.text for statement in group) for _, group in parts)
+    results = [
+        {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]} for call in calls
+    ]
+    material = quoted_json(results) if asking.texts is not None else ""
     told = with_mode(settings.deliberation, "quality", "critique_only")
     request = TextRequest(text, "quality", question, material)
-    return await refined(request, told, asking.texts, critic)
+    return await refine_one(request, told, asking.texts, critic)
 
 
 def _claims(done: Deliberation) -> list[CheckedClaim]:
     """The claims of what stands, behind those that were struck or corrected on the way."""
     last = [claim for check in done.fact_checks[-1:] for claim in check.claims]
     return [claim for check in done.fact_checks[:-1] for claim in check.failures] + last
-
-
-def _result(call: EvidenceCall) -> dict[str, Any]:
-    return {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
 
 
 def document_of(

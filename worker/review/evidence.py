@@ -54,17 +54,17 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
 
         async def backtest_rule(arguments: asked.RuleArguments, progress: ToolProgress) -> told.RuleResult:
             view = await views.view(arguments.run, arguments.at)  # progress is that of the trial
-            return await rules.tried(view, await views.record(arguments.run), arguments, progress)
+            return await rules.try_rule(view, await views.record(arguments.run), arguments, progress)
 
         handlers["backtest_rule"] = backtest_rule
     return InProcessTools(handlers)
 
 
 def _on_view(views: RunViews, answer: Answer) -> Handler:
-    async def answered(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
+    async def answer_call(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
         return answer(await views.view(arguments.run, arguments.at, progress), arguments)
 
-    return answered
+    return answer_call
 
 
 def _runs(

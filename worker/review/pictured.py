@@ -7,7 +7,7 @@ from services.policy_loop.invariant_context import cost_bps
 from trading_core.accounting import hold_curve
 from worker.pages.run_picture import RunPicture
 from worker.runs.run_result import RunResult
-from worker.runs.why_no_trade import headline, sent_back_headline
+from worker.runs.why_no_trade import headline, headline_of_sent_back
 
 NOWHERE = "memory"
 
@@ -28,5 +28,6 @@ def picture_of(run_id: str, status: str, done: RunResult, index: JournalIndex) -
         course.times,
         hold_curve(done.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4),
         headline(document) if document["why_no_trade"] else None,
-        sent_back_headline(document),
+        headline_of_sent_back(document),
+        done.stale_positions,
     )

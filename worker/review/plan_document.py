@@ -1,24 +1,33 @@
-"""A change plan as plain data, and as lines for a person who has to decide on it."""
+"""A change plan as plain data, as lines for a person who has to decide on it, and as that person edits it."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schemas.errors import ConfigError
 from schemas.plan import HASH_DIGITS, PlanStep
-from services.plans.editing import plan_diff
+from services.model_calls.quoting import visible
+from services.plans.editing import StepEdit, plan_diff
 from services.store.change_plans import ENDED_BETWEEN
 from services.store.plan_records import EDIT
 from worker.pages.figures import shown_time
 
 if TYPE_CHECKING:
-    from services.store.plan_records import PlanDecision, PlanRecord, StoredPlan
+    from services.store.plan_records import PlanRecord, StoredPlan
 
+ASSIGNMENT = re.compile(r"steps\.(?P<number>\d{1,3})\.(?P<field>[a-z_]{1,40})=(?P<value>.{0,100})", re.ASCII)
+LARGEST = 1_000_000
 TYPED = {
     "should_use": True,
     "confidence": 0.0,
     "matches": [],
     "reason": "a typed action that changes structure always takes two phases",
 }
+SUMMARY = ("plan_id", "run_id", "revision", "hash", "phase", "state", "trigger", "made_at", "expires_at")
+DECIDED = ("decision", "hash", "by", "at")
 STATES = {
     "awaiting_approval": "waits for a decision",
     "approved": "is approved: the process takes it between two bars",
@@ -32,17 +41,9 @@ def summary_of(record: "PlanRecord") -> dict[str, Any]:
     """How a plan stands, times in ns, without its text."""
     decided = record.decided
     return {
-        "plan_id": record.plan_id,
-        "run_id": record.run_id,
-        "revision": record.revision,
-        "hash": record.hash,
-        "phase": record.phase,
-        "state": record.state,
-        "trigger": record.trigger,
-        "made_at": record.made_at,
-        "expires_at": record.expires_at,
+        **{name: getattr(record, name) for name in SUMMARY},
         "edited": any(change.decision == EDIT for change in record.decisions),
-        "decided": None if decided is None else _decision(decided),
+        "decided": None if decided is None else {name: getattr(decided, name) for name in DECIDED},
         "reasons": list(record.reasons),
     }
 
@@ -90,10 +91,6 @@ def _step(step: PlanStep, state: str) -> dict[str, Any]:
     }
 
 
-def _decision(decided: "PlanDecision") -> dict[str, Any]:
-    return {"decision": decided.decision, "hash": decided.hash, "by": decided.by, "at": decided.at}
-
-
 def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[str]:
     """Everything that a decision needs: steps, changes, hash, deadline, and the command to type."""
     record = stored.record
@@ -136,7 +133,7 @@ def revision_changes(stored: "StoredPlan") -> list[dict[str, Any]]:
 def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:
     """One line for each field that a revision changes."""
     for change in differences:
-        yield f"  step {change['step']}: {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
+        yield f"  step {change['step']}: {change['field']} {_show(change['from'])} -> {_show(change['to'])}"
 
 
 def next_lines(record: "PlanRecord", *, between: bool) -> Iterator[str]:
@@ -161,11 +158,82 @@ def _step_lines(step: Mapping[str, Any]) -> Iterator[str]:
     yield f"   because: {step['action']['reason']}"
     yield f"   before: {step['precondition']}"
     for change in step["changes"]:
-        yield f"   {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
+        yield f"   {change['field']} {_show(change['from'])} -> {_show(change['to'])}"
     yield f"   undo: {step['undo']}"
     if step["checkpoint"]:
         yield "   then it asks again"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
+
+
+def typed_edit(text: str) -> StepEdit:
+    """`steps.N.FIELD=VALUE`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    found = ASSIGNMENT.fullmatch(text)
+    if found is None or visible(text) != text:
+        raise ConfigError(
+            f"--set {text!r}: write it like steps.1.value=0.0025, the number as `plans show` has it"
+        )
+    return StepEdit(int(found["number"]), found["field"], found["value"].strip())
+
+
+def edits_of_file(
+    path: Path, stored: "StoredPlan", shown: Mapping[str, Any]
+) -> tuple[list[StepEdit], list[int]]:
+    """Edits, and numbers of the steps that are left out, of a plan that `plans show --json` printed.
+
+    Args:
+        path: the file.
+        stored: the plan as it stands.
+        shown: its document.
+
+    Raises:
+        ConfigError: it cannot be read, is of another revision, or changes what is no step.
+    """
+    told = _read(path)
+    if told.get("hash") != stored.record.hash:
+        raise ConfigError(
+            f"--file {str(path)!r} is not of revision {stored.record.revision}: write it anew with "
+            f"`thinktwice plans show {stored.record.plan_id} --json`"
+        )
+    others = sorted(name for name in {*told, *shown} - {"steps"} if told.get(name) != shown.get(name))
+    if others:
+        raise ConfigError(f"--file {str(path)!r} changes {', '.join(others)}: only steps can be edited")
+    given = {step.get("number"): step for step in told["steps"]}
+    before = {step["number"]: step for step in shown["steps"]}
+    strange = [number for number in given if number not in before]
+    if strange or len(given) != len(told["steps"]):
+        raise ConfigError(
+            f"--file {str(path)!r} has steps that the plan has not: other actions are another plan"
+        )
+    edits = [edit for number, step in given.items() for edit in _edits(number, before[number], step)]
+    return edits, [number for number in before if number not in given]
+
+
+def _edits(number: int, before: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[StepEdit]:
+    old, new = dict(before) | dict(before["action"]), dict(given) | dict(given.get("action") or {})
+    for name in sorted({*old, *new} - {"action"}):
+        if old.get(name) != new.get(name):
+            value = new.get(name)
+            yield StepEdit(number, name, json.dumps(value) if not isinstance(value, str) else value)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ConfigError(f"--file {str(path)!r} is larger than any plan")
+        told = json.loads(path.read_text("utf-8"))
+        if not all(isinstance(step, dict) for step in told["steps"]):
+            raise TypeError("steps")
+    except OSError as error:
+        raise ConfigError(f"--file {str(path)!r} cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ConfigError(
+            f"--file {str(path)!r} holds no plan: give what `plans show --json` prints"
+        ) from error
+    return dict(told)

@@ -64,9 +64,6 @@ def _market(rows: Sequence["BarRow"]) -> tuple[Mapping[str, float], Mapping[str,
     return closes, atr
 
 
-if TYPE_CHECKING:
-    from services.store import RunRecord, Store
-
 NS = 10**9
 
 

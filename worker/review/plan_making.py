@@ -1,20 +1,24 @@
-"""Phase 1 of a change plan by command: from the verdict on a report, or from a person's text."""
+"""Phase 1 of a change plan by command: from the verdict on a report, or from a text that a model may read."""
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigError
+from agents.change_reader import ChangeReading, read_with_model
+from agents.change_reply import PROMPT
+from schemas.errors import ConfigError, OperatorError
 from schemas.plan import ChangePlan, RefusedStep, Trigger
+from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
+from services.model_calls.wording import Wording, Wordings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.editing import WHOLE
+from services.plans.text_forms import UnreadableText, read_text
 from services.store.change_plans import Operator
-from worker.review.change_texts import read_change
 from worker.review.plan_facts import read_plan_facts
 from worker.review.report_finder import FoundReport
 
@@ -62,11 +66,11 @@ async def plan_report(store: "Store", asked: PlanRequest, found: FoundReport) ->
     proposed = [Proposed(action) for action in found.verdict.actions]
     kinds = ", ".join(action.kind for action in found.verdict.actions) or "nothing"
     source = (found.report_id, found.verdict.content_hash[:16])
-    plan = drafted(
+    plan = draft_asked(
         asked, facts, proposed, "report", f"The judge decided on report {source[0]}: {kinds}.", source
     )
     said = detect_two_phase("", DetectionContext(live=asked.trades, typed=True), asked.settings.plans)
-    return await _kept(store, asked, plan, said, began)
+    return await _keep(store, asked, plan, said, began)
 
 
 async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bool) -> "PlanRecord":
@@ -86,11 +90,73 @@ async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bo
         live=asked.trades, last_plan_failed=missed, forced=forced, typed=read.model is None
     )
     said = detect_two_phase(text, context, asked.settings.plans)
-    plan = drafted(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
-    return await _kept(store, asked, plan, said, began, read.reasoning)
+    plan = draft_asked(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
+    return await _keep(store, asked, plan, said, began, read.reasoning)
 
 
-def drafted(
+async def read_change(
+    text: str,
+    definitions: Mapping[str, PlaybookDefinition],
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    symbols: Sequence[str] = (),
+    now: int = 0,
+) -> ChangeReading:
+    """The actions that a text asks for.
+
+    Args:
+        text: what was said.
+        definitions: versions in force by playbook id.
+        settings: of the run; where they ask a model, it reads what has no form, asked live.
+        environment: holds the key.
+        symbols: of the run, which are not told where `llm.anonymise` is on.
+        now: the run's last bar in ns, from which times are told then.
+
+    Raises:
+        UnreadableText: the text has no form, and no model read it into any.
+        ConfigError: the text cannot be used.
+    """
+    try:
+        return ChangeReading(read_text(text, definitions, settings.judge))
+    except UnreadableText as error:
+        if not settings.uses_models:
+            raise
+        told = error
+    wording = Wordings.of_run(symbols, anonymise=settings.llm.anonymise).at(now)
+    live = settings.runtime.model_copy(update={"llm": "live", "cassette": None})
+    try:
+        return await _ask(
+            text, definitions, settings.model_copy(update={"runtime": live}), environment, wording
+        )
+    except OperatorError as error:
+        raise UnreadableText(f"{told}; {error}") from error
+
+
+async def _ask(
+    text: str,
+    definitions: Mapping[str, PlaybookDefinition],
+    settings: Settings,
+    environment: Mapping[str, str],
+    wording: Wording,
+) -> ChangeReading:
+    # The engine comes with the models: a text in a form waits for neither.
+    from trading_core.clock import SimulatedClock
+    from worker.models import models_in_use
+    from worker.studies.asked_models import asked_models
+
+    names, slow = models_in_use(settings), settings.llm.slow_model
+    asked = {PROMPT: slow if slow in names else names[0]}
+    clock = SimulatedClock(wording.now or 0)
+    async with asked_models(settings, environment, asked, clock) as (models, account):
+        account.open_event()
+        return await read_with_model(
+            text, definitions, settings.judge, models.texts[PROMPT],
+            max_tokens=settings.plans.analysis_tokens, wording=wording,
+        )  # fmt: skip
+
+
+def draft_asked(
     asked: PlanRequest,
     facts: PlanFacts,
     proposed: Sequence[Proposed],
@@ -130,7 +196,7 @@ def in_wall_time(made: ChangePlan, waits: int) -> ChangePlan:
     return made.model_copy(update={"made_at": now, "expires_at": now + waits})
 
 
-async def _kept(
+async def _keep(
     store: "Store",
     asked: PlanRequest,
     plan: ChangePlan,

@@ -1,18 +1,34 @@
 """The playbooks of a run at a moment as files: active ones to trade with, candidates beside, and their ends.
 
-From a rebuilt session, or from the journal for a moment that the run itself has decided.
+From a rebuilt session, or from the journal for a moment that the run itself has decided. A change plan of a
+run that is over is carried out so: its playbooks as files, written whole and once.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
-from schemas.playbook import PlaybookVersion
+from schemas.errors import ConfigError
+from schemas.plan import ChangePlan, FolderAction, PlanState
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revise_fields
-from services.playbooks.writing import MANIFEST, named_files, write_playbooks
+from services.playbooks.writing import (
+    MANIFEST,
+    demand_writable,
+    manifest_time,
+    named_files,
+    write_playbooks,
+    written_manifest,
+)
 
+if TYPE_CHECKING:
+    from services.store import Store
+
+KINDS = frozenset({"playbook_version", "measure_renewed"})
+Outcome = tuple[PlanState, tuple[str, ...]]
 OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
 
 
@@ -22,7 +38,7 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     return tuple(latest.values())
 
 
-def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
+def renew_version(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
     """The version as it stands once one of its measures goes on."""
     found = (
         version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
@@ -46,7 +62,7 @@ def write_in_force(
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    active, tried = _parted(versions)
+    active, tried = _part(versions)
     manifest = {
         "run_id": run_id,
         "known_at": ns_to_datetime(known_at).isoformat(),
@@ -65,11 +81,11 @@ def write_in_force(
 
 def file_names(versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
     """Names of the files that `write_in_force` writes."""
-    active, tried = ([version.definition for version in part] for part in _parted(versions))
+    active, tried = ([version.definition for version in part] for part in _part(versions))
     return (*named_files(active, tried), MANIFEST)
 
 
-def _parted(versions: Sequence[PlaybookVersion]) -> tuple[list[PlaybookVersion], list[PlaybookVersion]]:
+def _part(versions: Sequence[PlaybookVersion]) -> tuple[list[PlaybookVersion], list[PlaybookVersion]]:
     active = [version for version in versions if version.state is VersionState.ACTIVE]
     return active, [version for version in versions if version.state in OPEN]
 
@@ -84,3 +100,156 @@ def shown_version(one: PlaybookVersion) -> dict[str, Any]:
         "reason": one.reason,
         "ends": None if one.expires_at is None else ns_to_datetime(one.expires_at).isoformat(),
     }
+
+
+async def versions_at(store: "Store", run_id: str, at: int | None) -> tuple[PlaybookVersion, ...]:
+    """Every version of a run as it stood at a time, ns; None: at its newest row."""
+    history: list[PlaybookVersion] = []
+    async for row in store.journal.rows(run_id, kinds=KINDS, until=at):
+        payload = json.loads(row.payload)
+        renews = row.kind == "measure_renewed"
+        history.append(renew_version(history, payload) if renews else PlaybookVersion.of_row(payload))
+    return in_force(history)
+
+
+def folder_of(plan: ChangePlan) -> Path:
+    """Where a plan writes."""
+    return next(Path(step.action.folder) for step in plan.steps if isinstance(step.action, FolderAction))
+
+
+def demand_place(plan: ChangePlan) -> None:
+    """Refuse a place that cannot be written, before a plan is approved for it.
+
+    Raises:
+        ConfigError: it is no folder, or it holds something else.
+    """
+    demand_writable(folder_of(plan), "the folder")
+
+
+def carry_out(
+    plan: ChangePlan,
+    versions: Sequence[PlaybookVersion],
+    run_id: str,
+    *,
+    present: Sequence[PlaybookVersion] = (),
+    known_at: int | None = None,
+) -> Outcome:
+    """Write the playbooks that a plan makes, unless a process that died has written them already.
+
+    Args:
+        plan: as approved.
+        versions: of the run as of the plan's basis.
+        run_id: the run.
+        present: of the run as it is now, of a plan that was made on its newest row.
+        known_at: ns, where the versions are those that its steps had made by then; None: as of the basis.
+    """
+    if written_manifest(folder_of(plan)).get("plan") == _mark(plan):
+        return "completed", ()
+    stale: tuple[str, ...] = ()
+    if known_at is None:
+        stale = (*_list_changed(plan, versions), *_list_gone_on(versions, present), *_list_written(plan))
+    if stale:
+        return "stale", stale
+    at = plan.basis.at if known_at is None else known_at
+    return _write(plan, with_made(plan, versions), (run_id, at), _mark(plan), "completed")
+
+
+def roll_back(plan: ChangePlan, versions: Sequence[PlaybookVersion], run_id: str) -> Outcome:
+    """Write the playbooks of before the plan into its folder.
+
+    Raises:
+        ConfigError: somebody else has written there since.
+    """
+    mark, there = _mark(plan) | {"rolled_back": True}, written_manifest(folder_of(plan))
+    if there.get("plan") == mark:
+        return "rolled_back", ()
+    if there and there.get("plan") != _mark(plan):
+        where = str(folder_of(plan))
+        raise ConfigError(
+            f"plan {plan.plan_id} is not rolled back: {_holder(there)} stands in {where!r} since"
+        )
+    return _write(plan, versions, (run_id, plan.basis.at), mark, "rolled_back")
+
+
+def with_made(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
+    """The versions with those that a plan makes in the place of the active ones."""
+    made = {item.playbook_id: (item.definition, step) for step in plan.steps for item in step.makes}
+    found = []
+    for version in versions:
+        name = version.definition.id
+        if version.state is VersionState.ACTIVE and name in made:
+            definition, step = made[name]
+            if definition.content_hash != version.definition.content_hash:
+                parent = version.definition.content_hash
+                version = revise_fields(
+                    version, definition=definition, parent_hash=parent, reason=step.action.reason,
+                    report_id=plan.report_id, verdict_id=plan.verdict_id, action_id=None, expires_at=None,
+                )  # fmt: skip
+        found.append(version)
+    return tuple(found)
+
+
+def _list_changed(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+    """Playbooks of the plan that are in force in other versions than those it was made for."""
+    active = _active(versions)
+    return tuple(
+        f"{name} version {stood.definition.version} was in force when it was made, now another is"
+        for name, stood in plan.basis.versions.items()
+        if name not in active or active[name].content_hash != stood.version_hash
+    )
+
+
+def _list_gone_on(versions: Sequence[PlaybookVersion], present: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+    """What a run that went on has changed since."""
+    then, now = _active(versions), _active(present)
+    return tuple(
+        f"{name} version {now[name].version} is in force: the run has gone on since the plan was made"
+        for name in sorted(now)
+        if name not in then or then[name].content_hash != now[name].content_hash
+    )
+
+
+def _active(versions: Sequence[PlaybookVersion]) -> dict[str, PlaybookDefinition]:
+    return {
+        version.definition.id: version.definition
+        for version in versions
+        if version.state is VersionState.ACTIVE
+    }
+
+
+def _list_written(plan: ChangePlan) -> tuple[str, ...]:
+    """Whether its folder was written after the plan was made: its playbooks would be lost unseen."""
+    folder = folder_of(plan)
+    there = written_manifest(folder)
+    if not there or manifest_time(folder) <= plan.made_at:
+        return ()
+    return (f"{_holder(there)} was written to {str(folder)!r} since it was made",)
+
+
+def _holder(manifest: Mapping[str, Any]) -> str:
+    """Whose playbooks a folder holds."""
+    named = manifest.get("plan")
+    plan_id = named.get("plan_id") if isinstance(named, Mapping) else None
+    return "another writer" if plan_id is None else f"plan {plan_id}"
+
+
+def _write(
+    plan: ChangePlan,
+    versions: Sequence[PlaybookVersion],
+    of: tuple[str, int],
+    mark: dict[str, object],
+    end: PlanState,
+) -> Outcome:
+    """Write versions of a run as of a time."""
+    reason = f"plan {plan.plan_id}, revision {plan.revision}"
+    if plan.report_id is not None:
+        reason = f"replan on report {plan.report_id}"
+    try:
+        write_in_force(folder_of(plan), versions, run_id=of[0], known_at=of[1], reason=reason, plan=mark)
+    except ConfigError as error:
+        return "failed", (str(error),)
+    return end, ()
+
+
+def _mark(plan: ChangePlan) -> dict[str, object]:
+    return {"plan_id": plan.plan_id, "plan_hash": plan.content_hash}

@@ -22,11 +22,20 @@ from services.plans.drafting import EmptyPlan, Proposed, draft
 from services.playbooks.version_diff import changes
 from services.store.change_plans import Operator
 from worker.review.plan_facts import read_plan_facts
-from worker.review.plan_folder import carry_out
 from worker.review.plan_making import in_wall_time
-from worker.review.playbook_files import OPEN, file_names, renewed, shown_version, write_in_force
+from worker.review.playbook_files import (
+    OPEN,
+    carry_out,
+    file_names,
+    renew_version,
+    shown_version,
+    write_in_force,
+)
 from worker.review.replanning import Effect
 from worker.review.report_finder import FoundReport
+
+if TYPE_CHECKING:
+    from services.store import Store
 
 Parent = Callable[[str], PlaybookDefinition]
 KINDS = frozenset({"playbook_version", "measure_renewed", "action_refused"})
@@ -51,7 +60,7 @@ def outcome(
         versions: every playbook version as it stands after them.
         parent: the definition with a content hash.
     """
-    late = [_refused(effect.refused) for effect in effects if effect.refused is not None]
+    late = [_describe_refused(effect.refused) for effect in effects if effect.refused is not None]
     return {
         "verdict": {
             "verdict_id": verdict.content_hash[:16],
@@ -63,7 +72,7 @@ def outcome(
             "known_at": verdict.known_at,
         },
         "actions": [_effect(effect, parent) for effect in effects],
-        "refused": [_refused(refusal) for refusal in verdict.refused] + late,
+        "refused": [_describe_refused(refusal) for refusal in verdict.refused] + late,
         "active": [shown_version(version) for version in versions if version.state is VersionState.ACTIVE],
         "on_trial": [shown_version(version) for version in versions if version.state in OPEN],
     }
@@ -82,7 +91,7 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
                 refused.append(RefusedAction.model_validate(payload))
             continue
         if row.kind == "measure_renewed":
-            history.append(renewed(history, payload))
+            history.append(renew_version(history, payload))
             continue
         version = PlaybookVersion.of_row(payload)
         history.append(version)
@@ -126,13 +135,9 @@ def _transition(one: PlaybookVersion, parent: Parent) -> dict[str, Any]:
     }
 
 
-def _refused(one: RefusedAction) -> dict[str, Any]:
+def _describe_refused(one: RefusedAction) -> dict[str, Any]:
     action = {name: value for name, value in one.action.payload().items() if value is not None}
     return {"action": action, "code": one.code, "reason": one.reason}
-
-
-if TYPE_CHECKING:
-    from services.store import Store
 
 
 async def write_approved(
@@ -166,7 +171,7 @@ async def write_approved(
     verdict_id = None if found.verdict is None else found.verdict.content_hash[:16]
     facts = await read_plan_facts(store, run, settings, trades=False, at=before)
     plan = draft(
-        [item for effect in effects for item in _proposed(effect)], facts, "report",
+        [item for effect in effects for item in _list_proposed(effect)], facts, "report",
         understanding=f"Replan on report {found.report_id}.", folder=str(folder),
         report_id=found.report_id, verdict_id=verdict_id,
     )  # fmt: skip
@@ -189,7 +194,7 @@ async def write_approved(
     return plan.plan_id, file_names(versions)
 
 
-def _proposed(effect: Effect) -> list[Proposed]:
+def _list_proposed(effect: Effect) -> list[Proposed]:
     """What an action has brought into force; what it only tries in shadow is no step."""
     made = [version for version in effect.transitions if version.state is VersionState.ACTIVE]
     return [Proposed(effect.action, after=made[-1].definition)] if made and effect.refused is None else []

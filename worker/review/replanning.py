@@ -2,14 +2,19 @@
 
 The effect is applied to the lifecycle as it stood at the report's time, rebuilt by a replay, through the same
 door as in a run; the run itself stays as it is.
+
+A judge beside a run is asked live, in the run's words, with an account of its own: what it says stands in the
+verdict that is delivered, and in no journal. A cassette of the run is neither played nor written.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.judging import evidence_of, judge_of
+from schemas.errors import ConfigError
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
@@ -21,9 +26,13 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
 from services.slow_loop.evidence_rows import evidence_rows
-from worker.models import Models, assemble_models, check_models
+from worker.models import Models, assemble_models, check_models, text_models_of
+from worker.operations.logs import EventSink
 from worker.runs.replay import Rebuilt
 from worker.session import Session
+from worker.slow_worker.ports import Clock
+from worker.slow_worker.wiring import JudgeModels
+from worker.studies.asked_models import asked_models
 
 JudgeName = Literal["rules", "model"]
 
@@ -120,12 +129,10 @@ def _one(session: Session, verdict: ReplanVerdict, action: JudgeAction, timefram
         proven=session.slow_loop.proven,
     )
     refused = session.lifecycle.refused[before:]
-    return Effect(
-        action, transitions, refused[0] if refused else None, _retired(session, action, transitions)
-    )
+    return Effect(action, transitions, refused[0] if refused else None, _retire(session, action, transitions))
 
 
-def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion, ...]) -> tuple[str, ...]:
+def _retire(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion, ...]) -> tuple[str, ...]:
     """As in a run: a replan retires every frozen policy, a new active version those of its playbook."""
     if action.kind == "replan":
         return session.policy_loop.retire_playbook(None)
@@ -147,3 +154,35 @@ def judging_settings(settings: Settings, judge: JudgeName) -> Settings:
             "runtime": settings.runtime.model_copy(update={"llm": "live", "cassette": None}),
         }
     )
+
+
+@asynccontextmanager
+async def judge_models(
+    settings: Settings,
+    symbols: Sequence[str],
+    environment: Mapping[str, str],
+    clock: Clock,
+    note: EventSink,
+) -> AsyncIterator[JudgeModels | None]:
+    """The model of the judge and that of its planner; None where rules judge, or where none can be asked.
+
+    Args:
+        settings: of the run.
+        symbols: of its bars.
+        environment: holds the key.
+        clock: by which days of the account begin.
+        note: told why no model is asked although the settings name one: `judge_without_model`.
+    """
+    if settings.judge.replan == "rules":
+        yield None
+        return
+    asking = judging_settings(settings, "model")
+    try:
+        check_models(asking, environment)
+    except ConfigError as error:
+        note("judge_without_model", {"reason": str(error)})
+        yield None
+        return
+    async with asked_models(asking, environment, text_models_of(asking), clock) as (models, account):
+        wordings = Wordings.of_run(symbols, anonymise=settings.llm.anonymise)
+        yield JudgeModels(models.judge, models.texts, wordings, account.open_event)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from schemas.errors import ConfigError
@@ -78,9 +78,11 @@ async def evidence_on(store: "Store", found: FoundReport) -> list[dict[str, Any]
         read = [(row.kind, json.loads(row.payload)) async for row in rows]
     elif found.source == "on_demand":
         asked = [
-            one for one in await store.on_demand.of_run(found.run_id) if one.report_id == found.report_id
+            report
+            for report in await store.on_demand.of_run(found.run_id)
+            if report.report_id == found.report_id
         ]
-        read = [(call["kind"], call["payload"]) for one in asked for call in one.calls]
+        read = [(call["kind"], call["payload"]) for report in asked for call in report.calls]
     return told_evidence(read).get(found.report_id, [])
 
 
@@ -99,7 +101,7 @@ async def latest_report(store: "Store", run: "RunRecord") -> FoundReport:
 
 
 async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
-    found = await _journalled(store, run_id, prefix)
+    found = await _find_journalled(store, run_id, prefix)
     if store.has_worker_tables:
         found += [
             FoundReport(
@@ -123,7 +125,7 @@ async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]
     return found
 
 
-async def _journalled(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
+async def _find_journalled(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
     found: dict[str, FoundReport] = {}
     verdicts: dict[str, ReplanVerdict] = {}
     async for row in store.journal.rows(run_id, kinds={"high_level_report", "replan_verdict"}):
@@ -138,7 +140,4 @@ async def _journalled(store: "Store", run_id: str, prefix: str) -> list[FoundRep
         else:
             report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
             found[name] = FoundReport(run_id, name, "run", row.known_at, report, None)
-    return [
-        FoundReport(run_id, name, "run", report.known_at, report.report, verdicts.get(name))
-        for name, report in found.items()
-    ]
+    return [replace(report, verdict=verdicts.get(name)) for name, report in found.items()]

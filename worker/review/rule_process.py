@@ -30,9 +30,9 @@ def main() -> None:
         return
     try:
         rule_of_kind(request["rule"]["entry"], "boolean")
-        _say(answers, described(bars))
+        _say(answers, describe_bars(bars))
         sys.stdin.readline()
-        _say(answers, traded(bars, request["rule"], settings))
+        _say(answers, trade_rule(bars, request["rule"], settings))
     except (RuleError, ConfigError) as error:
         _say(answers, {"refusal": str(error)})
 
@@ -50,7 +50,7 @@ def known_bars(bars: BarSeries, request: dict[str, Any]) -> BarSeries | None:
     return chosen if len(chosen.times) <= rows else chosen.select(start_ns=int(chosen.times[-rows]))
 
 
-def described(bars: BarSeries) -> dict[str, Any]:
+def describe_bars(bars: BarSeries) -> dict[str, Any]:
     """What the ledger of trials keeps of the bars."""
     return {
         "data": bars.select(end_ns=int(bars.times[0])).sha256,
@@ -62,7 +62,7 @@ def described(bars: BarSeries) -> dict[str, Any]:
     }
 
 
-def traded(bars: BarSeries, rule: dict[str, Any], settings: Settings) -> dict[str, Any]:
+def trade_rule(bars: BarSeries, rule: dict[str, Any], settings: Settings) -> dict[str, Any]:
     """What the rule traded, after the run's fees and slippage."""
     terms = {name: value for name, value in rule.items() if name != "symbol"}
     costs = {name: getattr(settings.execution, name) for name in ("fee_bps", "slippage_bps")}

@@ -48,7 +48,7 @@ class RuleTrials:
         self._note, self._seconds = note, seconds
         self._alone = asyncio.Lock()
 
-    async def tried(
+    async def try_rule(
         self, view: RunView, record: "RunRecord", arguments: asked.RuleArguments, progress: ToolProgress
     ) -> told.RuleResult:
         """What the rule would have traded up to the moment of the view.
@@ -66,14 +66,14 @@ class RuleTrials:
         async with self._alone:
             try:
                 async with asyncio.timeout(self._seconds):
-                    done = await self._traded({**request, "rule": rule, "most": MOST_BARS}, progress)
+                    done = await self._trade({**request, "rule": rule, "most": MOST_BARS}, progress)
             except TimeoutError as error:
                 wanted = "take fewer symbols or an earlier at"
                 raise ToolRefused(f"the rule took more than {self._seconds:g} s: {wanted}") from error
         rows = tuple(row_of(event) for event in view.index.of_kind("genesis"))
         return told.RuleResult(run_id=view.run_id, known_at=view.moment, rows=rows, **done)
 
-    async def _traded(self, request: dict[str, Any], progress: ToolProgress) -> dict[str, Any]:
+    async def _trade(self, request: dict[str, Any], progress: ToolProgress) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
             *PROCESS,
             stdin=asyncio.subprocess.PIPE,
@@ -89,12 +89,12 @@ class RuleTrials:
             figures = await _answer(process, {})
             await progress(STEPS, STEPS, "done")
         finally:
-            await _ended(process)
+            await _end(process)
         labels = {name: iso(bars[name]) for name in ("first_bar", "last_bar")}
         return {"trial": trial, "bars": bars["bars"], **labels, **figures}
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process) -> None:
     """End a process, also for a caller that is being cancelled."""
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:

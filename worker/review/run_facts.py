@@ -1,6 +1,6 @@
 """The facts of a stored run as of a moment: a fold over its rows, and the report that a text is about."""
 
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from schemas.episode import Episode
@@ -109,7 +109,7 @@ class FactFold:
                 self._trials,
                 cash=run.config.get("account", {}).get("cash"),
                 settings=_settings(run.config),
-                ended={} if known_at is not None or run.document is None else _ended(run.document),
+                ended={} if known_at is not None or run.document is None else _read_end(run.document),
                 end_row=self._finished,
             ),
         )
@@ -121,7 +121,7 @@ def _settings(config: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(sections[name]) for name in SETTINGS if sections.get(name) is not None}
 
 
-def _ended(document: dict[str, Any]) -> dict[str, float]:
+def _read_end(document: dict[str, Any]) -> dict[str, float]:
     """What the document of a run that is over says of its account; nothing where it says less."""
     told = document.get("performance", {})
     names = ("total_return", "net_return", "max_drawdown", "fees")
@@ -148,18 +148,13 @@ async def read_facts(
     """
     found = None if report is None else await find_report(store, report, run)
     until = at if found is None else found.known_at
-    fold = await _folded(store.journal.rows(run.run_id, kinds=KINDS, until=until))
+    fold, parsed = FactFold(), RecentRows()
+    async for row in store.journal.rows(run.run_id, kinds=KINDS, until=until):
+        fold.add(StoredEvent(row, parsed))
     facts = fold.facts(until, found, run)
     if not facts.symbols:
         raise ConfigError(f"run {run.run_id} had begun at no bar by that time: give a later --at")
     return facts
-
-
-async def _folded(rows: AsyncIterable[JournalRow]) -> FactFold:
-    fold, parsed = FactFold(), RecentRows()
-    async for row in rows:
-        fold.add(StoredEvent(row, parsed))
-    return fold
 
 
 def facts_of(view: "RunView", run: "RunRecord", *, ended: bool) -> RunFacts:

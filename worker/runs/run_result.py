@@ -18,6 +18,7 @@ from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.blocks import Floats
+from services.statistics.calendar_units import unit_numbers, unit_of_timeframe, unit_starts
 from trading_core.accounting import (
     FloatArray,
     buy_and_hold_return,
@@ -47,13 +48,14 @@ from trading_core.trade_figures import (
     turnover,
     win_rate,
 )
+from worker.pages.figures import shown_time
 from worker.runs.contamination import Course, contamination, headline
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
 
 
 def performance(
-    course: Course, gross: FloatArray, execution: ExecutionSettings, *, fees: float, model_cost: float
+    course: Course, gross: FloatArray, execution: ExecutionSettings, *, books: Any, model_cost: float
 ) -> dict[str, Any]:
     """Figures of a finished run.
 
@@ -61,7 +63,7 @@ def performance(
         course: the curve, which begins with the cash, and the trades.
         gross: (T,) exposure in quote currency at each close.
         execution: what a fill cost.
-        fees: of all fills.
+        books: portfolio record of the engine at its end.
         model_cost: of the calls of language models.
     """
     trades, curve, times = course.trades, course.curve, course.times
@@ -76,7 +78,7 @@ def performance(
         "trades": len(trades),
         "win_rate": win_rate(trades),
         "expectancy_r": expectancy_r(trades),
-        "fees": fees,
+        "fees": float(books["fees"]),
         "exposure": exposure_share(gross),
         "exit_reasons": dict(sorted(Counter(str(trade.exit_reason) for trade in trades).items())),
         **_of_curve(course, cost),
@@ -86,7 +88,9 @@ def performance(
         "best_r": max((trade.r for trade in trades), default=None),
         "worst_r": min((trade.r for trade in trades), default=None),
         "turnover": _finite(turnover(trades, curve, times)),
-        "break_even_cost_bps": break_even_cost_bps(trades, cost_bps(execution) - execution.fee_bps),
+        "break_even_cost_bps": break_even_cost_bps(
+            trades, cost_bps(execution) - execution.fee_bps, float(books["carry"])
+        ),
         **{name: group_trades(trades, name_of) for name, name_of in GROUPS.items()},
     }
 
@@ -146,6 +150,27 @@ class RunResult:
         """Gross exposure in quote currency at every close."""
         values: list[float] = self._so_far(self.session.engine.gross).tolist()
         return values
+
+    @property
+    def stale_positions(self) -> list[str]:
+        """Open positions whose symbols had no bar in the block of the last one, and what waits for them."""
+        bars, session = self.bars, self.session
+        unit = unit_of_timeframe(session.settings.gate.block, bars.timeframe)
+        now, told = unit_numbers(bars.times[-1], unit), []
+        for s in np.flatnonzero(session.engine.state["direction"]):
+            rows = np.flatnonzero(bars.present[:, s])
+            if unit_numbers(bars.times[rows[-1]], unit) == now:
+                continue
+            symbol = bars.symbols[int(s)]
+            entered, last = (int(bars.times[row]) for row in (session.engine.state["entry_t"][s], rows[-1]))
+            held = session.slow_loop.facts.run_state.held[symbol]
+            waits = int(unit_starts(unit_numbers(entered, unit), unit))
+            told.append(
+                f"{held.playbook_id}: its {held.side} {symbol} is open since {shown_time(entered)}, and "
+                f"{symbol} has no bar after {shown_time(last)}: no trade that the playbook entered from "
+                f"{shown_time(waits)} on counts at the gate before it is closed"
+            )
+        return told
 
     def _so_far(self, values: Floats) -> Floats:
         return values[: self.bars.shape[0]]
@@ -244,7 +269,7 @@ class RunResult:
             self.course,
             self._so_far(session.engine.gross),
             session.settings.execution,
-            fees=float(session.engine.portfolio["fees"][0]),
+            books=session.engine.portfolio[0],
             model_cost=session.models.account.cost,
         )
 

@@ -61,6 +61,11 @@ class RunOutcome(Protocol):
         """Close times (ns) and equity at them."""
         ...
 
+    @property
+    def stale_positions(self) -> Sequence[str]:
+        """Open positions whose symbols have stopped trading, and what waits for them."""
+        ...
+
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document of the run."""
         ...

@@ -79,7 +79,7 @@ def headline(document: Mapping[str, Any]) -> str:
     return f"no trade: all {sent_back:,} proposals were sent back: {_list_causes(codes)}{also}"
 
 
-def sent_back_headline(document: Mapping[str, Any]) -> str | None:
+def headline_of_sent_back(document: Mapping[str, Any]) -> str | None:
     """One line for a run that traded though most of its proposals were sent back; None of any other."""
     policy = document["policy_loop"]
     sent_back = policy["reflections"]["revise"] + policy["reflections"]["block"]

@@ -39,6 +39,7 @@ MODES: dict[str, tuple[str, ...]] = {
     "review": ("always", "never", "on_error", "on_incomplete", "on_complex"),
     "chunked": ("final_only", "per_chunk", "both"),
 }
+MODE_FIELD = {"chunked": "strategy"}  # of its settings; of the others `mode`
 MOST_QUESTION = 8_000
 DEADLINE_MS = 45_000.0
 
@@ -86,14 +87,11 @@ def with_mode(settings: DeliberationSettings, preset: Preset, mode: str | None) 
         )
         raise ConfigError(f"no mode {mode!r} of {preset}: {told}")
     if preset == "quality":
-        part = settings.quality.model_copy(update={"mode": mode or "critique_only"})
-        return settings.model_copy(update={"quality": part})
-    if preset == "review" and mode is not None:
-        return settings.model_copy(update={"review": settings.review.model_copy(update={"mode": mode})})
-    if preset == "chunked" and mode is not None:
-        part_of = settings.chunked.model_copy(update={"strategy": mode})
-        return settings.model_copy(update={"chunked": part_of})
-    return settings
+        mode = mode or "critique_only"
+    if mode is None:
+        return settings
+    part = getattr(settings, preset).model_copy(update={MODE_FIELD.get(preset, "mode"): mode})
+    return settings.model_copy(update={preset: part})
 
 
 def check_question(question: str) -> str:
@@ -122,7 +120,7 @@ async def deliberate_all(
     """
     facts = critic_of(requests[0])
     if not settings.uses_models:
-        return [await refined(request, settings.deliberation, None, facts) for request in requests]
+        return [await refine_one(request, settings.deliberation, None, facts) for request in requests]
     from worker.studies.asked_models import asked_models  # a text without a model waits for none of them
 
     async with asked_models(settings, environment, models_asked(settings, requests[0].preset)) as opened:
@@ -130,7 +128,7 @@ async def deliberate_all(
         done = []
         for request in requests:
             account.open_event()
-            done.append(await refined(request, settings.deliberation, models.text_models(), facts))
+            done.append(await refine_one(request, settings.deliberation, models.text_models(), facts))
         return done
 
 
@@ -149,7 +147,7 @@ def critic_of(request: TextRequest) -> FactCritic | None:
     return facts if facts is None or isinstance(facts, FactCritic) else FactCritic(facts)
 
 
-async def refined(
+async def refine_one(
     request: TextRequest, settings: DeliberationSettings, models: TextModels | None, facts: FactCritic | None
 ) -> Deliberation:
     """What stands of one text in the preset of its request, within that one's budget."""

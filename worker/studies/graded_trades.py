@@ -57,8 +57,12 @@ class Grading:
         Raises:
             DataError: it cannot be used; see `read_trades`.
         """
-        usual, tz = _references(self.settings, self.definitions), self.settings.runtime.tz
-        return read_trades(given, tz, self.reference, usual, keep_copies=self.keep_copies)
+        gate = self.settings.gate
+        usual = {name: reference_of(item, gate) for name, item in self.definitions.items()}
+        usual = {"": gate.reference_r, **usual}
+        return read_trades(
+            given, self.settings.runtime.tz, self.reference, usual, keep_copies=self.keep_copies
+        )
 
     def grade(
         self, trades: TradeFile, watched: Callable[[Iterable[int]], Iterator[int]] = iter
@@ -73,11 +77,6 @@ class Grading:
         named = sorted({*definitions, *trades.trades.playbooks})
         bounds = {name: bounds_of(definitions.get(name), settings.gate, most) for name in named}
         return grade_table(trades.trades, settings.gate, times, definitions, watched, bounds)
-
-
-def _references(settings: Settings, definitions: dict[str, PlaybookDefinition]) -> dict[str, float]:
-    known = {name: reference_of(item, settings.gate) for name, item in definitions.items()}
-    return {"": settings.gate.reference_r, **known}
 
 
 def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int, ...]:
@@ -117,7 +116,7 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile | Non
             "id": family.family_id,
             "size": len(family),
             "q": family.q,
-            "spent": _rounded(family.q * CLAIMS * float(family.charged.sum())),
+            "spent": _round(family.q * CLAIMS * float(family.charged.sum())),
             "selected": list(graded.selected),
             "mode": settings.gate.mode,
             "looks": len(graded.looks),
@@ -170,7 +169,7 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
         "interval_kind": item.shown.interval.kind,
         "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
         "smallest_detectable": item.shown.smallest_detectable,
-        "alpha": _rounded(item.verdict.alpha or 0.0),
+        "alpha": _round(item.verdict.alpha or 0.0),
         "decay": _decay(item),
         "strongest_action": str(decision.strongest_action),
         "reason": item.reason,
@@ -183,12 +182,12 @@ def _decay(item: GradedCluster) -> dict[str, Any] | None:
     if item.decay is None:
         return None
     return {
-        "level": _rounded(min(item.decay.level, LEVEL_SHOWN)),
-        "highest": _rounded(min(item.decay.highest, LEVEL_SHOWN)),
+        "level": _round(min(item.decay.level, LEVEL_SHOWN)),
+        "highest": _round(min(item.decay.highest, LEVEL_SHOWN)),
         "limit": ARL,
         "alarmed_at": None if item.alarm is None else ns_to_datetime(item.alarm.known_at).isoformat(),
     }
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

@@ -81,18 +81,14 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
     session = embedded_session(Settings())
     advance, inside = session.engine.advance, Counter[str]()
 
-    def watched(until: int | None = None) -> Advance:
-        before = (
-            session.experience.memory.reads,
-            len(session.registry.history()),
-            session.policy_loop.counters.evaluations,
-        )
+    def count_seen() -> tuple[int, int, int]:
+        memory, counters = session.experience.memory, session.policy_loop.counters
+        return memory.reads, len(session.registry.history()), counters.evaluations
+
+    def watch(until: int | None = None) -> Advance:
+        before = count_seen()
         step = advance(until)
-        after = (
-            session.experience.memory.reads,
-            len(session.registry.history()),
-            session.policy_loop.counters.evaluations,
-        )
+        after = count_seen()
         inside.update(
             dict(
                 zip(("memory reads", "playbook writes", "evaluations"), map(sub, after, before), strict=True)
@@ -100,7 +96,7 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
         )
         return step
 
-    session.engine.advance = watched  # type: ignore[method-assign]
+    session.engine.advance = watch  # type: ignore[method-assign]
     await to_the_end(session)
     result = tick_validation(session)
     raised = False
@@ -141,12 +137,12 @@ async def first_passing_plan(session: Session) -> tuple[Plan, PlanRound]:
     provider = session.policy_loop.provider
     provide = provider.provide
 
-    async def recorded(*args: object, **named: object) -> Plan:
+    async def record(*args: object, **named: object) -> Plan:
         plan = await provide(*args, **named)  # type: ignore[arg-type]
         plans.append(plan)
         return plan
 
-    provider.provide = recorded  # type: ignore[method-assign]
+    provider.provide = record  # type: ignore[method-assign]
     timing = Timing()
     while not session.engine.done:
         await session.step(timing)

@@ -19,7 +19,7 @@ from schemas.errors import DataError, nearest
 from services.high_level.trade_table import TradeTable
 from worker.feeds.files.tables import BarTable, read_table
 from worker.feeds.files.times import utc_labels, zone_named
-from worker.studies.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, numbered
+from worker.studies.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, number_groups
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 OPTIONAL = ("reference", "looks", "no_learn", "position_id", "symbol", "direction", "quantity")
@@ -105,12 +105,12 @@ def read_trades(
     if told is not None:
         advice = ", when the trade was not known: correct one of them, or leave the column out"
         _refuse_early(table, "looks", told, exit_ns, ("look", "exit"), advice)
-    held_together, positions = _held_together(table, where, trades, told, keep_copies)
+    held_together, positions = _join_positions(table, where, trades, told, keep_copies)
     looks = None if told is None else tuple(np.unique(told).tolist())
     return TradeFile(held_together, looks, left_out, positions)
 
 
-def _held_together(
+def _join_positions(
     table: BarTable, where: dict[str, int], trades: TradeTable, looks: IntArray | None, keep_copies: bool
 ) -> tuple[TradeTable, Positions | None]:
     """The table with one row for each position, and how rows were held together; None where nothing is."""
@@ -125,7 +125,7 @@ def _held_together(
         return trades, None
     else:
         by, keys = BY_ROW, _of_rows(table, where, trades, looks, quantity)
-    number = numbered(keys)
+    number = number_groups(keys)
     positions = Positions(by, len(number), int(number.max()) + 1)
     if not positions.merged:
         return trades, positions
@@ -154,7 +154,7 @@ def _of_rows(
     known = {where[name]: key for name, key in read.items() if name in where and key is not None}
     same = {where[name] for name in ("reference", "no_learn") if name in where}  # in every row of a playbook
     return [
-        known[place] if place in known else _encoded(column)
+        known[place] if place in known else _encode(column)
         for place, column in enumerate(table.columns)
         if place not in same
     ]
@@ -172,7 +172,7 @@ def _alike(codes: IntArray, names: tuple[str, ...]) -> IntArray:
     return np.asarray(same, dtype=np.int64)[codes]
 
 
-def _encoded(column: Any) -> IntArray:
+def _encode(column: Any) -> IntArray:
     """A number for each value of a column (n,), equal where values are; missing ones are equal."""
     encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):

@@ -34,7 +34,7 @@ class Positions:
         return self.rows - self.positions
 
 
-def numbered(keys: Sequence[IntArray]) -> IntArray:
+def number_groups(keys: Sequence[IntArray]) -> IntArray:
     """The number of each row's group (n,): rows are together that agree in every key (n,)."""
     mixed = np.zeros(len(keys[0]), dtype=np.uint64)
     for key in keys:

@@ -13,7 +13,7 @@ from schemas.settings.deliberation import ChunkedSettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION, OutlineReply, SectionReply, read_text_reply
 from services.deliberation.refine import Draft, Task, Trace
-from services.deliberation.text_models import MALFORMED, TextModels, quoted, read_as, usage_of
+from services.deliberation.text_models import MALFORMED, TextModels, quote_parts, read_as, usage_of
 from services.model_calls.asking import NoReply
 from services.model_calls.language_model import ModelReply
 from services.model_calls.quoting import quoted_json
@@ -110,7 +110,7 @@ async def generate_outline(
     failed = NoReply(MALFORMED, "no outline came")
     for attempt in range(settings.outline_retries):
         started = budget.elapsed_ms
-        values = quoted(task) | {"count": as_count(settings)}
+        values = quote_parts(task) | {"count": as_count(settings)}
         reply = await models.ask(OUTLINE, settings.outline_tokens, budget, **values)
         labels = read_as(reply, lambda text: _labels(text, settings))
         if not isinstance(labels, NoReply):
@@ -166,7 +166,7 @@ async def generate_chunks(
 
     `wanted` are their places among the labels, None for all; `written` stands before them.
     """
-    values = quoted(task) | {
+    values = quote_parts(task) | {
         "outline": quoted_json(list(labels)),
         "written": quoted_json(written[-WRITTEN_SHOWN:]),
     }

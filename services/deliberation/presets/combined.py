@@ -19,7 +19,7 @@ from services.deliberation.presets.chunked import (
 )
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
-from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
+from services.deliberation.refine import Critic, Draft, Task, Trace, await_within
 from services.deliberation.rule_critics import ClaimCritic, NewsCritic, RuleReviser, section_critics
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
@@ -35,7 +35,7 @@ def calls_of(settings: DeliberationSettings) -> int:
     return chunked.calls_of(settings.chunked) + reviews * review.calls_of(settings.review)
 
 
-def sectioned(
+def write_sections(
     task: Task,
     settings: DeliberationSettings,
     models: TextModels,
@@ -44,7 +44,7 @@ def sectioned(
 ) -> SectionedGenerator:
     """What writes a text in sections; each is reviewed where that is set."""
 
-    async def refined(text: str, budget: Budget) -> Deliberation:
+    async def refine_text(text: str, budget: Budget) -> Deliberation:
         part = budget.child(rounds=0, calls=review.calls_of(settings.review))
         return await run_review(
             task, text, settings.review, part,
@@ -52,12 +52,12 @@ def sectioned(
         )  # fmt: skip
 
     each = settings.review.enabled and settings.chunked.strategy in ("per_chunk", "both")
-    return SectionedGenerator(models, settings.chunked, trace, refined if each else None)
+    return SectionedGenerator(models, settings.chunked, trace, refine_text if each else None)
 
 
 def ruled_sections(given: str, most: int, trace: Trace, facts: ClaimCritic | None) -> Draft:
     """A text by its blank lines, once the rules have corrected it, in so many sections at most."""
-    text = RuleReviser(facts).repaired(given)  # a section may rest on what stands before it
+    text = RuleReviser(facts).repair(given)  # a section may rest on what stands before it
     parts = [part for part in text.split("\n\n") if part.strip()]
     chunks = [*parts[: most - 1], *(["\n\n".join(parts[most - 1 :])] if len(parts) >= most else [])]
     labels = [" ".join(chunk.split()[:LABEL_WORDS])[:100] for chunk in chunks]
@@ -83,11 +83,11 @@ async def run_chunked(
     """
     trace = Trace()
     unread = None if facts is None else await facts.read_for(given)
-    done, failed, chunks = _begun(given, "given"), unread, list[dict[str, object]]()
+    done, failed, chunks = _begin(given, "given"), unread, list[dict[str, object]]()
     if models is not None and models.has(OUTLINE, SECTION):
         known = replace(task, material=f"{given}\n{task.material}".strip())
-        generator = sectioned(known, settings, models, trace, facts)
-        draft = await bounded(generator.generate(known, budget), budget)
+        generator = write_sections(known, settings, models, trace, facts)
+        draft = await await_within(generator.generate(known, budget), budget)
         chunks, failed = generator.chunks, generator.failed or unread
         if isinstance(draft, NoReply):
             done, failed = done.model_copy(update={"status": "failed", "stop_reason": "model_failed"}), draft
@@ -126,13 +126,13 @@ async def _whole(
 ) -> Deliberation:
     """The sections together, reviewed where that is set."""
     if not settings.review.enabled or settings.chunked.strategy == "per_chunk":
-        return _begun(draft.text, draft.author)
+        return _begin(draft.text, draft.author)
     return await run_review(
         task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
     )
 
 
-def _begun(text: str, author: Author) -> Deliberation:
+def _begin(text: str, author: Author) -> Deliberation:
     """A text that nobody has looked at yet."""
     plain = Draft(text, author)
     first = TextCandidate(number=0, text=plain.text, hash=content_hash(plain.text), author=author)
@@ -174,6 +174,6 @@ async def run_reviewed(
 
 async def _news(task: Task, before: str, after: str, facts: ClaimCritic | None) -> bool:
     """Whether a text has numbers or names that neither the one before it, nor the task, nor the run has."""
-    first, later = (_begun(text, "given").candidates[0] for text in (before, after))
+    first, later = (_begin(text, "given").candidates[0] for text in (before, after))
     said = await NewsCritic(facts).critique(task, later, (Round(first, (), aggregate(())),), Budget(0, 0))
     return isinstance(said, NoReply) or bool(said.findings)

@@ -40,7 +40,7 @@ from services.deliberation.refine import (
     Trace,
     refine,
 )
-from services.deliberation.rule_critics import ClaimCritic, RuleReviser, ended, rule_critics
+from services.deliberation.rule_critics import ClaimCritic, RuleReviser, end_whole, rule_critics
 from services.deliberation.text_models import MALFORMED, Rewrites, TextModels
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
@@ -240,7 +240,7 @@ def struck(done: Deliberation, facts: ClaimCritic | None) -> Deliberation:
     checks = [check for text in dict.fromkeys((done.initial, done.final)) if (check := facts.check(text))]
     last = facts.check(done.final)
     gone = 0 if last is None else len(last.failures)
-    final = ended(last.struck_text) if last is not None and gone else done.final
+    final = end_whole(last.struck_text) if last is not None and gone else done.final
     before = 0 if not checks else len(checks[0].failures)
     changed = final != done.initial and done.status == "unchanged" or gone and not final
     return done.model_copy(

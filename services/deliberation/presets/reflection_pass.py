@@ -79,17 +79,17 @@ class PassEvents:
     trace: Trace
     corrections: list[tuple[Draft, str, float]] = field(default_factory=list)
 
-    def criticised(self, critique: Critique | NoReply, elapsed_ms: float) -> None:
+    def note_critique(self, critique: Critique | NoReply, elapsed_ms: float) -> None:
         """One critique; one that did not come is no event."""
         if isinstance(critique, Critique):
             self.trace.add("reflection_critique", elapsed_ms, **_critique(critique))
 
-    def corrected(self, draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
+    def note_correction(self, draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
         """One correction of a text."""
         if isinstance(draft, Draft):
             self.corrections.append((draft, before, elapsed_ms))
 
-    def told(self, final: str) -> tuple[DeliberationEvent, ...]:
+    def list_events(self, final: str) -> tuple[DeliberationEvent, ...]:
         """Every event, the corrections with whether they stand."""
         for draft, before, elapsed_ms in self.corrections:
             self.trace.add(
@@ -125,22 +125,22 @@ async def run_pass(
     if news_alone:
         rules = (NewsCritic(facts),) if facts is None else (facts, NewsCritic(facts))
     if models is not None and models.has(CRITIQUE, CORRECTION):
-        critics = [*rules, ObservedCritic(pass_critic(models, settings), events.criticised)]
+        critics = [*rules, ObservedCritic(pass_critic(models, settings), events.note_critique)]
         reviser: Reviser = Corrector(models, settings.correction_tokens)
     else:
-        critics = [ObservedCritic(rule, events.criticised) for rule in rules]
+        critics = [ObservedCritic(rule, events.note_critique) for rule in rules]
         reviser = RuleReviser(facts)
     done = await refine(
         task,
         text,
         critics,
-        ObservedReviser(reviser, events.corrected),
+        ObservedReviser(reviser, events.note_correction),
         _policies(settings, reviewed),
         budget.child(rounds=settings.max_iterations, calls=calls_of(settings)),
         preset=NAME,
         trace=events.trace,
     )
-    return struck(done.model_copy(update={"events": events.told(done.final)}), facts)
+    return struck(done.model_copy(update={"events": events.list_events(done.final)}), facts)
 
 
 def _policies(settings: PassSettings, reviewed: bool) -> Policies:

@@ -144,7 +144,7 @@ def test_indicator_that_is_asked_for_is_told_or_said_not_to_be_there(call):
     ("question", "told", "of"),
     [
         ("profit factor?", "profit factor in R of the trades of IBM is {:.2f}", "profit_factor"),
-        ("fees of IBM", "sum of fees of the trades of IBM is {:,.2f} in money", "fees"),
+        ("fees of IBM", "sum of fees and carry of the trades of IBM is {:,.2f} in money", "fees"),
         ("median R", "median of the trades of IBM is {:+.2f}R", "median_r"),
         ("how much money did it make", "profit and loss of the trades of IBM is {:,.2f} in money", "pnl"),
     ],
@@ -222,7 +222,7 @@ def test_reports_runs_and_playbooks_are_counted(call, stored):
         query = "select count(*) from journal where kind = 'high_level_report'"
         (reports,) = store.execute(query).fetchone()
     assert f"there are {reports} reports" in said("how many reports?", call("reports", limit=1))
-    assert "There are 1 run." in said("how many runs", call("list_runs"))
+    assert "There is 1 run." in said("how many runs", call("list_runs"))
     assert "The run has 5 playbooks." in said("how many playbooks", call("playbooks"))
 
 
@@ -277,3 +277,22 @@ def test_id_that_reads_as_a_huge_number_is_no_figure_of_an_answer():
     reply = json.dumps({"trade": {"id": "415e492780156912", "other": "1e999999999"}, "won": 69, "odd": 1e400})
     assert stands_in("69 were won.", reply, {})
     assert not stands_in("The win rate is 67.6 %.", reply, {})
+
+
+def test_where_nothing_was_lost_there_is_no_profit_factor(call, trades):
+    winner = next(trade for trade in trades if trade["r"] > 0)
+    params = {"symbol": winner["symbol"], "playbook_id": winner["playbook_id"], "regime": winner["regime"]}
+    found = call("episodes", **params, outcome="won")
+    assert "profit_factor" not in found.reply.content["figures"]
+    assert "have no profit factor in R: none of them lost." in said("profit factor?", found)
+
+
+def test_ways_out_of_a_playbook_are_told_with_what_manages_its_position(call):
+    found = call("playbooks", playbook_id="mean_reversion")
+    definition = found.reply.content["versions"][-1]["definition"]
+    told = said("when does mean_reversion get out?", found)
+    share, at = definition["scale_out_share"], definition["scale_out_r"]
+    assert f"a share of {share:g} is closed at {at:g}R" in told
+    trailing = call("playbooks", playbook_id="channel_breakout")
+    rule = trailing.reply.content["versions"][-1]["definition"]["rules"]["long"]["trail"]
+    assert f"trail `{rule}`" in said("when does channel_breakout get out?", trailing)

@@ -713,3 +713,28 @@ def test_any_text_is_planned_with_calls_that_can_be_made_or_asked_back(text):
     assert plan.tools or plan.clarification
     assert not plan.tools or (plan.clarification or "Not taken up").startswith("Not taken up")
     assert "backtest_rule" not in [call.method for call in plan.tools]
+
+
+def test_playbook_whose_id_is_a_word_of_the_language_is_that_playbook():
+    plan = planned("how many trades did donchian win?", playbooks=("donchian", "fade"))
+    assert calls(plan) == [("episodes", {"outcome": "won", "playbook_id": "donchian"})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what is the payoff of IBM?",
+        "what is the average P&L of IBM?",
+        "what is the funding of IBM?",
+        "how many trades were still open at the end?",
+    ],
+)
+def test_figure_that_no_tool_has_is_asked_back(text):
+    plan = planned(text)
+    assert plan.tools == ()
+    assert plan.clarification.startswith("No tool takes")
+
+
+def test_change_of_a_playbook_that_the_run_has_not_is_not_offered_as_a_plan():
+    said = planned("Drop IBM. Which trades of IBM lost?").clarification
+    assert "makes a change plan, which waits" not in said

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.deliberation.forms import UNSAID, clamped, parse_assessment, read_assessment
+from services.deliberation.forms import UNSAID, clamp_share, parse_assessment, read_assessment
 
 LONGEST = 100_000
 WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "```", "no", "n't", "x", "\n"]
@@ -95,7 +95,7 @@ def test_confidence_is_a_share(text, confidence):
 
 
 def test_numbers_that_are_none_are_no_confidence():
-    assert [clamped(value) for value in (float("nan"), float("inf"), -1.0, 0.3)] == [0.0, 1.0, 0.0, 0.3]
+    assert [clamp_share(value) for value in (float("nan"), float("inf"), -1.0, 0.3)] == [0.0, 1.0, 0.0, 0.3]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def frames(chosen: dict[str, object], way: int) -> Iterator[str]:
     yield " ".join([str(whom[1]), "{}", *behind]) + "."
     if rest:
         (name, value), *others = rest
-        behind = (SCOPES[other][0][0].format(one) for other, one in others)
+        behind = (SCOPES[other][0][0].format(item) for other, item in others)
         yield " ".join([SCOPES[name][1].format(value), str(whom[1]), "{}", *behind]) + "."
 
 
@@ -115,12 +115,12 @@ def composed(name: str) -> Iterator[tuple[str, bool]]:
             chosen = dict(zip(fields, keys, strict=True))
             left = [every["left" if field == "year" else field] == key for field, key in chosen.items()]
             of_exits = every[np.logical_and.reduce(left)]
-            also = {one.words for one in sayings(of_exits)} if is_telling(of_exits) else None
+            also = {entry.words for entry in sayings(of_exits)} if is_telling(of_exits) else None
             for frame in frames(chosen, way):
                 for saying in sayings(some):
                     yield frame.format(saying.words), True
                     false = saying.false if also is not None else ()
-                    yield from ((frame.format(one), False) for one in false if one not in (also or ()))
+                    yield from ((frame.format(entry), False) for entry in false if entry not in (also or ()))
 
 
 def is_telling(some: pd.DataFrame) -> bool:
@@ -187,8 +187,8 @@ def comparisons(name: str) -> Iterator[tuple[str, str]]:
 def pairs(some: pd.DataFrame, field: str) -> Iterator[dict[str, str]]:
     """Two members that follow each other, the better one in sum and mean first; that one made money."""
     told = [(key, of) for key, of in some.groupby(field) if is_telling(of)]
-    for one, other in zip(told, told[1:], strict=False):
-        (more, best), (less, worst) = sorted((one, other), key=lambda item: -item[1]["r"].sum())
+    for pair, other in zip(told, told[1:], strict=False):
+        (more, best), (less, worst) = sorted((pair, other), key=lambda item: -item[1]["r"].sum())
         apart = best["r"].sum() - worst["r"].sum() > 1 and best["r"].mean() - worst["r"].mean() > LEAST_R
         if apart and best["r"].mean() > LEAST_R:
             means = {"mean_more": f"{best['r'].mean():+.2f}R", "mean_less": f"{worst['r'].mean():+.2f}R"}

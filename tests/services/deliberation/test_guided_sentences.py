@@ -69,8 +69,8 @@ def facts_of(name: str) -> RunFacts:
 
 
 def read(name: str) -> Iterator[tuple[Sentence, FactCheck]]:
-    for one in sets()[name]:
-        yield one, check_facts(one.text, facts_of(name))
+    for set_ in sets()[name]:
+        yield set_, check_facts(set_.text, facts_of(name))
 
 
 # As each set was read first, before anything was mended for it, in that order.
@@ -93,13 +93,13 @@ STRUCK_NOW = {"guided_hours 4": 1, "whole_embedded 12": 1, "whole_embedded 6": 3
 @pytest.mark.parametrize("name", FIRST_READINGS)
 def test_true_sentences_by_the_prompt_stand_but_for_a_few_and_no_other_passes(name):
     found = list(read(name))
-    assert [one.text for one, check in found if one.label != "T" and check.holds] == []
-    struck = [one.text for one, check in found if one.label == "T" and not check.holds]
+    assert [episode.text for episode, check in found if episode.label != "T" and check.holds] == []
+    struck = [episode.text for episode, check in found if episode.label == "T" and not check.holds]
     assert len(struck) <= STRUCK_NOW.get(name, 0), struck
 
 
 @pytest.mark.parametrize("name", FIRST_READINGS)
 def test_first_reading_is_of_the_sentences_of_its_set(name):
-    labels, first = [one.label for one in sets()[name]], FIRST_READINGS[name]
+    labels, first = [set_.label for set_ in sets()[name]], FIRST_READINGS[name]
     assert [labels.count(label) for label in "TFU"] == [first.true, first.false, first.unanswerable]
-    assert len({one.way for one in sets()[name] if one.label == "F"}) >= FEWEST_WAYS
+    assert len({set_.way for set_ in sets()[name] if set_.label == "F"}) >= FEWEST_WAYS

@@ -245,6 +245,6 @@ def test_figure_of_another_whole_is_struck_and_not_put_in():
         "The account lost 24.4 %.",
         "Fees were 2,913.34.",
     ):
-        assert reviser.repaired(f"A quiet week. {lie}") == "A quiet week."
-    mended = reviser.repaired("A quiet week. squeeze_breakout earned -0.96R a trade.")
+        assert reviser.repair(f"A quiet week. {lie}") == "A quiet week."
+    mended = reviser.repair("A quiet week. squeeze_breakout earned -0.96R a trade.")
     assert mended == "A quiet week. squeeze_breakout earned -0.13R a trade."

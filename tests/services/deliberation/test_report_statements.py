@@ -30,9 +30,9 @@ def facts_with_report(name: str) -> tuple[RunFacts, HighLevelReflectionReport]:
 
 
 def of_clusters(report: HighLevelReflectionReport) -> Iterator[Filled]:
-    for one in (found for found in report.clusters if found.timeframe is None):
-        whom = one.playbook_id + (f" in {one.regime}" if one.regime else "")
-        effect, needed = one.smallest_detectable_r, 1.0 / one.alpha
+    for reason in (found for found in report.clusters if found.timeframe is None):
+        whom = reason.playbook_id + (f" in {reason.regime}" if reason.regime else "")
+        effect, needed = reason.smallest_detectable_r, 1.0 / reason.alpha
         none = f"No effect could have been detected for {whom}."
         if effect is None:
             yield none, (f"The smallest detectable effect of {whom} is 0.50R.",)
@@ -45,13 +45,13 @@ def of_clusters(report: HighLevelReflectionReport) -> Iterator[Filled]:
             f"{whom} needs an E of {needed:.1f} to be significant.",
             (f"{whom} needs an E of {needed + 5:.1f} to be significant.",),
         )
-        action = one.strongest_action.value
+        action = reason.strongest_action.value
         other = "replan" if action == "hold" else "hold"
         yield (
             f"The strongest action for {whom} is {action}.",
             (f"The strongest action for {whom} is {other}.",),
         )
-        short = re.search(r"(\d+) of (\d+) resolved trades", one.reason)
+        short = re.search(r"(\d+) of (\d+) resolved trades", reason.reason)
         if short is not None:
             yield (
                 f"{whom} has {short[1]} of the {short[2]} trades that a grade needs.",
@@ -63,13 +63,13 @@ def of_clusters(report: HighLevelReflectionReport) -> Iterator[Filled]:
 
 
 def of_expectations(report: HighLevelReflectionReport) -> Iterator[Filled]:
-    for one in report.expectations:
+    for expectation in report.expectations:
         book, now, then = (
-            one.playbook_id,
-            (one.hold_p50_bars, one.hold_p90_bars),
+            expectation.playbook_id,
+            (expectation.hold_p50_bars, expectation.hold_p90_bars),
             (
-                one.expected_hold_p50_bars,
-                one.expected_hold_p90_bars,
+                expectation.expected_hold_p50_bars,
+                expectation.expected_hold_p90_bars,
             ),
         )
         held = (
@@ -79,12 +79,12 @@ def of_expectations(report: HighLevelReflectionReport) -> Iterator[Filled]:
         if now != then:
             false.append(held.format(book, *then, *now))
         yield held.format(book, *now, *then), false
-        z = one.hold_calibration_z
+        z = expectation.hold_calibration_z
         if z is not None:
             yield f"The hold of {book} has a z of {z:.2f}.", (f"The hold of {book} has a z of {z + 1:.2f}.",)
-        if one.winner_mae_p80_r is not None:
+        if expectation.winner_mae_p80_r is not None:
             mae = "The MAE of the winners of {} at P80 was {:.2f}R, where {:.2f}R was expected."
-            deep, planned = one.winner_mae_p80_r, one.expected_winner_mae_p80_r
+            deep, planned = expectation.winner_mae_p80_r, expectation.expected_winner_mae_p80_r
             yield mae.format(book, deep, planned), (mae.format(book, planned, deep),)
 
 
@@ -98,12 +98,12 @@ def of_failures(report: HighLevelReflectionReport) -> Iterator[Filled]:
                 f"{mode} ended {count} of {losers + 1} losers.",
             ),
         )
-    for one in report.clusters:
-        if one.regime is None and one.timeframe is None:
-            for mode, count in one.failure_modes.items():
+    for cluster in report.clusters:
+        if cluster.regime is None and cluster.timeframe is None:
+            for mode, count in cluster.failure_modes.items():
                 yield (
-                    f"{mode} ended {count} losers of {one.playbook_id}.",
-                    (f"{mode} ended {count + 2} losers of {one.playbook_id}.",),
+                    f"{mode} ended {count} losers of {cluster.playbook_id}.",
+                    (f"{mode} ended {count + 2} losers of {cluster.playbook_id}.",),
                 )
 
 
@@ -241,7 +241,11 @@ def test_statement_that_the_report_denies_does_not_pass(text):
 
 def test_it_is_whom_the_sentence_named_alone():
     facts, report = facts_with_report(EMBEDDED)
-    graded = {one.playbook_id: one for one in report.clusters if not one.regime and not one.timeframe}
+    graded = {
+        cluster.playbook_id: cluster
+        for cluster in report.clusters
+        if not cluster.regime and not cluster.timeframe
+    }
     effect = graded["channel_breakout"].smallest_detectable_r
     assert effect is not None
     said = f"the smallest detectable effect is {effect:.2f}R."
@@ -253,7 +257,7 @@ def test_it_is_whom_the_sentence_named_alone():
 
 def test_no_pattern_of_a_statement_repeats_spaces_without_end():
     patterns = [LEAD.pattern, NEXT.pattern, *(form.pattern.pattern for form in forms())]
-    assert [one for one in patterns if re.search(r"(?:\\s| )[*+]", one)] == []
+    assert [pattern for pattern in patterns if re.search(r"(?:\\s| )[*+]", pattern)] == []
     facts, _ = facts_with_report(EMBEDDED)
     text = f"The energy distance of {' ' * 45_000}channel_breakout was 0.4."
     assert not check_facts(text, facts).holds
@@ -261,7 +265,9 @@ def test_no_pattern_of_a_statement_repeats_spaces_without_end():
 
 def test_statement_that_two_records_may_answer_holds_where_one_does():
     facts, report = facts_with_report(EMBEDDED)
-    one = next(one for one in report.clusters if not one.regime and len(one.failure_modes) > 1)
+    one = next(
+        cluster for cluster in report.clusters if not cluster.regime and len(cluster.failure_modes) > 1
+    )
     (first, count), (second, other) = sorted(one.failure_modes.items())[:2]
     assert other != report.failure_modes[second]
     said = f"{first} ended {count} losers of {one.playbook_id} and {second} ended "
@@ -282,7 +288,9 @@ def test_statement_of_several_playbooks_is_held_for_each_of_them():
     for place in range(1, len(held)):
         false = [*held[:place], other, *held[place:]]
         assert not check_facts(f"Hold is recommended for {listed(false)}.", facts).holds
-    trades = next(one.n for one in report.clusters if one.playbook_id == other and not one.regime)
+    trades = next(
+        cluster.n for cluster in report.clusters if cluster.playbook_id == other and not cluster.regime
+    )
     assert check_facts(f"Hold is recommended for {held[0]}, and {other} made {trades} trades.", facts).holds
 
 
@@ -298,7 +306,7 @@ def test_second_statement_takes_what_the_first_one_said():
         (other.playbook_id, other.confidence),
     ):
         assert not check_facts(f"{first} and {second.format(whom, confidence)}", facts).holds
-    overall = [one for one in report.clusters if not one.regime and not one.timeframe]
+    overall = [cluster for cluster in report.clusters if not cluster.regime and not cluster.timeframe]
     mode = "gave_back"
     one, two = [found for found in overall if mode in found.failure_modes][:2]
     said = f"{mode} ended {one.failure_modes[mode]} losers of {one.playbook_id} and"
@@ -310,7 +318,7 @@ def test_second_statement_takes_what_the_first_one_said():
 
 def test_count_of_a_playbook_may_name_the_window_and_no_other_days():
     facts, report = facts_with_report(EMBEDDED)
-    one = next(one for one in report.clusters if not one.regime and not one.timeframe)
+    one = next(cluster for cluster in report.clusters if not cluster.regime and not cluster.timeframe)
     first, last = f"{report.window_start:%Y-%m-%d}", f"{report.window_end:%Y-%m-%d}"
     said = f"{one.playbook_id} made {one.n} of the {report.n_episodes} trades from {{}} to {{}}."
     assert check_facts(said.format(first, last), facts).holds
@@ -348,12 +356,18 @@ def test_advice_names_its_parameter():
 @pytest.mark.parametrize("said", ["which was {} the expected", "{} the expected", "which is {} the expected"])
 def test_side_of_what_was_expected_is_the_side_on_which_the_figure_lies(said):
     facts, report = facts_with_report(EMBEDDED)
-    apart = [one for one in report.expectations if one.mfe_p50_r and one.mfe_p50_r != one.expected_mfe_p50_r]
+    apart = [
+        expectation
+        for expectation in report.expectations
+        if expectation.mfe_p50_r and expectation.mfe_p50_r != expectation.expected_mfe_p50_r
+    ]
     assert apart
-    for one in apart:
-        lies, other = ("below", "above") if one.mfe_p50_r < one.expected_mfe_p50_r else ("above", "below")
-        expected = f"{said} {one.expected_mfe_p50_r:.2f}R."
-        told = f"The median MFE of {one.playbook_id} was {one.mfe_p50_r:.2f}R, {expected}"
+    for episode in apart:
+        lies, other = (
+            ("below", "above") if episode.mfe_p50_r < episode.expected_mfe_p50_r else ("above", "below")
+        )
+        expected = f"{said} {episode.expected_mfe_p50_r:.2f}R."
+        told = f"The median MFE of {episode.playbook_id} was {episode.mfe_p50_r:.2f}R, {expected}"
         assert check_facts(told.format(lies), facts).holds
         assert not check_facts(told.format(other), facts).holds
 
@@ -371,7 +385,7 @@ def test_false_statement_is_told_in_words_and_with_both_ends():
     row = next(row for row in report.fire_quality if (row.before.mean_r or 0.0) < (row.now.mean_r or 0.0))
     rule = f"{row.playbook_id} {row.direction}"
     said = f"The mean R of {rule} fell from {row.before.mean_r:+.2f}R to {row.now.mean_r:+.2f}R."
-    [claim] = [one for one in check_facts(said, facts).claims if one.verdict == "contradicted"]
+    [claim] = [entry for entry in check_facts(said, facts).claims if entry.verdict == "contradicted"]
     assert re.fullmatch(r"mean R before: -?[\d.]+, mean R now: -?[\d.]+", str(claim.found))
 
 
@@ -388,17 +402,17 @@ def test_records_have_what_the_report_says_of_all_of_it():
     other = report.model_copy(update={"recommendations": (changed,), "decay": (*alarmed, *report.decay[1:])})
     [whole] = records_of(other, 0)["report"]
     assert (whole["structural"], whole["alarms"], whole["only_action"]) == (True, 1, "replan")
-    for one in records_of(report, 0)["cluster"]:
-        short = re.search(r"(\d+) of (\d+) resolved trades", one["reason"])
-        assert one["missing"] == (int(short[2]) - int(short[1]) if short else None)
-        reached = (one["e_value"] or 0.0) >= 10.0
-        assert one["e_next"] == (one["e_significant"] if reached else 10.0)
+    for record in records_of(report, 0)["cluster"]:
+        short = re.search(r"(\d+) of (\d+) resolved trades", record["reason"])
+        assert record["missing"] == (int(short[2]) - int(short[1]) if short else None)
+        reached = (record["e_value"] or 0.0) >= 10.0
+        assert record["e_next"] == (record["e_significant"] if reached else 10.0)
     shift = report.regime_shift
     assert shift is not None
     [moved] = records_of(report, 0)["shift"]
     assert moved["largest_move"] == max(abs(shift.newer[name] - old) for name, old in shift.older.items())
-    overall = [one for one in report.clusters if one.regime is None and one.timeframe is None]
-    assert len(records_of(report, 0)["failure_of"]) == sum(len(one.failure_modes) for one in overall)
+    overall = [cluster for cluster in report.clusters if cluster.regime is None and cluster.timeframe is None]
+    assert len(records_of(report, 0)["failure_of"]) == sum(len(entry.failure_modes) for entry in overall)
 
 
 def test_value_of_a_parameter_share_of_losers_and_a_lead_are_read():
@@ -415,7 +429,7 @@ def test_value_of_a_parameter_share_of_losers_and_a_lead_are_read():
 
 def test_what_a_first_statement_said_ends_with_what_stands_between():
     facts, report = facts_with_report(EMBEDDED)
-    overall = [one for one in report.clusters if not one.regime and not one.timeframe]
+    overall = [cluster for cluster in report.clusters if not cluster.regime and not cluster.timeframe]
     one, two = [found for found in overall if "gave_back" in found.failure_modes][:2]
     first = f"gave_back ended {one.failure_modes['gave_back']} losers of {one.playbook_id}"
     last = f"{two.failure_modes['gave_back']} of {two.playbook_id}."
@@ -435,9 +449,15 @@ def test_trials_of_one_parameter_that_are_several_are_not_told_apart():
 
 def test_regime_of_one_in_a_list_is_its_own():
     facts, report = facts_with_report(EMBEDDED)
-    clusters = [one for one in report.clusters if not one.timeframe]
-    none = [(one.playbook_id, one.regime) for one in clusters if one.smallest_detectable_r is None]
-    some = [one.playbook_id for one in clusters if one.smallest_detectable_r is not None and not one.regime]
+    clusters = [cluster for cluster in report.clusters if not cluster.timeframe]
+    none = [
+        (cluster.playbook_id, cluster.regime) for cluster in clusters if cluster.smallest_detectable_r is None
+    ]
+    some = [
+        cluster.playbook_id
+        for cluster in clusters
+        if cluster.smallest_detectable_r is not None and not cluster.regime
+    ]
     other = next(book for book, regime in none if not regime)
     whole, within = next((book, regime) for book, regime in none if regime and book in some)
     said = f"No effect could have been detected for {other} and {whole}"

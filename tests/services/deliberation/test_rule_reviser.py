@@ -13,7 +13,7 @@ from services.deliberation.budget import Budget
 from services.deliberation.fact_check import FactCritic
 from services.deliberation.policies import Round, aggregate
 from services.deliberation.refine import NOTHING_LEFT, Draft, Task
-from services.deliberation.rule_critics import RuleReviser, cut_off, ended
+from services.deliberation.rule_critics import RuleReviser, cut_off, end_whole
 from services.model_calls.asking import NoReply
 from tests.services.deliberation.recorded import recorded, recorded_report
 
@@ -53,17 +53,17 @@ def mutated(draw):
 @settings(max_examples=40)
 @given(mutated())
 def test_repaired_text_holds_and_stays_as_it_is(text):
-    repaired = REVISER.repaired(text)
+    repaired = REVISER.repair(text)
     checked = FACTS.check(repaired)
     assert checked is not None
     assert checked.holds
     assert cut_off(repaired) is None
-    assert REVISER.repaired(repaired) == repaired
+    assert REVISER.repair(repaired) == repaired
     FACTS.checks.clear()
 
 
 def test_rule_narrative_is_left_alone():
-    assert REVISER.repaired(recorded_report().narrative) == recorded_report().narrative
+    assert REVISER.repair(recorded_report().narrative) == recorded_report().narrative
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_rule_narrative_is_left_alone():
     ],
 )
 def test_stored_values_are_put_in_and_the_rest_is_struck(text, left):
-    repaired = REVISER.repaired(text)
+    repaired = REVISER.repair(text)
     assert repaired == left
 
 
@@ -96,12 +96,12 @@ def test_stored_values_are_put_in_and_the_rest_is_struck(text, left):
     ],
 )
 def test_text_ends_where_its_last_whole_sentence_does(text, left):
-    assert ended(text) == left
-    assert ended(left) == left
+    assert end_whole(text) == left
+    assert end_whole(left) == left
 
 
 def test_long_text_with_an_open_fence_ends_at_once():
-    assert ended("It holds.\n```\n" + "a. " * 15_000) == "It holds."
+    assert end_whole("It holds.\n```\n" + "a. " * 15_000) == "It holds."
 
 
 def revised(text, reviser):
@@ -119,7 +119,7 @@ def test_draft_of_the_rules_uses_no_call_and_says_where_nothing_is_left():
 
 def test_without_a_run_only_the_end_is_mended():
     lie = "All 60 trades of channel_breakout won."
-    assert RuleReviser().repaired(lie) == lie
+    assert RuleReviser().repair(lie) == lie
 
 
 def test_facts_that_were_never_read_correct_nothing():
@@ -127,4 +127,4 @@ def test_facts_that_were_never_read_correct_nothing():
         raise AssertionError("nobody asked for them")
 
     lie = "All 60 trades of channel_breakout won."
-    assert RuleReviser(FactCritic(read)).repaired(lie) == lie
+    assert RuleReviser(FactCritic(read)).repair(lie) == lie

@@ -338,9 +338,12 @@ def test_only_in_a_year_is_held_against_the_other_years(text):
 
 
 def test_point_of_a_share_class_ends_no_sentence():
-    for one, other in (("BRK.B", "BF.B"), ("NESN.SW", "0700.HK"), ("7203.T", "VOD.L")):
-        text = f"{one} won 6 trades. {other} lost."
-        assert [found.text.strip() for found in sentences(text)] == [f"{one} won 6 trades.", f"{other} lost."]
+    for entry, other in (("BRK.B", "BF.B"), ("NESN.SW", "0700.HK"), ("7203.T", "VOD.L")):
+        text = f"{entry} won 6 trades. {other} lost."
+        assert [found.text.strip() for found in sentences(text)] == [
+            f"{entry} won 6 trades.",
+            f"{other} lost.",
+        ]
 
 
 @pytest.mark.parametrize(

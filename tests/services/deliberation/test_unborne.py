@@ -70,7 +70,11 @@ def test_what_nothing_bears_out_beside_a_true_statement_does_not_pass(text):
 def test_grade_that_a_second_one_leaves_out_is_not_that_of_the_first():
     report = recorded().report
     assert report is not None
-    whole = [one for one in report.clusters if not one.regime and not one.timeframe and one.e_value]
+    whole = [
+        cluster
+        for cluster in report.clusters
+        if not cluster.regime and not cluster.timeframe and cluster.e_value
+    ]
     one, other = (
         next(c for c in whole if c.playbook_id == name) for name in ("channel_breakout", "trend_pullback")
     )
@@ -94,4 +98,4 @@ def test_no_pattern_is_without_end():
     patterns = [*UNBORNE, *(form.pattern for form in forms())]
     endless = re.compile(r"(?:\\w|\]|\\s|\.)[*+]")
     digits = re.compile(r"\(\?:\\d.*?\)|\\d[*+]|\[[^\]]*\d[^\]]*\][*+]")
-    assert [one.pattern for one in patterns if endless.search(digits.sub("", one.pattern))] == []
+    assert [pattern.pattern for pattern in patterns if endless.search(digits.sub("", pattern.pattern))] == []

@@ -114,6 +114,24 @@ def test_backup_can_be_read_as_a_store_and_is_one_file(address, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(("-wal", "-shm"))] == []
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_copy_beside_the_log_of_another_file_is_refused_before_anything_is_written(tmp_path, suffix):
+    """The log of a store that was killed would be written into whatever is put in its place."""
+    in_store(f"sqlite:///{tmp_path}/store.db", filled)
+    asyncio.run(back_up(f"sqlite:///{tmp_path}/store.db", tmp_path / "backup.db"))
+    stale = tmp_path / f"new.db{suffix}"
+    stale.write_bytes(b"of another file")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match=f"nothing was written.*move '{stale}' away first"):
+        asyncio.run(restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/new.db"))
+    with pytest.raises(ConfigError, match=f"nothing was written.*move '{stale}' away first"):
+        asyncio.run(back_up(f"sqlite:///{tmp_path}/store.db", tmp_path / "new.db"))
+    assert sorted(tmp_path.iterdir()) == before
+    stale.unlink()
+    asyncio.run(restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/new.db"))
+    assert contents(f"sqlite:///{tmp_path}/new.db") == contents(f"sqlite:///{tmp_path}/store.db")
+
+
 def test_restored_store_is_worked_on(target, tmp_path):
     async def go_on(store):
         await store.journal.append("r0002", ROWS[7:])

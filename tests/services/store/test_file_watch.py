@@ -219,6 +219,13 @@ def test_lost_files_are_told_at_the_next_commit_and_nothing_is_acknowledged(file
         assert "run r0001" in str(error)
 
 
+@pytest.mark.parametrize("lose", [main_deleted, copy_put_in_place, log_deleted, all_deleted, cut_off])
+def test_log_of_a_file_that_is_gone_is_to_be_moved_away_before_another_takes_its_place(file, lose):
+    error, _told = losing(file, lose, append)
+    named = f"move '{file}-wal' and '{file}-shm' away first" in str(error)
+    assert named == (lose in (main_deleted, copy_put_in_place))
+
+
 @pytest.mark.parametrize("kept", ["copied", "backed_up"])
 def test_store_overwritten_with_an_older_copy_of_itself_is_told_at_the_next_commit(file, tmp_path, kept):
     copy, address = tmp_path / "copy.db", f"sqlite:///{file}"

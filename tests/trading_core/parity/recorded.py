@@ -3,7 +3,7 @@
 from functools import cache
 
 from benchmarks.comparison import Comparison, compare
-from benchmarks.crossing import bars_sha256, crossings_sha256, simulated
+from benchmarks.crossing import bars_sha256, crossings_sha256, simulate_trades
 from benchmarks.parity_cases import CASES, PEERS, Case, Recording, read_recording, settings_of
 
 
@@ -31,7 +31,7 @@ def compared(name: str, case: Case, relative: float) -> Comparison:
     assert crossings_sha256(bars) == about["crossings_sha256"], "averages cross elsewhere: run make parity"
     theirs = recording(name).trades[case.name]
     assert len(theirs) == about["trades"] > 0
-    return compare(simulated(bars, recording(name).switches), theirs, relative)
+    return compare(simulate_trades(bars, recording(name).switches), theirs, relative)
 
 
 def recorded_as_asked(name: str) -> bool:

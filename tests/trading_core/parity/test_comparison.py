@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.comparison import compare
-from benchmarks.crossing import BRACKET, COMMON, TRADE_COLUMNS, averages, crossed, simulated
+from benchmarks.crossing import BRACKET, COMMON, TRADE_COLUMNS, averages, find_crossings, simulate_trades
 from benchmarks.engine import Scan, check_same_trades
 from benchmarks.peer_runs import trade_table
 from benchmarks.semantics import settings_table
@@ -68,8 +68,8 @@ def test_walk_of_a_symbol_is_the_same_alone_and_beside_others():
 
 def test_crossings_are_the_entries_of_the_rule():
     bars = walk(2, 5_000)
-    signals = np.flatnonzero(crossed(*averages(bars))[:, 0])
-    entries = simulated(bars, COMMON)["entry_bar"].to_numpy()
+    signals = np.flatnonzero(find_crossings(*averages(bars))[:, 0])
+    entries = simulate_trades(bars, COMMON)["entry_bar"].to_numpy()
     assert set(entries - 1) <= set(signals.tolist())
     assert entries[0] - 1 == signals[0]
 

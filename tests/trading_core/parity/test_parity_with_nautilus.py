@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.comparison import compare
-from benchmarks.crossing import BRACKET, simulated
+from benchmarks.crossing import BRACKET, simulate_trades
 from benchmarks.parity_cases import CASES
 from benchmarks.peer_settings import CENT, NAUTILUS, TICK
 from tests.trading_core.parity.recorded import compared, recorded_as_asked, recording
@@ -37,7 +37,7 @@ def test_parity_with_nautilus_differing_stops_lie_between_two_ticks(case):
 @pytest.mark.parametrize("case", CASES[NAME], ids=lambda case: case.name)
 def test_parity_with_nautilus_fees_are_equal_to_the_cent(case):
     """Each commission is rounded to the cent, and a target pays the maker's rate."""
-    ours, theirs = simulated(case.bars(), recording(NAME).switches), recording(NAME).trades[case.name]
+    ours, theirs = simulate_trades(case.bars(), recording(NAME).switches), recording(NAME).trades[case.name]
     both = ours.merge(theirs, on=["symbol", "entry_bar"], suffixes=("", "_theirs"))
     both = both[~both["entry_bar"].isin(BETWEEN_TICKS[case.name])]
     assert len(both) > 100
@@ -67,7 +67,7 @@ def test_parity_with_nautilus_was_recorded_with_the_settings_of_the_command():
 def test_parity_with_nautilus_needs_every_setting(switches):
     case = CASES[NAME][0]
     lists = recording(NAME)
-    ours = simulated(case.bars(), {**lists.switches, **switches})
+    ours = simulate_trades(case.bars(), {**lists.switches, **switches})
     assert compare(ours, lists.trades[case.name], NEAR).share < 1.0
 
 
@@ -75,7 +75,7 @@ def test_parity_with_nautilus_needs_every_setting(switches):
 def test_parity_with_nautilus_fees_need_every_setting(switches):
     case = CASES[NAME][0]
     lists = recording(NAME)
-    ours = simulated(case.bars(), {**lists.switches, **switches})
+    ours = simulate_trades(case.bars(), {**lists.switches, **switches})
     both = ours.merge(lists.trades[case.name], on=["symbol", "entry_bar"], suffixes=("", "_theirs"))
     assert (both["fees"] - both["fees_theirs"]).abs().max() > CENT / 10.0
 

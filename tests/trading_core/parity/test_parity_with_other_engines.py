@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.comparison import compare
-from benchmarks.crossing import simulated
+from benchmarks.crossing import simulate_trades
 from benchmarks.parity_cases import CASES
 from benchmarks.peer_settings import BACKTESTING, BACKTRADER, VECTORBT
 from tests.trading_core.parity.recorded import compared, every_case, recorded_as_asked, recording, told
@@ -23,7 +23,7 @@ def test_parity_every_trade_is_equal(peer_case):
 @pytest.mark.parametrize("peer_case", [pair for pair in every_case() if pair[0] in EXACT], ids=told)
 def test_parity_fees_and_profit_are_equal(peer_case):
     name, case = peer_case
-    ours, theirs = simulated(case.bars(), recording(name).switches), recording(name).trades[case.name]
+    ours, theirs = simulate_trades(case.bars(), recording(name).switches), recording(name).trades[case.name]
     # Sums of the same products in another order: some units in the last place of the price are left.
     for column in ("fees", "pnl"):
         assert ours[column].tolist() == pytest.approx(theirs[column].tolist(), rel=1e-12, abs=1e-9), column
@@ -56,5 +56,5 @@ def needed(name):
 def test_parity_needs_every_setting(name, switches):
     """The recording tells each assumption from its alternative, so equality above is no accident."""
     case = next(case for case in CASES[name] if case.name == "walk-11")
-    ours = simulated(case.bars(), {**recording(name).switches, **switches})
+    ours = simulate_trades(case.bars(), {**recording(name).switches, **switches})
     assert compare(ours, recording(name).trades[case.name]).share < 1.0

@@ -68,7 +68,11 @@ def complaint(stdin: str | bytes, *words: str) -> str:
 
 
 def codes(document: dict[str, Any]) -> dict[str, list[str]]:
-    return {check: [one["code"] for one in found] for check, found in document["findings"].items() if found}
+    return {
+        check: [finding["code"] for finding in found]
+        for check, found in document["findings"].items()
+        if found
+    }
 
 
 def name_of(value: Any) -> str:

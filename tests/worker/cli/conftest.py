@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from tests.worker.cli.checking import run
 from tests.worker.cli.fake_runner import FakeRunner
 from tests.worker.planted_store import definitions, store_planted, world
-from worker.cli import app, rebuilt, wiring
+from worker.cli import rebuilt, wiring
 from worker.runs.backtest import run_backtest
 
 
@@ -23,10 +24,7 @@ class Shell:
 
     def run(self, *words: str) -> Result:
         """Run one command; an exception that is not an exit fails the test."""
-        result = CliRunner().invoke(app, list(words))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
+        return run(*words)
 
     def backtest(self, *words: str) -> Result:
         """Run the backtest on a month of one embedded symbol."""

@@ -106,6 +106,8 @@ EPISODE = Episode(
 class FakeOutcome:
     """What the fake gives back."""
 
+    stale_positions = ()
+
     def __init__(self, settings: Settings, bars: BarSeries, journal: JournalWriter, errors: int) -> None:
         self.trades = [EPISODE]
         self.equity = (bars.close_times.tolist(), [100_000.0 + n for n in range(bars.shape[0])])
@@ -305,7 +307,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
         "high_level": {
             "runs": 1,
             "skips": {"insufficient_episodes": 9},
-            "reports": [{"report_id": REPORT_ID}],
+            "reports": [{"report_id": REPORT_ID, "n_episodes": 21}],
             "findings": {"count_only": 1},
             "recommendations": {},
             "latency_ms": latency,

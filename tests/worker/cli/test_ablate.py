@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.worker.cli.checking import run as command
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import GOOD, KEY_VARIABLE, wire
-from worker.cli import app
-from worker.studies.ablation.random_veto import KIND
+from worker.studies.ablation.runner import KIND
 
 PERIOD = ("--symbols", "AAPL,MSFT", "--from", "2003-01-01", "--to", "2004-06-30")
 MODEL = """
@@ -26,13 +25,6 @@ budget_heartbeat_ms = 20000
 """
 
 
-def command(*words: str) -> Result:
-    result = CliRunner().invoke(app, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
 class Made(NamedTuple):
     """A finished ablation: its store, its output folder and its document."""
 
@@ -41,7 +33,7 @@ class Made(NamedTuple):
     document: dict[str, Any]
 
     def run_of(self, arm: str) -> dict[str, Any]:
-        found: dict[str, Any] = next(one["run"] for one in self.document["arms"] if one["arm"] == arm)
+        found: dict[str, Any] = next(entry["run"] for entry in self.document["arms"] if entry["arm"] == arm)
         return found
 
 
@@ -55,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def test_ablate_runs_every_arm_on_the_same_bars_and_asks_no_model(made):
-    status = {one["arm"]: one["status"] for one in made.document["arms"]}
+    status = {arm["arm"]: arm["status"] for arm in made.document["arms"]}
     assert status == {
         "no_reflection": "run",
         "fast_only": "run",
@@ -63,8 +55,8 @@ def test_ablate_runs_every_arm_on_the_same_bars_and_asks_no_model(made):
         "full": "not run: no model configured",
         "random_veto": "run",
     }
-    assert len({one["run"]["head_hash"] for one in made.document["arms"] if one["run"]}) >= 3
-    assert [one["answer"] for one in made.document["tiers"]] == ["unknown", "unknown", "unknown", None]
+    assert len({entry["run"]["head_hash"] for entry in made.document["arms"] if entry["run"]}) >= 3
+    assert [entry["answer"] for entry in made.document["tiers"]] == ["unknown", "unknown", "unknown", None]
     assert made.document["unit"] == "month"
 
 
@@ -81,7 +73,7 @@ def test_ablate_stores_its_arms_as_runs_of_their_own_mode(made):
     assert [row[1:3] for row in rows] == [("ablation", "finished")] * 4
     assert rows[3][3] == "embedded: random_veto 0"
     seeds = made.document["random_veto"]["seeds"]
-    assert [one["run_id"] for one in seeds] == [rows[3][0], None]
+    assert [seed["run_id"] for seed in seeds] == [rows[3][0], None]
 
 
 @pytest.mark.parametrize("arm", ["no_reflection", "random_veto"])
@@ -123,7 +115,7 @@ def test_ablate_pages_hold_the_answers_and_every_arm(made):
     for told in (page.read_text(), text.read_text()):
         assert "Fast reflection: unknown" in told
         assert "Model: not run" in told
-        assert all(one["arm"] in told for one in made.document["arms"])
+        assert all(arm["arm"] in told for arm in made.document["arms"])
         assert f"{made.run_of('fast_only')['trades']:,}" in told
     assert "<script" not in page.read_text()
     assert page.read_text().count("<circle") == 5
@@ -153,7 +145,7 @@ def test_ablate_without_a_seed_throws_no_coin(tmp_path):
     document = json.loads(done.stdout)
     assert document["random_veto"]["seeds"] == []
     assert document["arms"][-1]["status"] == "not run: no seed asked for"
-    assert all(one["against_chance"] is None for one in document["tiers"])
+    assert all(entry["against_chance"] is None for entry in document["tiers"])
 
 
 def test_ablate_with_a_model_runs_the_arm_that_asks_it(tmp_path, monkeypatch):
@@ -164,10 +156,10 @@ def test_ablate_with_a_model_runs_the_arm_that_asks_it(tmp_path, monkeypatch):
     with wire(monkeypatch, GOOD) as server:
         done = command(*words, "--seeds", "0", "--db", url, "--json")
     assert done.exit_code == 0, done.stderr
-    arms = {one["arm"]: one for one in json.loads(done.stdout)["arms"]}
+    arms = {load["arm"]: load for load in json.loads(done.stdout)["arms"]}
     assert arms["full"]["status"] == "run"
     assert len(server.requests) > 0
-    model = next(one for one in json.loads(done.stdout)["tiers"] if one["tier"] == "model")
+    model = next(load for load in json.loads(done.stdout)["tiers"] if load["tier"] == "model")
     assert model["answer"] == "unknown"
     assert model["reason"].startswith("contaminated: no knowledge cutoff is known for claude-test")
     assert arms["full"]["run"]["contamination"] == "unknown"

@@ -28,7 +28,9 @@ def test_that_symbol_is_the_one_of_the_turn_before(planted):
     assert "No earlier question named a symbol" in lonely["clarification"]
 
 
-@pytest.mark.parametrize("question", ["Why was it made?", "Why was that trade made?"])
+@pytest.mark.parametrize(
+    "question", ["Why was it made?", "Why was that trade made?", "why that one?", "why?"]
+)
 def test_trade_that_the_turn_before_told_is_the_one_that_it_means(planted, question):
     asked(planted, "what was the worst trade of the run?", "--conversation", "desk")
     worst = planted.run("ask", "--conversation", "desk", "--show", "--json")
@@ -39,6 +41,13 @@ def test_trade_that_the_turn_before_told_is_the_one_that_it_means(planted, quest
     r = json.loads(fill.stdout)["facts"]["r"] if fill.exit_code == 0 else None
     assert r is not None
     assert f"{r:+.2f}R" in json.loads(worst.stdout)["answer"]
+
+
+def test_worst_of_what_was_told_before_keeps_whose_trades_they_were(planted):
+    symbol = world().symbols[0]
+    asked(planted, f"which trades of {symbol} lost?", "--conversation", "desk")
+    told = asked(planted, "and the worst?", "--conversation", "desk")
+    assert calls(told) == [("episodes", {"limit": 1, "order": "worst", "outcome": "lost", "symbol": symbol})]
 
 
 def test_last_answer_is_shown_again_without_asking_and_is_deletable(planted):

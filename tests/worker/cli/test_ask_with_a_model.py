@@ -128,7 +128,7 @@ SHORT = "channel_breakout lost 23 trades. On average a losing trade of channel_b
                                             ("It lost 99 trades.", "the first answer stands")])  # fmt: skip
 def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(desk, monkeypatch, text, said):
     by_rules = desk.run("ask", QUESTION).stdout
-    monkeypatch.setattr("worker.cli.ask._attended", lambda: True)
+    monkeypatch.setattr("worker.cli.ask._is_attended", lambda: True)
     with saying(monkeypatch, plan=PLANNED, score=[rewritten(text), GOOD]):
         lines = desk.run("ask", QUESTION, "--config", "m.toml").stdout.splitlines()
     assert lines[0] == "first answer, by rules; a model reads it again:"

@@ -182,3 +182,13 @@ def test_empty_name_of_bars_is_refused_and_is_not_the_folder_of_work(shell):
     assert (
         done.stderr == "thinktwice: flag --data: runtime.data = '': string should have at least 1 character\n"
     )
+
+
+def test_run_on_bars_of_a_file_is_named_by_it_and_by_its_configuration_where_it_has_one(shell):
+    rows = [f"2020-01-{day:02d},{day},{day + 1},{day},{day},1" for day in range(2, 30)]
+    (shell.folder / "mine.csv").write_text("\n".join(["time,open,high,low,close,volume", *rows]), "utf-8")
+    (shell.folder / "setting.toml").write_text('[runtime]\ndata = "mine.csv"\n', "utf-8")
+    for words in ((), ("--data", "mine.csv", "--tz", "UTC"), ("setting.toml", "--tz", "UTC")):
+        assert shell.run("backtest", *words).exit_code == 0
+    named = {run["run_id"]: run["name"] for run in json.loads(shell.run("runs", "--json").stdout)}
+    assert named == {"r0001": "embedded", "r0002": "mine", "r0003": "setting"}

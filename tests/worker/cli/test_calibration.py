@@ -61,7 +61,7 @@ def test_every_episode_of_a_run_is_a_label_of_its_conviction(planted):
         + conviction["within_bin"]
     )
     assert parts == pytest.approx(conviction["brier"], abs=1e-15)
-    assert sum(one["n"] for one in conviction["bins"]) == conviction["n"]
+    assert sum(cell["n"] for cell in conviction["bins"]) == conviction["n"]
     assert critic == source_of("critic", None)
     assert (critic["n"], critic["bins"], critic["brier"], critic["ece"]) == (0, [], None, None)
 
@@ -127,8 +127,8 @@ def test_bar_is_filled_to_what_came_true_and_marked_at_what_was_stated(rate, sta
 def test_page_has_a_line_for_each_bin(planted):
     bins = calibrated(planted)["sources"][0]["bins"]
     printed = planted.run("calibration", "latest").stdout
-    for one in bins:
-        line = rf"{one['lower']:.2f} to {one['upper']:.2f} +{one['n']} .*%  [ =]*\|"
+    for cell in bins:
+        line = rf"{cell['lower']:.2f} to {cell['upper']:.2f} +{cell['n']} .*%  [ =]*\|"
         assert re.search(line, printed), line
     assert "critic: no label yet." in printed
 

@@ -248,7 +248,7 @@ def test_untouched_store_holds_and_says_what_is_covered(finished, left, tmp_path
 
 
 @pytest.mark.parametrize(
-    "golden", [one for one in released() if one.revision < "0006"], ids=lambda one: one.name
+    "golden", [item for item in released() if item.revision < "0006"], ids=lambda entry: entry.name
 )
 def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden, tmp_path):
     shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
@@ -263,7 +263,7 @@ def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden
 
 
 @pytest.mark.parametrize(
-    "golden", [one for one in released() if one.revision < HEAD], ids=lambda one: one.name
+    "golden", [item for item in released() if item.revision < HEAD], ids=lambda entry: entry.name
 )
 def test_commands_that_read_a_store_of_an_older_revision_say_so_with_the_next_step(golden, tmp_path):
     shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
@@ -284,7 +284,7 @@ def test_commands_that_read_a_store_of_an_older_revision_say_so_with_the_next_st
     assert (tmp_path / "paper.db").read_bytes() == before
 
 
-@pytest.mark.parametrize("golden", released(), ids=lambda one: one.name)
+@pytest.mark.parametrize("golden", released(), ids=lambda entry: entry.name)
 def test_reports_of_every_released_store_are_listed_whatever_settings_made_them(golden, tmp_path):
     shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
     for run in golden.facts["runs"]:
@@ -294,13 +294,13 @@ def test_reports_of_every_released_store_are_listed_whatever_settings_made_them(
             written = "SELECT count(*) FROM journal WHERE run_id = ? AND kind = 'high_level_report'"
             (reports,) = store.execute(written, (run["run_id"],)).fetchone()
         slots = json.loads(done.stdout)["slots"]
-        assert sum(one["by"] == "run" and one["state"] == "done" for one in slots) == reports
+        assert sum(slot["by"] == "run" and slot["state"] == "done" for slot in slots) == reports
 
 
 @pytest.fixture
 def of_another_version(tmp_path):
     """A store whose newest run was recorded with settings that this version does not know."""
-    older = next(one for one in released() if one.name == "0006-2")
+    older = next(golden for golden in released() if golden.name == "0006-2")
     shutil.copy(older.unpacked(tmp_path), tmp_path / "paper.db")
     said(tmp_path, "db", "upgrade", code=0)
     return tmp_path

@@ -113,8 +113,12 @@ def documented_keys() -> set[str]:
 def keys_of(document: dict[str, Any]) -> set[str]:
     """Keys as the page writes them: `[]` for a list of texts, `CHECK` for the name of a check."""
     found = {f"{key}[]" if isinstance(value, list) else key for key, value in document.items()}
-    findings = [one for check in document["findings"].values() for one in check]
-    inner = {f"{key}[]" if isinstance(value, list) else key for one in findings for key, value in one.items()}
+    findings = [item for check in document["findings"].values() for item in check]
+    inner = {
+        f"{key}[]" if isinstance(value, list) else key
+        for finding in findings
+        for key, value in finding.items()
+    }
     return (found - {"findings"}) | {f"findings.CHECK[].{key}" for key in inner}
 
 

@@ -71,8 +71,8 @@ def test_store_cannot_be_written_to_while_a_text_is_checked(planted, monkeypatch
     from worker.cli.options import open_for_run
 
     async def written():
-        store, _ = await open_for_run(None, "latest", read_only=True)
-        async with store, store._engine.begin() as connection:
+        opened = open_for_run(None, "latest", read_only=True)
+        async with opened as (store, _), store._engine.begin() as connection:
             await connection.execute(sql("delete from journal"))
 
     with pytest.raises(Exception, match=r"readonly|read-only|attempt to write"):

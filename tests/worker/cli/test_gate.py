@@ -66,9 +66,9 @@ def graded(*words):
 
 def cluster(document, playbook="pullback", regime=None, timeframe=None):
     return next(
-        one
-        for one in document["clusters"]
-        if (one["playbook"], one["regime"], one["timeframe"]) == (playbook, regime, timeframe)
+        item
+        for item in document["clusters"]
+        if (item["playbook"], item["regime"], item["timeframe"]) == (playbook, regime, timeframe)
     )
 
 
@@ -88,9 +88,11 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
     ][-1]
     assert not any(request["epochs"].values())
     named = set(request["episode_ids"])
-    episodes = [one["episode"] for one in made.of("episode") if one["episode"]["episode_id"] in named]
+    episodes = [
+        episode["episode"] for episode in made.of("episode") if episode["episode"]["episode_id"] in named
+    ]
     path = tmp_path / "trades.csv"
-    lines = trades_csv([Episode(**one) for one in episodes]).splitlines()
+    lines = trades_csv([Episode(**episode) for episode in episodes]).splitlines()
     look = ns_to_datetime(request["known_at"]).isoformat()
     path.write_text("\n".join([f"{lines[0]},looks", *(f"{line},{look}" for line in lines[1:])]), "utf-8")
     document = graded(str(path), "--playbooks", str(EMBEDDED_PLAYBOOKS))
@@ -108,19 +110,22 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
         assert found["alpha"] == pytest.approx(finding["alpha"], rel=1e-8)
         assert document["family"]["id"] == finding["family_id"]
     assert document["family"]["size"] == report["clusters"][0]["family_size"]
-    levels = {one["playbook_id"]: (one["level"], one["highest"], one["limit"]) for one in report["decay"]}
+    levels = {
+        episode["playbook_id"]: (episode["level"], episode["highest"], episode["limit"])
+        for episode in report["decay"]
+    }
     assert levels == {
-        one["playbook"]: pytest.approx(
-            (one["decay"]["level"], one["decay"]["highest"], one["decay"]["limit"])
+        item["playbook"]: pytest.approx(
+            (item["decay"]["level"], item["decay"]["highest"], item["decay"]["limit"])
         )
-        for one in document["clusters"]
-        if one["decay"] is not None
+        for item in document["clusters"]
+        if item["decay"] is not None
     }
 
 
 def test_table_whose_mean_has_turned_claims_nothing_and_tells_the_decay(tmp_path):
     """500 trades around 1R, then as many around -1R: at present a loser, whatever the mean of all says."""
-    rows = [*cell(1, 500, 1.0), *(row(500 + k, -one[-1]) for k, one in enumerate(cell(2, 499, 1.0)))]
+    rows = [*cell(1, 500, 1.0), *(row(500 + k, -item[-1]) for k, item in enumerate(cell(2, 499, 1.0)))]
     path = written(tmp_path, rows)
     found = cluster(graded(path))
     assert found["mean"] > 0.0
@@ -139,8 +144,8 @@ def test_table_whose_mean_has_turned_claims_nothing_and_tells_the_decay(tmp_path
 def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
     document = graded(written(tmp_path, planted()))
     assert list(document) == ["family", "clusters", "positions"]
-    assert all(tuple(one) == KEYS for one in document["clusters"])
-    assert [(one["playbook"], one["regime"], one["timeframe"]) for one in document["clusters"]] == [
+    assert all(tuple(item) == KEYS for item in document["clusters"])
+    assert [(item["playbook"], item["regime"], item["timeframe"]) for item in document["clusters"]] == [
         ("breakout", None, None), ("breakout", "up/mid", None), ("breakout", "up/mid", "1h"),
         ("pullback", None, None), ("pullback", "up/low", None), ("pullback", "up/low", "1h"),
         ("pullback", "up/mid", None), ("pullback", "up/mid", "1h"),
@@ -161,7 +166,7 @@ def test_gate_selects_the_planted_loss_and_its_parent_and_names_the_strongest_ac
 
 def test_gate_is_selected_by_e_bh_and_not_cluster_by_cluster(tmp_path):
     # Six equal losers: each alone misses its own price by far, together e-BH selects them.
-    rows = [one for k in range(6) for one in cell(40, 160, -0.42, playbook=f"p{k}")]
+    rows = [item for k in range(6) for item in cell(40, 160, -0.42, playbook=f"p{k}")]
     document = graded(written(tmp_path, rows))
     found = cluster(document, "p0")
     single = found["alpha"] / len(document["family"]["selected"])
@@ -171,7 +176,7 @@ def test_gate_is_selected_by_e_bh_and_not_cluster_by_cluster(tmp_path):
 
 def looked_at(folder, rows, at):
     """The gate's document on the rows known at a time, looked at then."""
-    known = [[*one, at.isoformat()] for one in rows if datetime.fromisoformat(one[4]) <= at]
+    known = [[*item, at.isoformat()] for item in rows if datetime.fromisoformat(item[4]) <= at]
     return graded(written(folder, known, (*HEADER, "looks"), "known.csv"))
 
 
@@ -280,7 +285,7 @@ def test_gate_compares_rows_by_what_they_say_and_not_by_how_it_is_written(tmp_pa
 def test_gate_takes_bars_of_one_length_for_one_timeframe_whatever_its_name(tmp_path):
     rows = [row(k, 0.1, timeframe="60m" if k % 2 else "1h") for k in range(40)]
     found = graded(written(tmp_path, rows))["clusters"]
-    assert [(one["timeframe"], one["n"]) for one in found] == [(None, 40), (None, 40), ("1h", 40)]
+    assert [(item["timeframe"], item["n"]) for item in found] == [(None, 40), (None, 40), ("1h", 40)]
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "", "nan"])
@@ -373,7 +378,7 @@ def test_gate_counts_entries_by_the_blocks_of_each_playbook(tmp_path):
     # Two quarter-hour trades on each of five days keep a limit of two a day; with hourly ones beside them
     # in one playbook the block is a week.
     fast = [row(k, 0.1, playbook="fast", timeframe="15m") for k in range(5)]
-    fast += [[*one[:5], 0.2] for one in fast]
+    fast += [[*item[:5], 0.2] for item in fast]
     config = configured(tmp_path, "[envelope]\nmax_entries_per_block = 2\n")
     assert graded(written(tmp_path, fast), config)["entries_per_block"]["beyond"] == 0
     mixed = [*fast, row(0, 0.3, playbook="fast")]
@@ -388,13 +393,13 @@ def numbers(document):
 def fills(rows, draw, header):
     """Each row as one to four fills of it in any order, with the quantities that weigh their R."""
     made = []
-    for number, one in enumerate(rows):
+    for number, item in enumerate(rows):
         sizes = draw.integers(1, 5, int(draw.integers(1, 5))).astype(float)
         apart = draw.normal(0.0, 0.3, len(sizes))
         apart -= (apart * sizes).sum() / sizes.sum()
         for size, by in zip(sizes, apart, strict=True):
             named = {"position_id": f"order {number}", "symbol": f"S{number % 3}", "direction": "long"}
-            values = dict(zip(HEADER, one, strict=True)) | named | {"r": one[5] + by, "quantity": size}
+            values = dict(zip(HEADER, item, strict=True)) | named | {"r": item[5] + by, "quantity": size}
             made.append([values[name] for name in header])
     draw.shuffle(made)
     return made
@@ -403,7 +408,7 @@ def fills(rows, draw, header):
 @pytest.mark.parametrize("names", [("position_id",), ("symbol", "direction")])
 def test_gate_of_fills_is_the_gate_of_their_positions(tmp_path, names):
     rows = planted()
-    rows = [one for k, one in enumerate(rows) if one[1] != "up/low"]
+    rows = [item for k, item in enumerate(rows) if item[1] != "up/low"]
     header = (*HEADER, *names, "quantity")
     split = graded(written(tmp_path, fills(rows, np.random.default_rng(7), header), header, "fills.csv"))
     whole = graded(written(tmp_path, rows))
@@ -435,7 +440,7 @@ def test_gate_holds_fills_together_whose_symbol_and_direction_differ_in_case_and
 
 def test_gate_of_copies_is_the_gate_of_one_row_each_in_any_order(tmp_path):
     rows = planted()
-    copied = [one for one in rows for _ in range(8)]
+    copied = [item for item in rows for _ in range(8)]
     np.random.default_rng(8).shuffle(copied)
     copies, once = graded(written(tmp_path, copied, name="copies.csv")), graded(written(tmp_path, rows))
     assert numbers(copies) == numbers(once)
@@ -488,7 +493,7 @@ def test_gate_says_what_to_do_about_an_optional_number_that_is_none(tmp_path, wo
 
 
 def test_gate_refuses_a_missing_column_an_empty_table_and_naive_times(tmp_path):
-    short = [one[:-1] for one in planted()]
+    short = [item[:-1] for item in planted()]
     assert "column 'r' is missing" in complaint(written(tmp_path, short, HEADER[:-1]))
     assert "at least one trade" in complaint(written(tmp_path, []))
     assert "no such file" in complaint(str(tmp_path / "none.csv"))
@@ -508,8 +513,8 @@ def test_gate_refuses_options_that_mean_nothing(tmp_path):
 
 def test_gate_leaves_out_and_counts_trades_of_no_learn_zones(tmp_path):
     rows = planted()
-    marked = [[*one, "True" if k % 5 == 0 else "False"] for k, one in enumerate(rows)]
-    kept = [one for k, one in enumerate(rows) if k % 5]
+    marked = [[*item, "True" if k % 5 == 0 else "False"] for k, item in enumerate(rows)]
+    kept = [item for k, item in enumerate(rows) if k % 5]
     whole = graded(written(tmp_path, marked, header=(*HEADER, "no_learn")))
     alone = graded(written(tmp_path, kept, name="kept.csv"))
     assert whole.pop("left_out") == {"no_learn": len(rows) - len(kept)}

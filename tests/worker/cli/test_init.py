@@ -74,7 +74,7 @@ def test_folder_that_is_there_and_empty_is_filled_and_stays_the_same_folder(here
     before = (here / "demo").stat().st_ino
     assert said("demo")[0] == 0
     assert ((here / "demo").stat().st_ino, there(here / "demo")) == (before, FILES)
-    assert [one.id for one in load_playbooks(here / "demo" / "playbooks")] == ["donchian"]
+    assert [playbook.id for playbook in load_playbooks(here / "demo" / "playbooks")] == ["donchian"]
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import prompts
 from services.journal.chain import GENESIS_HASH, JournalRow, relink
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, answer, in_turn, message
 from tests.services.policy_checks.injections import answer as stated
+from tests.worker.cli.checking import run
 from tests.worker.wire import GOOD, wire
-from worker.cli import app
 from worker.settings import load_settings
 
 CONFIG = """
@@ -53,10 +53,7 @@ class Desk:
         self.folder, self._monkeypatch = folder, monkeypatch
 
     def run(self, *words: str) -> Result:
-        result = CliRunner().invoke(app, list(words))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
+        return run(*words)
 
     def asked(self, handler: Handler, *words: str) -> tuple[Result, list[dict[str, Any]]]:
         """A command while a model answers on the wire, and the requests that the model saw."""
@@ -228,11 +225,11 @@ def test_compare_with_a_changed_prompt_shows_every_verdict_that_moved_and_exits_
     assert document["prompt"]["asked"] != document["prompt"]["recorded"]
     assert (document["same"], document["questions"], document["unchanged"]) == (False, 3, 1)
     assert (document["stricter"], document["milder"], document["p_value"]) == (2, 0, 0.5)
-    moves = {(one["from"], one["to"]): one for one in document["transitions"]}
-    assert sum(one["count"] for one in moves.values()) == 2
+    moves = {(entry["from"], entry["to"]): entry for entry in document["transitions"]}
+    assert sum(move["count"] for move in moves.values()) == 2
     assert moves["pass", "revise"]["findings"]["memory_insufficient"] == moves["pass", "revise"]["count"]
-    assert {(one["from"], one["to"]) for one in document["changed"]} == set(moves)
-    assert {tuple(one["cited"]) for one in document["changed"]} == {("memory_insufficient",)}
+    assert {(entry["from"], entry["to"]) for entry in document["changed"]} == set(moves)
+    assert {tuple(entry["cited"]) for entry in document["changed"]} == {("memory_insufficient",)}
     assert desk.rows() == before
 
 

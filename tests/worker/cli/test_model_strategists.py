@@ -69,10 +69,12 @@ def test_model_compare_asks_two_strategists_at_each_snapshot_and_tests_them_in_p
     document = json.loads(result.stdout)
     first, second = document["model"]["first"], document["model"]["second"]
     assert second == "claude-other" != first
-    by_model = {name: [one.snapshot for who, one in models.asked if who == name] for name in (first, second)}
+    by_model = {
+        name: [entry.snapshot for who, entry in models.asked if who == name] for name in (first, second)
+    }
     assert by_model[first] == by_model[second]
     assert len(by_model[first]) == document["questions"] == document["compared"] > 10
-    choices = sum(one.task == "choose" for who, one in models.asked if who == second)
+    choices = sum(entry.task == "choose" for who, entry in models.asked if who == second)
     assert document["moved"] == document["decisions"]["second"]["abstain"] == choices
     assert document["test"]["p_value"] < 0.05
     assert templates.rows() == before

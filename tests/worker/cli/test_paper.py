@@ -76,6 +76,7 @@ def test_worker_on_a_feed_that_waits_is_the_paper_run(tmp_path) -> None:
     assert "it goes with --feed" in run("worker", "--full", *db, code=2)
     assert paper["journal"]["head_hash"] == worker["journal"]["head_hash"]
     assert paper["data"]["bars"] == 28
+    assert {stored["name"] for stored in json.loads(run("runs", "--json", *db))} == {"bars"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revise_fields
 from tests.worker.cli.test_replan import answered, in_store, journalled
 from tests.worker.planted_store import world
-from worker.review import plan_folder, playbook_files
+from worker.review import playbook_files
 
 HOUR = 3_600 * 10**9
 RISK = "set the risk of buys_strength to 0.2 %"
@@ -29,7 +29,7 @@ def made(shell, text=RISK, *words):
 
 
 def risk_of(shell, folder="books"):
-    books = {one.id: one for one in load_playbooks(shell.folder / folder)}
+    books = {playbook.id: playbook for playbook in load_playbooks(shell.folder / folder)}
     return books["buys_strength"].risk_fraction
 
 
@@ -217,7 +217,7 @@ def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
 
 def test_plan_of_a_run_that_has_gone_on_since_is_stale(planted, monkeypatch):
     plan = made(planted)
-    stood = plan_folder.versions_at
+    stood = playbook_files.versions_at
 
     async def gone_on(store, run_id, at):
         versions = await stood(store, run_id, at)
@@ -229,7 +229,7 @@ def test_plan_of_a_run_that_has_gone_on_since_is_stale(planted, monkeypatch):
         )
         return tuple(moved if version is other else version for version in versions)
 
-    monkeypatch.setattr(plan_folder, "versions_at", gone_on)
+    monkeypatch.setattr(playbook_files, "versions_at", gone_on)
     refused = planted.run("plans", "approve", plan["plan_id"], "--hash", plan["hash"], "--json")
     assert (refused.exit_code, json.loads(refused.stdout)["state"]) == (1, "stale")
     assert "mean_reversion version 9 is in force: the run has gone on" in refused.stdout
@@ -245,7 +245,7 @@ def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypa
         written.append(write(*given, **named))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plan_folder, "write_in_force", crash)
+    monkeypatch.setattr(playbook_files, "write_in_force", crash)
     died = planted.run("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
     assert died.exit_code == 130
     assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "executing"

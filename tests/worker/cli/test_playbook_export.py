@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from schemas.canonical import ns_to_datetime
 from services.playbooks.loader import EMBEDDED, load_playbooks
-from worker.cli import app
+from tests.worker.cli.checking import run as said
 
 BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-09-30")
 
@@ -16,13 +15,6 @@ BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-09-30")
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def said(*words):
-    done = CliRunner().invoke(app, list(words))
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
 
 
 def head(*words):
@@ -49,18 +41,22 @@ def test_run_is_exported_as_it_stood_at_a_time(planted):
         done = planted.run("playbooks", "export", "latest", folder, "--json", *words)
         assert done.exit_code == 0, done.stderr
         made = json.loads((planted.folder / folder / "lifecycle.json").read_text("utf-8"))
-        return json.loads(done.stdout)["files"], {one["playbook_id"]: one for one in made["active"]}, made
+        return (
+            json.loads(done.stdout)["files"],
+            {episode["playbook_id"]: episode for episode in made["active"]},
+            made,
+        )
 
     rows = planted.run("journal", "latest", "--jsonl", "--kind", "playbook_version").stdout.splitlines()
     first = json.loads(rows[0])["known_at"]
     files, at_first, _ = exported("first", "--at", ns_to_datetime(first).isoformat())
-    assert {one["version"] for one in at_first.values()} == {1}
+    assert {version["version"] for version in at_first.values()} == {1}
     assert files == ["buys_strength.toml", "channel_breakout.toml", "mean_reversion.toml", "lifecycle.json"]
     _, at_end, made = exported("end")
-    assert max(one["version"] for one in at_end.values()) > 1
+    assert max(version["version"] for version in at_end.values()) > 1
     assert made["candidates"]
-    assert {one.id: one.version for one in load_playbooks(planted.folder / "end")} == {
-        name: one["version"] for name, one in at_end.items()
+    assert {playbook.id: playbook.version for playbook in load_playbooks(planted.folder / "end")} == {
+        name: version["version"] for name, version in at_end.items()
     }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
+from tests.services.high_level.builders import episode, playbook
 from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions
 
@@ -23,7 +24,7 @@ def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted
     told = answered(planted, "history", NAME)["versions"]
     rows = planted.run("journal", "latest", "--jsonl", "--kind", "playbook_version").stdout.splitlines()
     moved = [row["payload"] for row in map(json.loads, rows) if row["payload"]["playbook_id"] == NAME]
-    assert sum(len(one["transitions"]) for one in told) == len(moved)
+    assert sum(len(version["transitions"]) for version in told) == len(moved)
     first, tried, lowered, candidate = told[:4]
     assert (first["version"], first["parent"], first["changes"]) == (1, None, [])
     assert [step["state"] for step in first["transitions"]] == ["active", "retired"]
@@ -31,8 +32,8 @@ def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted
     assert lowered["changes"] == [{"field": "risk_fraction", "from": 0.005, "to": 0.0025}]
     assert candidate["trial"] == "candidate"
     assert {"field": "parameters.side.value", "from": 1.0, "to": -1.0} in candidate["changes"]
-    for one in (tried, lowered, candidate):
-        assert all(one[name] for name in ("report_id", "verdict_id", "action_id"))
+    for item in (tried, lowered, candidate):
+        assert all(item[name] for name in ("report_id", "verdict_id", "action_id"))
     account, paper = first["account"], tried["paper"]
     assert account["n"] > 20
     assert account["mean_r"] < 0
@@ -40,6 +41,71 @@ def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted
     assert account["e_value_below"] > account["e_value"]
     assert paper["n"] > 20
     assert paper["mean_r"] > 0
+
+
+def test_number_and_mean_that_stand_side_by_side_are_of_the_same_trades(planted):
+    rows = planted.run("journal", "latest", "--jsonl", "--kind", "episode").stdout.splitlines()
+    trades = [row["payload"]["episode"] for row in map(json.loads, rows)]
+    listed = [line.split() for line in planted.run("playbooks", "list").stdout.splitlines()[1:]]
+    versions = answered(planted, "list")["versions"]
+    shown = {
+        version["version_hash"]: (version["account"], line)
+        for version, line in zip(versions, listed, strict=True)
+    }
+    traded = 0
+    for version_hash, (account, line) in shown.items():
+        own = [trade["r"] for trade in trades if trade["playbook_hash"] == version_hash]
+        if not own:
+            assert account is None
+            continue
+        traded += 1
+        mean = sum(own) / len(own)
+        assert (account["n"], account["mean_all_r"]) == (len(own), pytest.approx(mean))
+        assert f" {len(own)} {mean:+.2f} R" in " ".join(line)
+    assert traded > 1
+    first = shown[versions[0]["version_hash"]][0]
+    told = planted.run("playbooks", "history", NAME).stdout
+    assert f"on the account: n {first['n']}, mean {first['mean_all_r']:+.2f} R, blocks " in told
+    assert f"mean of complete blocks {first['mean_r']:+.2f} R" in told
+
+
+def test_mean_beside_the_number_counts_the_trades_of_a_block_that_is_not_complete():
+    from schemas.playbook import PlaybookVersion
+    from schemas.settings import Settings
+    from schemas.vocabulary import VersionState
+    from services.evidence_tools.playbook_history import PlaybookHistory
+    from services.journal.sinks import MemorySink
+    from services.journal.writer import JournalWriter
+    from services.slow_loop.loop_rows import journal_version
+    from worker.cli.playbooks import _tell_counts
+
+    book = playbook()
+    sink = MemorySink()
+    journal = JournalWriter(sink)
+    journal_version(
+        journal, PlaybookVersion(definition=book, state=VersionState.ACTIVE, since=1, reason="file"), 1
+    )
+    for number in range(12):  # five a week, the third week is not over
+        trade = episode(book, number=number, r=1.0 if number < 10 else -1.0)
+        payload = {"episode": trade.model_dump(mode="json")}
+        journal.append("episode", ts_event=number, known_at=trade.known_at, payload=payload)
+
+    async def read():
+        await journal.flush()
+        history = PlaybookHistory(Settings())
+
+        async def rows():
+            for row in sink.rows:
+                yield row
+
+        await history.read(rows())
+        return [history.document_with_means(version) for version in history.of()]
+
+    (told,) = asyncio.run(read())
+    account = told["account"]
+    assert (account["n"], account["blocks"], account["mean_r"]) == (12, 2, 1.0)
+    assert account["mean_all_r"] == pytest.approx(8 / 12)
+    assert _tell_counts(account) == ("12", "+0.67 R")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
@@ -98,7 +164,7 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
                 yield row
 
         await history.read(rows())
-        return [history.document(one) for one in history.of(NAME)]
+        return [history.document(entry) for entry in history.of(NAME)]
 
     (told,) = asyncio.run(read())
     assert (told["evidence"], told["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
@@ -123,7 +189,7 @@ def test_history_tells_the_paired_difference_apart_from_the_own_trades():
     difference = "difference from the incumbent:"
     assert list(_version_lines(version))[1:] == [
         f"  evidence, {difference} +0.75 R a block, n 31 against 1,040, blocks 12, E above 22.5",
-        "  evidence, its own trades: n 31, mean +0.21 R against +0.00 R, E below 0.4",
+        "  evidence, its own trades: n 31, mean of complete blocks +0.21 R against +0.00 R, E below 0.4",
         f"  counter-evidence, {difference} no block yet, n 0 against 3",
         "  counter-evidence, its own trades: n 0",
         "  on paper: n 5, blocks 2, E above 1, E below 1",
@@ -167,11 +233,11 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
                     yield row
 
         await history.read(rows())
-        return [history.document(one) for one in history.of(NAME)]
+        return [history.document(entry) for entry in history.of(NAME)]
 
     (told,) = asyncio.run(read())
     assert told["expires_at"] == 90 * day
-    assert [(one["known_at"], one["measure"], one["until"]) for one in told["renewals"]] == [
+    assert [(item["known_at"], item["measure"], item["until"]) for item in told["renewals"]] == [
         (30 * day, "risk 0.0025", 60 * day),
         (60 * day, "risk 0.0025", 90 * day),
     ]
@@ -180,7 +246,7 @@ def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown(
     first = next(n for n, line in enumerate(lines) if "active, weighed again 1970-01-31" in line)
     assert "renewed until 1970-03-02" in lines[first + 1]
     assert lines[first + 1].endswith("risk 0.0025; since it was taken no trade yet")
-    assert "since it was taken n 12, blocks 5, mean -0.25" in lines[first + 2]
+    assert "since it was taken n 12, blocks 5, mean of complete blocks -0.25" in lines[first + 2]
 
 
 def test_rollback_returns_to_the_version_that_traded_differently_and_writes_it(planted):
@@ -190,7 +256,7 @@ def test_rollback_returns_to_the_version_that_traded_differently_and_writes_it(p
     (active,) = [step for step in told["transitions"] if step["state"] == "active"]
     assert active["from_version"] == 3
     assert {"field": "risk_fraction", "from": 0.0025, "to": 0.005} in active["changes"]
-    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
+    books = {playbook.id: playbook for playbook in load_playbooks(planted.folder / "books")}
     assert books[NAME].risk_fraction == 0.005
     assert books[NAME] == definitions()[0]
     assert told["written"]["folder"] == "books"

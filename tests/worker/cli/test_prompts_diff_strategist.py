@@ -103,7 +103,7 @@ class Late:
 def snapshots(found: Desk) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in found.rows().splitlines()]
     found_ones = [row["payload"]["snapshot"] for row in rows if row["kind"] == "policy_snapshot"]
-    return [json.loads(PLAIN.json(one)) for one in found_ones]
+    return [json.loads(PLAIN.json(found_one)) for found_one in found_ones]
 
 
 def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_prompts(
@@ -113,17 +113,17 @@ def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_
     result, minds = compared(templates, monkeypatch, rules_first, "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    asked = {bold: [one.snapshot for kind, one in minds.asked if kind is bold] for bold in (False, True)}
+    asked = {bold: [entry.snapshot for kind, entry in minds.asked if kind is bold] for bold in (False, True)}
     assert asked[False] == asked[True]
     recorded_ones = snapshots(templates)
     left_out = sum(document["left_out"].values())
     assert document["questions"] == len(asked[False]) == len(recorded_ones) - left_out > 10
-    assert [one for one in recorded_ones if one in asked[False]] == asked[False]
+    assert [recorded_one for recorded_one in recorded_ones if recorded_one in asked[False]] == asked[False]
     assert document["template"] == "strategist"
     assert document["same"]
     assert (document["moved"], document["missing"], document["test"]["p_value"]) == (0, 0, None)
     assert document["decisions"]["first"] == document["decisions"]["second"]
-    managed = sum(one.task == "manage" for bold, one in minds.asked if not bold)
+    managed = sum(entry.task == "manage" for bold, entry in minds.asked if not bold)
     assert document["decisions"]["first"]["hold"] == managed > 0
     proposals = {name for name in document["decisions"]["first"] if name.startswith("propose ")}
     assert {name.rpartition(" ")[2] for name in proposals} <= {"long", "short"}
@@ -153,9 +153,9 @@ def test_prompts_diff_of_the_strategist_shows_moves_and_tests_them_in_pairs(temp
     document = json.loads(result.stdout)
     choices = sum(asked.task == "choose" for bold, asked in minds.asked if bold)
     assert document["moved"] == document["decisions"]["second"]["abstain"] == choices > 5
-    assert {one["to"] for one in document["moves"]} == {"abstain"}
-    assert sum(one["count"] for one in document["moves"]) == len(document["changed"]) == choices
-    by_decision = {one["decision"]: one for one in document["test"]["by_decision"]}
+    assert {item["to"] for item in document["moves"]} == {"abstain"}
+    assert sum(item["count"] for item in document["moves"]) == len(document["changed"]) == choices
+    by_decision = {item["decision"]: item for item in document["test"]["by_decision"]}
     assert (by_decision["abstain"]["left"], by_decision["abstain"]["entered"]) == (0, choices)
     assert by_decision["abstain"]["p_value"] == pytest.approx(2 * 0.5**choices)
     assert document["test"]["p_value"] == pytest.approx(len(by_decision) * 2 * 0.5**choices)

@@ -62,7 +62,7 @@ def world_time(ns):
 
 def changed(document, kind):
     """{field: (from, to)} of what an action changes, and the states of what it moved."""
-    (one,) = [one for one in document["actions"] if one["action"]["kind"] == kind]
+    (one,) = [item for item in document["actions"] if item["action"]["kind"] == kind]
     fields = {
         (each["field"]): (each["from"], each["to"]) for step in one["transitions"] for each in step["changes"]
     }
@@ -75,8 +75,8 @@ def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(reported, 
     assert told["report"]["known_at"] <= replanned(planted)["verdict"]["known_at"]
     assert f"# Report {name}" in planted.run("report", "latest", name[:6]).stdout
     assert (planted.folder / "out" / "reports" / f"{name}.html").exists()
-    listed = [one for one in answered(planted, "reports")["slots"] if one["by"] == "on demand"]
-    assert [(one["report_id"], one["delivery"]) for one in listed] == [(name, "waiting")]
+    listed = [item for item in answered(planted, "reports")["slots"] if item["by"] == "on demand"]
+    assert [(report["report_id"], report["delivery"]) for report in listed] == [(name, "waiting")]
 
     first = answered(planted, "replan", name[:8], "--write", "books")
     assert (first["judged"], first["source"], first["verdict"]["decision"]) == ("now", "on_demand", "replan")
@@ -86,17 +86,17 @@ def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(reported, 
         {"parameters.side.value": (1.0, -1.0)},
         ["candidate", "shadow"],
     )
-    boundaries = {one["action"]["kind"]: one["boundaries"] for one in first["actions"]}
+    boundaries = {item["action"]["kind"]: item["boundaries"] for item in first["actions"]}
     assert set(boundaries["replan"]) <= set(world().symbols)
     assert boundaries["replan"]
-    assert {one["state"] for one in first["on_trial"]} == {"shadow"}
-    assert all(one["ends"] for one in first["on_trial"])
+    assert {trial["state"] for trial in first["on_trial"]} == {"shadow"}
+    assert all(item["ends"] for item in first["on_trial"])
 
-    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
-    assert sorted(books) == sorted(one.id for one in definitions())
+    books = {playbook.id: playbook for playbook in load_playbooks(planted.folder / "books")}
+    assert sorted(books) == sorted(definition.id for definition in definitions())
     assert books["buys_strength"].risk_fraction == 0.0025
     tried = [read_playbook(path) for path in (planted.folder / "books" / "candidates").iterdir()]
-    assert -1.0 in {one.parameters["side"].value for one in tried}
+    assert -1.0 in {definition.parameters["side"].value for definition in tried}
 
     again = answered(planted, "replan", name)
     assert again["judged"] == "before"
@@ -113,11 +113,11 @@ def test_replan_of_a_run_reflects_on_its_end_or_a_time_first(planted, words):
     wanted = closes[closes <= time_option("2020-02-01", "--at")][-1] if words else closes[-1]
     assert told["known_at"] == int(wanted)
     assert told["verdict"]["decision"] in ("hold", "research_experiment", "policy_adjust", "replan")
-    for one in told["refused"]:
-        assert one["code"]
-        assert one["reason"]
-    listed = [one for one in answered(planted, "reports")["slots"] if one["by"] == "on demand"]
-    assert [one["verdict"] for one in listed] == [told["verdict"]["decision"]]
+    for finding in told["refused"]:
+        assert finding["code"]
+        assert finding["reason"]
+    listed = [item for item in answered(planted, "reports")["slots"] if item["by"] == "on demand"]
+    assert [claim["verdict"] for claim in listed] == [told["verdict"]["decision"]]
 
 
 def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
@@ -128,9 +128,11 @@ def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
     assert changed(told, "set_risk_fraction")[0] == {"risk_fraction": (0.005, 0.0025)}
     versions = [row["payload"] for row in journalled(planted, "playbook_version")]
     in_force = next(
-        one for one in versions if one["report_id"] == stored["report_id"] and one["state"] == "active"
+        version
+        for version in versions
+        if version["report_id"] == stored["report_id"] and version["state"] == "active"
     )
-    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
+    books = {playbook.id: playbook for playbook in load_playbooks(planted.folder / "books")}
     assert books["buys_strength"].version == in_force["version"]
     text = planted.run("replan", stored["report_id"]).stdout
     assert "judged and applied in the run: nothing is applied again" in text
@@ -143,8 +145,8 @@ def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
         if row["payload"]["verdict_id"] == refused["verdict_id"]
     )
     told = answered(planted, "replan", late)
-    assert [one["code"] for one in told["refused"]] == [refused["code"]]
-    assert [one["carried_out"] for one in told["actions"]] == [False]
+    assert [finding["code"] for finding in told["refused"]] == [refused["code"]]
+    assert [item["carried_out"] for item in told["actions"]] == [False]
 
 
 def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, monkeypatch):
@@ -164,13 +166,13 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
     assert len(server.requests) == 1
     assert told["verdict"]["model"] == losing_settings().llm.slow_model
     assert len(told["actions"]) == 1
-    assert "dropped_by_model" in {one["code"] for one in told["refused"]}
+    assert "dropped_by_model" in {finding["code"] for finding in told["refused"]}
     (kept,) = in_store(lambda store: store.on_demand.of_run("r0001"))
-    [asked] = [one["payload"] for one in kept.calls if one["kind"] == "model_call"]
+    [asked] = [call["payload"] for call in kept.calls if call["kind"] == "model_call"]
     assert asked["call"]["text"] == said
     assert asked["usd"] > 0
-    read = [one["ids"] for told_of in told["evidence"] for one in told_of["calls"]]
-    assert read == [one["payload"]["ids"] for one in kept.calls if one["kind"] == "evidence_call"]
+    read = [item["ids"] for told_of in told["evidence"] for item in told_of["calls"]]
+    assert read == [call["payload"]["ids"] for call in kept.calls if call["kind"] == "evidence_call"]
     assert {name for ids in read for name in ids} <= set(told["verdict"]["evidence_ids"])
 
 
@@ -229,7 +231,7 @@ def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
     assert "request 2 (kill_switch) waits for run r0001" in shell.run("kill", run_id, "on").stdout
     assert answered(shell, "kill", run_id, "off")["request"] == 3
     waiting = in_store(lambda store: store.operator.waiting(run_id))
-    assert [(one.kind, one.payload) for one in waiting] == [
+    assert [(row.kind, row.payload) for row in waiting] == [
         ("replan", {"report_id": None}),
         ("kill_switch", {"on": True}),
         ("kill_switch", {"on": False}),
@@ -238,7 +240,7 @@ def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
     printed = shell.run("requests").stdout
     assert "refused" in printed
     assert "no report yet" in printed
-    assert [one["state"] for one in answered(shell, "requests")] == ["refused", "waiting", "waiting"]
+    assert [trial["state"] for trial in answered(shell, "requests")] == ["refused", "waiting", "waiting"]
     assert "leave out --at" in shell.complaint("replan", run_id, "--at", "2020-02-01")
     assert "leave out --judge and --write" in shell.complaint("replan", run_id, "--judge", "rules")
     assert f"`thinktwice replan {run_id}` asks it" in shell.complaint("reflect", run_id)

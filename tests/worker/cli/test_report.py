@@ -40,8 +40,8 @@ def test_report_latest_is_the_newest_one_though_it_was_made_on_demand(stored):
 
     async def asked() -> None:
         async with await open_store("sqlite:///thinktwice.db", create=True) as store:
-            for one in made.values():
-                await store.on_demand.put("r0001", artefacts.request(one.known_at), one)
+            for told in made.values():
+                await store.on_demand.put("r0001", artefacts.request(told.known_at), told)
 
     asyncio.run(asked())
     latest = json.loads(stored.run("report", "latest", "--json").stdout)

@@ -27,8 +27,8 @@ def faults(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
     if "$ref" in schema:
         return faults(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
     if "anyOf" in schema:
-        each = [faults(value, one, root, at) for one in schema["anyOf"]]
-        return [] if [] in each else [fault for one in each for fault in one]
+        each = [faults(value, item, root, at) for item in schema["anyOf"]]
+        return [] if [] in each else [fault for entry in each for fault in entry]
     kind = schema.get("type")
     if kind is not None and (
         not isinstance(value, KINDS[kind]) or isinstance(value, bool) != (kind == "boolean")
@@ -38,15 +38,15 @@ def faults(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
         return [f"{at} is not one of {schema['enum']}"]
     if isinstance(value, list):
         inner = schema.get("items", {})
-        return [fault for i, one in enumerate(value) for fault in faults(one, inner, root, f"{at}[{i}]")]
+        return [fault for i, item in enumerate(value) for fault in faults(item, inner, root, f"{at}[{i}]")]
     if not isinstance(value, dict):
         return []
     known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
     found = [f"{at}.{name} is missing" for name in schema.get("required", []) if name not in value]
     found += [f"{at}.{name} is unknown" for name in value if name not in known and others is False]
-    for name, one in value.items():
+    for name, item in value.items():
         found += faults(
-            one, known.get(name, others if isinstance(others, dict) else {}), root, f"{at}.{name}"
+            item, known.get(name, others if isinstance(others, dict) else {}), root, f"{at}.{name}"
         )
     return found
 
@@ -96,10 +96,10 @@ def test_schema_without_a_name_lists_one_contract_a_line():
 
 def test_schema_list_as_json_says_where_each_is_defined():
     listing = json.loads(run("schema", "--json").stdout)
-    assert [one["name"] for one in listing] == list(contracts())
-    assert all(one["summary"] for one in listing)
+    assert [entry["name"] for entry in listing] == list(contracts())
+    assert all(item["summary"] for item in listing)
     assert {"name", "module", "summary"} == set(listing[0])
-    assert {one["module"] for one in listing} >= {
+    assert {item["module"] for item in listing} >= {
         "schemas.reflection",
         "schemas.proposal",
         "schemas.judge",

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from tests.test_glossary import singular, terms
+from tests.worker.cli.fake_runner import FakeOutcome
 from tests.worker.shared_runs import embedded_run
-from worker.cli.summary import render
-from worker.cli.summary_figures import GROUPS
+from worker.cli.summary import GROUPS, render
 
 # Words of the summary that are no nouns of the field.
 OTHER = frozenset({
@@ -83,7 +83,10 @@ def test_summary_says_what_the_agent_thought(document):
     assert row(text, "most often for").startswith(f"{most[0].replace('_', ' ')} {most[1]:,}")
     assert f"sent back {policy['reflections']['revise'] + policy['reflections']['block']:,} of" in text
     assert row(text, "policies").startswith(f"{policy['frozen']:,} frozen")
-    assert row(text, "slow reflection").startswith(f"{len(document['high_level']['reports'])} report")
+    seen = document["high_level"]["reports"][-1]["n_episodes"]
+    told_of = f"{len(document['high_level']['reports'])} reports on {seen} of {document['episodes']} episodes"
+    assert row(text, "slow reflection").rstrip() == told_of
+    assert seen < document["episodes"], "nothing but the last report has seen what was resolved since"
     assert row(text, "proven").startswith("nothing yet")
     assert f"approve {document['judge']['boundary']['approve']:,}" in row(text, "judge")
     assert "degraded" not in text
@@ -151,3 +154,9 @@ def test_full_is_an_option_of_backtest(shell):
     assert "What the agent thought" in short.stdout
     assert re.search(r"^ +trades .*R +R +factor +bars", short.stdout, re.M), "headings fold between words"
     assert "\\n" not in short.stdout
+
+
+def test_backtest_tells_of_open_positions_whose_symbols_stopped_trading(shell, monkeypatch):
+    monkeypatch.setattr(FakeOutcome, "stale_positions", ("x: its long A is open since then",))
+    assert "x: its long A is open since then" in shell.backtest().stdout.splitlines()
+    assert "open since then" not in shell.backtest("--json").stdout

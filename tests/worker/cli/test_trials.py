@@ -95,7 +95,7 @@ def test_worlds_and_scenarios_register_nothing(tmp_path, monkeypatch):
     for words in (["scenarios"], ["worlds", "--world", "independent", "--runs", "1"]):
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output
-    assert [one["runs"] for one in told(tmp_path)["ranges"]] == [["r0001"]]
+    assert [item["runs"] for item in told(tmp_path)["ranges"]] == [["r0001"]]
     assert [path.name for path in tmp_path.glob("*.db")] == ["t.db"]
 
 
@@ -114,7 +114,7 @@ def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_count
     assert "ledger" not in done.stdout
     assert "/t.db was upgraded from revision '0006' to '0010': an older version of this" in done.stderr
     assert "upgraded" not in command(tmp_path, "backtest", *BARS, "--seed", "7").stderr
-    assert [one["configurations"] for one in told(tmp_path)["ranges"]] == [1]
+    assert [item["configurations"] for item in told(tmp_path)["ranges"]] == [1]
 
 
 def test_trials_in_a_narrow_terminal_shows_every_figure_whole(made):
@@ -131,7 +131,7 @@ def test_trials_in_a_narrow_terminal_shows_every_figure_whole(made):
         "the next run starts with",
     ):
         assert sum(name in line.partition("bars")[2] for line in seen.lines) == 1, name
-    (coming,) = {one["next"]["hypotheses"] for one in told(made[0])["ranges"]}
+    (coming,) = {item["next"]["hypotheses"] for item in told(made[0])["ranges"]}
     assert any(f"configurations, {coming}" in line for line in seen.lines)
     assert "\N{HORIZONTAL ELLIPSIS}" not in seen.text
 

@@ -70,12 +70,12 @@ def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let
     tightening(made, halfway)
     rows = finished(made)
     stored(rows)
-    moves = [one for one in payloads(rows, "stop_tightened") if one.get("amendment_id")]
-    amended = {one["amendment_id"]: one["amended"] for one in payloads(rows, "policy_amended")}
+    moves = [payload for payload in payloads(rows, "stop_tightened") if payload.get("amendment_id")]
+    amended = {payload["amendment_id"]: payload["amended"] for payload in payloads(rows, "policy_amended")}
     (clamp,) = [
-        one
-        for one in payloads(rows, "proposal_clamped")
-        if one["proposal_hash"] == amended[moves[0]["amendment_id"]]["amendment_hash"]
+        payload
+        for payload in payloads(rows, "proposal_clamped")
+        if payload["proposal_hash"] == amended[moves[0]["amendment_id"]]["amendment_hash"]
     ]
     told = shell.run("why", "latest", moves[0]["amendment_id"][:12])
     assert told.exit_code == 0

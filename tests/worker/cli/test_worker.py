@@ -67,15 +67,15 @@ def test_worker_json_is_one_object_per_event_with_times_in_ns(stored):
     lines = stored.run("worker", "--once", "--at", DATE, "--json")
     events = [json.loads(line) for line in lines.stdout.splitlines()]
     assert lines.stderr == ""
-    assert [one["event"] for one in events] == [
+    assert [event["event"] for event in events] == [
         "lease_taken",
         "slot_claimed",
         "report_written",
         "report_delivered",
         "lease_released",
     ]
-    assert {one["at"] for one in events} == {START + 3 * DAY}
-    assert {one["run_id"] for one in events} == {"r0001"}
+    assert {event["at"] for event in events} == {START + 3 * DAY}
+    assert {event["run_id"] for event in events} == {"r0001"}
 
 
 def test_reports_list_slots_with_report_and_verdict(stored):
@@ -83,7 +83,7 @@ def test_reports_list_slots_with_report_and_verdict(stored):
     stored.run("worker", "--once", "--at", DATE)
     stored.run("worker", "--once", "--at", "2024-01-05")
     found = json.loads(stored.run("reports", "--json").stdout)
-    assert [(one["slot"], one["by"], one["state"], one["delivery"]) for one in found["slots"]] == [
+    assert [(trial["slot"], trial["by"], trial["state"], trial["delivery"]) for trial in found["slots"]] == [
         (START + 3 * DAY, "worker", "done", "delivered"),
         (START + 4 * DAY, "worker", "skipped", None),
     ]
@@ -130,15 +130,15 @@ def test_worker_asks_the_models_of_the_runs_judge_and_says_where_it_cannot(shell
     monkeypatch.setattr("worker.slow_worker.wiring.threaded_reflection", lambda settings: recommending)
     words = ("worker", "--once", "--json", "--at")
     bare = [json.loads(line) for line in shell.run(*words, "2024-01-03").stdout.splitlines()]
-    assert [one["reason"][:39] for one in bare if one["event"] == "judge_without_model"] == [
+    assert [reason["reason"][:39] for reason in bare if reason["event"] == "judge_without_model"] == [
         "the planner of evidence needs a key: se"
     ]
-    assert "report_delivered" in [one["event"] for one in bare]
+    assert "report_delivered" in [event["event"] for event in bare]
     with wire(monkeypatch, planning(0.8)) as server:
         told = [json.loads(line) for line in shell.run(*words, "2024-01-05").stdout.splitlines()]
-    assert [one["event"] for one in told if one["event"] in ("report_delivered", "judge_without_model")] == [
-        "report_delivered"
-    ]
+    assert [
+        event["event"] for event in told if event["event"] in ("report_delivered", "judge_without_model")
+    ] == ["report_delivered"]
     assert "mean_reversion" in json.dumps([body for _, body in server.requests])
 
 

@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from schemas.errors import StoreError
+from schemas.errors import FeedError, StoreError
 from schemas.settings import Settings
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from services.store.records import Closing
 from services.store.repository import LeaseLost
@@ -23,6 +25,7 @@ from tests.worker.live.paper_runs import (
     killed,
     process_in,
     replayed,
+    rows_of,
     rows_stored,
     traded,
     waiting_feed,
@@ -30,6 +33,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
+from worker.cli.app import app
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
 from worker.live.process import PaperProcess, Polling
@@ -122,6 +126,47 @@ def test_paper_end_that_is_stored_though_nobody_was_told_is_stored_once(tmp_path
     traded_around(tmp_path, unheard)
     assert lost == ["finished", "finished"]
     finished_as_the_backtest(tmp_path)
+
+
+AWAY = "'bars.csv' has been away for 60 s: put it back"
+
+
+class LeavingFeed(RunningFeed):
+    """A feed that goes away after so many rows, says so, and then refuses."""
+
+    def __init__(self, rows: int, *, lock_step: bool) -> None:
+        gone = FeedAnomaly(FeedAnomalyKind.DISCONNECTED, None, None, {"reason": "No such file"})
+        super().__init__(bars(), items=[*list(rows_of(bars()))[:rows], gone])
+        self.lock_step = lock_step
+
+    async def items(self, after: int | None) -> AsyncIterator[Any]:
+        """As they are, then the refusal."""
+        async for item in super().items(after):
+            yield item
+        raise FeedError(AWAY, retryable=True)
+
+
+@pytest.mark.parametrize("lock_step", [True, False])
+@pytest.mark.parametrize("count", [0, 100])
+def test_paper_process_whose_feed_refuses_leaves_an_interrupted_run_that_says_why(
+    tmp_path, count, lock_step
+) -> None:
+    with pytest.raises(FeedError, match="has been away"):
+        traded(tmp_path, Settings(), LeavingFeed(count, lock_step=lock_step))
+    assert asked(tmp_path, record).status == "interrupted"
+    seen = asked(tmp_path, lambda store: store.trading.last_seen("r0001"))
+    assert (seen.signs["state"], seen.signs["reason"]) == ("stopping", AWAY)
+    told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
+    assert "(paper, interrupted)" in told
+    assert f"process    not running ({AWAY}), last seen" in told
+    assert "feed       running is AWAY: " in told
+    assert "without a word" not in told
+    back = RunningFeed(bars())
+    back.lock_step = lock_step
+    traded(tmp_path, Settings(), back)
+    found = asked(tmp_path, record)
+    assert (found.run_id, found.status) == ("r0001", "finished")
+    assert replayed(tmp_path, Settings()).ok
 
 
 def test_paper_last_sign_says_that_nothing_waits_however_long_the_end_takes_to_store(tmp_path) -> None:

@@ -1,20 +1,28 @@
 """A strategist that is a model on a live feed: what it is shown survives lateness, death and savepoints."""
 
 import asyncio
+import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from schemas.errors import ModelError
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.account import FAILING
+from services.model_calls.language_model import ModelReply
 from tests.worker.asking_models import Asked, asking
-from tests.worker.live.paper_runs import KillAt, Killed, replayed, rows_stored
+from tests.worker.live.paper_runs import KillAt, Killed, address, replayed, rows_stored
 from tests.worker.live.test_paper_running_feed import Live
 from tests.worker.live.test_savepoint_sessions import MARKET, ROWS
 from tests.worker.test_strategist_background import gathered, times
+from worker.cli.app import app
 from worker.live.checkpoints import ResumePoint, SavepointWriter, restore
 from worker.live.stepper import LiveStepper
 from worker.models import Models
+from worker.operations.logs import level_of
 
 SETTINGS = asking()
 
@@ -52,6 +60,40 @@ def test_paper_live_strategist_of_a_model_that_died_on_its_way_goes_on_and_repla
     assert backgrounds(tmp_path) > 20
     report = replayed(tmp_path, SETTINGS)
     assert (report.ok, report.problem) == (True, None)
+
+
+class Away(Asked):
+    """A model that answers so often and then never again."""
+
+    async def complete(self, **request: Any) -> ModelReply:
+        if len(self.requests) >= 3:
+            raise ModelError("no connection", kind="network", retryable=True)
+        return await super().complete(**request)
+
+
+def test_paper_live_run_says_that_its_model_answers_no_more(tmp_path) -> None:
+    live = Live(0, asking(breaker_failures=1_000), models=Models(strategist=Away()))
+    assert asyncio.run(live.trade(tmp_path)).document is not None
+    assert level_of("model_failing") == logging.WARNING
+    (warned,) = [detail for kind, detail in live.told if kind == "model_failing"]
+    assert warned["model"] == "claude-test (strategist)"
+    assert warned["failed_in_a_row"] >= FAILING
+    status = live.process.traded.status.status()
+    assert status.model_calls["reply"] == 3
+    failed = status.model_calls["network"]
+    assert status.models_failing == {"claude-test (strategist)": failed}
+    told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
+    assert f"models     network {failed}, reply 3" in told
+    assert f"claude-test (strategist) gave no usable reply to its last {failed} calls" in told
+
+
+def test_paper_live_run_whose_model_answers_says_nothing_of_failing(tmp_path) -> None:
+    live = Live(0, asking(), models=Models(strategist=Asked()))
+    asyncio.run(live.trade(tmp_path))
+    assert [detail for kind, detail in live.told if kind == "model_failing"] == []
+    assert live.process.traded.status.status().models_failing == {}
+    told = CliRunner().invoke(app, ["status", "--db", address(tmp_path)], catch_exceptions=False).stdout
+    assert "usable" not in told
 
 
 @pytest.mark.parametrize("anonymise", [False, True])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.models import Models
+from worker.operations.logs import level_of
 
 TURNS = 4  # of the event loop between two rows: enough for answers that wait for nothing
 
@@ -104,6 +106,19 @@ class Live:
 
 def payloads(folder: Any, kind: str) -> list[dict[str, Any]]:
     return [json.loads(row.payload) for row in rows_stored(folder, "latest", kind)]
+
+
+def test_paper_live_run_that_begins_says_its_id_and_what_it_follows(tmp_path) -> None:
+    first = Live(points=KillAt("validated", 20))
+    with pytest.raises(Killed):
+        asyncio.run(first.trade(tmp_path))
+    said = {"run_id": "r0001", "feed": "running", "path": None, "symbols": ["AAPL", "IBM"]}
+    assert [detail for kind, detail in first.told if kind == "following"] == [said]
+    assert level_of("following") == logging.INFO
+    again = Live()
+    asyncio.run(again.trade(tmp_path))
+    kinds = [kind for kind, _detail in again.told]
+    assert ("following" in kinds, "recovered" in kinds) == (False, True)
 
 
 def test_paper_live_answers_are_journalled_with_their_bar_and_the_run_replays_to_its_hash(tmp_path) -> None:

@@ -5,6 +5,8 @@ import json
 from functools import cache
 from typing import Any
 
+from typer.testing import CliRunner
+
 from schemas.settings import RuntimeSettings, Settings
 from services.clock import last_slot
 from services.store import Store, open_store
@@ -12,6 +14,7 @@ from tests.worker.live.null_monitor import NullMonitor
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
+from worker.cli.app import app
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB
@@ -105,3 +108,9 @@ def test_paper_with_slow_loop_hears_each_report_once_and_replays(tmp_path) -> No
     assert len(delivered) >= len(heard) - 1, "the last one may be acknowledged by the next process"
     report = replayed(tmp_path, Settings())
     assert (report.ok, report.problem) == (True, None)
+    shown = CliRunner().invoke(app, ["reports", "--db", address(tmp_path), "--json"], catch_exceptions=False)
+    slots = [slot for slot in json.loads(shown.stdout)["slots"] if slot["report_id"] in heard]
+    assert {slot["by"] for slot in slots} == {"worker"}, "also once the run has heard of them"
+    assert all(slot["epoch"] and slot["facts"] for slot in slots)
+    assert {slot["delivery"] for slot in slots} == {"delivered"}
+    assert len(slots) == len(heard)

@@ -117,6 +117,21 @@ def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
     assert (figures["trades"], figures["total_r"]) == (len(r), pytest.approx(sum(r)))
 
 
+@pytest.mark.parametrize(
+    ("tool", "more"),
+    [("decisions", {}), ("playbooks", {}), ("episodes", {"order": "worst"}), ("episodes", {"symbol": "IBM"})],
+)
+def test_cursor_of_another_call_is_refused(stored, tool, more):
+    async def scenario():
+        async with client_of(stored) as client:
+            cursor = (await client.call_tool("episodes", {"limit": 2})).structured_content["next_cursor"]
+            return await client.call_tool(tool, {"limit": 2, **more, "cursor": cursor})
+
+    result = asyncio.run(scenario())
+    assert result.is_error
+    assert f"it is of another call; give next_cursor of a call of {tool}" in result.content[0].text
+
+
 def test_fill_that_an_episode_names_is_its_exit(stored):
     async def scenario():
         async with client_of(stored) as client:

@@ -6,7 +6,7 @@ import socket
 
 from schemas.settings import Settings
 from tests.worker.operations.asking import get, parsed, sent
-from worker.cli.paper import traded
+from worker.cli.paper import trade
 from worker.operations.logs import configure_logging
 from worker.operations.monitoring import prepare
 from worker.secrets.redaction import Redactor
@@ -27,7 +27,7 @@ def prepared_for(settings, there):
 async def operated(settings, there, feed="replay", *, new=False):
     """Trade as `thinktwice paper` does."""
     with configure_logging(settings):
-        return await traded(settings, prepared_for(settings, there), feed, "max", "test", new=new)
+        return await trade(settings, prepared_for(settings, there), feed, "max", "test", new=new)
 
 
 def logged(folder, event):

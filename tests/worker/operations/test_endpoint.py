@@ -52,6 +52,8 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         kill_switch=True,
         plans_waiting=("0123456789abcdef", "fedcba9876543210"),
         model_spend=0.25,
+        model_calls={"reply": 2, "network": 116},
+        models_failing={"fake:1 (strategist)": 116},
         slow_loop_last=NOW - 86_400 * SECOND,
         slow_loop_next=NOW,
         tick_latency_ms={"p50": 0.5, "p99": None},
@@ -96,6 +98,8 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         ("thinktwice_policy_evaluations_in_flight",): 1,
         ("thinktwice_errors_total",): 2,
         ("thinktwice_model_spend_usd_total",): 0.25,
+        ("thinktwice_model_calls_total", "network"): 116,
+        ("thinktwice_models_failing",): 1,
         ("thinktwice_notifications_total", "sent"): 5,
         ("thinktwice_notifications_total", "dropped"): 1,
         ("thinktwice_position_quantity", "BTC/USDT"): -0.5,
@@ -106,6 +110,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
     }
     assert {key: found.get(key) for key in expected} == expected
     assert ("thinktwice_tick_latency_seconds", "p99") not in found
+    assert "# HELP thinktwice_bars_validated Bars through the engine." in reply.body
     assert "thinktwice_process_open_fds" in {key[0] for key in found}
 
 

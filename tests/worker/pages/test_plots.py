@@ -10,14 +10,13 @@ from tests.worker.pages.reading import Node, entries, read
 from worker.pages.drift_plot import drift_plot, regime_distances, series
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
-from worker.pages.markup import tag, written
-from worker.pages.shapes import GRADES, Scale, apart, spanning
+from worker.pages.shapes import GRADES, Scale, apart, spanning, tag, write
 
 REPORT = entries()[-1]["report"]
 
 
 def drawn(element) -> Node:
-    return read(written(element))
+    return read(write(element))
 
 
 def finding(**changes):
@@ -172,6 +171,6 @@ def test_markup_writes_text_and_attributes_that_cannot_end_early():
     element = tag(
         "p", 'a<b>"&', tag("b", "x"), "tail</p>\u202e", class_='"><script>', data_value="1", none=None
     )
-    node = read(written(element)).all("p")[0]
+    node = read(write(element)).all("p")[0]
     assert node.text == 'a<b>"&xtail</p>\\u202e'
     assert node.attributes == {"class": '"><script>', "data-value": "1"}

@@ -348,7 +348,14 @@ def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
     tree, text = read(report_html(entry)), report_markdown(entry)
     held = {float(str(node.attributes["value"])) for node in tree.all("data")}
     assert "no grade reads them" in tree.text
-    for item in shown:
-        assert {item["psr"], item["dsr"]} <= held
-        assert f"| {item['psr']:,.2f} | {item['dsr']:,.2f} |" in text
-    assert any(item["minimum_track_record"] in held for item in shown)
+    for each in shown:
+        assert {each["psr"], each["dsr"]} <= held
+        assert f"| {each['psr']:,.2f} | {each['dsr']:,.2f} |" in text
+    assert any(each["minimum_track_record"] in held for each in shown)
+
+
+def test_separator_of_columns_in_a_name_stays_text_in_the_markdown():
+    entry = copy.deepcopy(entries()[-1])
+    entry["report"]["clusters"][0]["playbook_id"] = "pull|back"
+    rows = [line for line in report_markdown(entry).splitlines() if line.startswith("| pull")]
+    assert any(line.startswith("| pull\\|back |") for line in rows)

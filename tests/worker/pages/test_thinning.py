@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from worker.pages.thinning import drawn_rows
+from worker.pages.run_picture import drawn_rows
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 100])

@@ -21,9 +21,8 @@ from tests.services.plans.plan_worlds import NAME, DeskWorld, desk_world, risk
 from tests.services.store.stores import new_run
 from tests.worker.settings_walk.walking import Entry, content
 from tests.worker.wire import wire
-from worker.cli.plans import _edited
-from worker.review.change_texts import read_change
-from worker.review.plan_making import in_wall_time
+from worker.cli.plans import _edit
+from worker.review.plan_making import in_wall_time, read_change
 
 REPLAN = JudgeAction(kind="replan", reason="the cluster loses")
 LESS = JudgeAction(
@@ -91,7 +90,7 @@ def may_edit(settings: Settings) -> Any:
             made = await store.runs.create(new_run(config=settings.payload()))
             await store.plans.put(made.run_id, plan)
         try:
-            before, after = await _edited(
+            before, after = await _edit(
                 plan.plan_id, ["steps.1.value=0.003"], [], None, "ann", made.run_id, "sqlite:///walk.db"
             )
         except ConfigError as error:

@@ -13,7 +13,7 @@ from tests.agents.language_models.wire_server import answer, message
 from tests.worker.slow_worker.prepared import DAY, START, played, resolved, settings, watched
 from tests.worker.wire import wire
 from trading_core.clock import SimulatedClock
-from worker.review.judge_models import judge_models
+from worker.review.replanning import judge_models
 from worker.slow_worker.slot_runner import RunOfSlots
 from worker.slow_worker.wiring import evidence_of_store, threaded_reflection
 

@@ -143,12 +143,13 @@ class CsvTailFeed:
     async def _present(self, assembler: RowAssembler, start: int | None) -> AsyncIterator[Item]:
         """What the file holds at the beginning; of a first start only the newest rows."""
         recent: dict[int, list[RawBar]] = {}
-        most = self._settings.history_bars
+        most, newest = self._settings.history_bars, None
         async for found in self._bars():
             if isinstance(found, FeedAnomaly):
                 yield found
             elif start is not None and self._grid.close(found.label) <= start:
                 recent.setdefault(found.label, []).append(found)
+                newest = max(newest or found.label, found.label)
                 if len(recent) > 2 * most + 1:
                     recent = {label: recent[label] for label in sorted(recent)[len(recent) - most :]}
             else:
@@ -158,6 +159,7 @@ class CsvTailFeed:
             for bar in recent[label]:
                 for item in self._take(assembler, bar):
                     yield item
+        assembler.end_history(newest)
         for item in self._due(assembler):
             yield item
 

@@ -68,10 +68,15 @@ def recognise(names: tuple[str, ...], file: str) -> Layout:
     return Layout(roles["time"], roles.get("symbol"), plain, {})
 
 
+def role_of(name: str) -> str | None:
+    """What a column of this name is: `time`, `symbol` or a field of a bar; None for another one."""
+    return _ROLE_OF.get(re.sub(r"[\s-]+", "_", name.strip().lower()))
+
+
 def _roles(names: tuple[str, ...], file: str) -> dict[str, int]:
     roles: dict[str, int] = {}
     for position, name in enumerate(names):
-        role = _ROLE_OF.get(re.sub(r"[\s-]+", "_", name.strip().lower()))
+        role = role_of(name)
         if role is not None and role in roles:
             raise DataError(
                 f"{file}: columns {names[roles[role]]!r} and {name!r} both name the {role}: keep one of them"

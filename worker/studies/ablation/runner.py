@@ -2,30 +2,144 @@
 
 The coin's rate is read from the journal of the arm whose vetoes it copies, so that arm runs first. Every kept
 run has mode `ablation` and can be verified like any other.
+
+The coin stands around the plan provider of a run with reflection switched off and never looks at a plan: all
+it knows is the hash of the snapshot, its seed and how many rounds were used. What follows a veto is what
+follows one of the reflection: a bounded resubmission, then a stand-down. Only the ablation builds it, and no
+setting does. Its rates and its seed stand in the journal of the run, so that the run can be replayed.
 """
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, cast
 
+from schemas.errors import DataError, InvariantViolation
+from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
+from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
+from schemas.snapshot import PolicySnapshot
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
+from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from trading_core.bars import BarSeries
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import BacktestRunner, Progress, record_run
+from worker.session import Session
 from worker.studies.ablation.arms import Arm, ArmResult, has_model, settings_of
-from worker.studies.ablation.random_veto import KIND, Veto, VetoRate, vetoed
 
 if TYPE_CHECKING:
     from services.store import NewRun, RunRecord, Store
 
 MODE = "ablation"
+KIND = "run_random_veto"
+REASON = "random veto"
 REFLECTED = ("policy_proposal", "policy_reflection")
+
+
+@dataclass(frozen=True)
+class VetoRate:
+    """Share of proposals of one round that are sent back, and of those that are blocked."""
+
+    revise: float
+    block: float
+
+
+@dataclass(frozen=True)
+class Veto:
+    """A coin: rates by round (the last one holds for later rounds) and the seed of its throws."""
+
+    rates: tuple[VetoRate, ...]
+    seed: int
+
+    def end(self, snapshot_hash: str, used: int) -> PlanEnd:
+        """PASSED, BLOCKED, or STAND_DOWN for a proposal that is sent back."""
+        digest = sha256(f"{self.seed}|{snapshot_hash}|{used}".encode()).digest()
+        throw = int.from_bytes(digest[:8], "big") / 2.0**64
+        rate = self.rates[min(used, len(self.rates) - 1)]
+        if throw < rate.block:
+            return PlanEnd.BLOCKED
+        return PlanEnd.STAND_DOWN if throw < rate.block + rate.revise else PlanEnd.PASSED
+
+    def payload(self) -> dict[str, Any]:
+        """What the journal keeps."""
+        return {"seed": self.seed, "rates": [vars(rate) for rate in self.rates]}
+
+    @classmethod
+    def of(cls, payload: dict[str, Any]) -> "Veto":
+        """The veto of a journal row.
+
+        Raises:
+            DataError: the row is not one.
+        """
+        try:
+            rates = tuple(VetoRate(float(rate["revise"]), float(rate["block"])) for rate in payload["rates"])
+            return cls(rates, int(payload["seed"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"a row {KIND!r} holds no veto ({error!r}): the journal was changed") from error
+
+
+class RandomVeto:
+    """A plan provider that refuses plans of another one by a coin.
+
+    Args:
+        inner: where plans come from; it reflects on nothing.
+        veto: the coin.
+    """
+
+    def __init__(self, inner: PlanProvider, veto: Veto) -> None:
+        self._inner = inner
+        self._veto = veto
+
+    async def provide(
+        self,
+        snapshot: PolicySnapshot,
+        invariants: InvariantContext,
+        budget: RevisionBudget,
+        revision: Revision | None = None,
+    ) -> Plan:
+        """Answers until the coin lets one pass, blocks one, or the rounds are used."""
+        rounds: list[PlanRound] = []
+        while True:
+            plan = await self._inner.provide(snapshot, invariants, budget, revision)
+            rounds += plan.rounds
+            if plan.end is not PlanEnd.PASSED:
+                return Plan(plan.end, tuple(rounds), plan.reason)
+            end = self._veto.end(snapshot.content_hash, budget.used)
+            if end is PlanEnd.PASSED:
+                return Plan(end, tuple(rounds), plan.reason)
+            # Without its invocation record a round can never be frozen, whatever is said of it later.
+            rounds[-1] = PlanRound(plan.last.answer)
+            if end is PlanEnd.BLOCKED or not budget.take():
+                return Plan(end, tuple(rounds), REASON)
+            if plan.last.answer.proposal is None:
+                raise InvariantViolation("a plan passed without a proposal")
+            revision = Revision(plan.last.answer.proposal, (), REASON, budget.used)
+
+    def reflect_amendment(
+        self, request: PolicyAmendmentRequest
+    ) -> PolicyLevelReflectionResult | ReflectionInvocationMeta:
+        """That of the other one: the coin is about plans."""
+        return self._inner.reflect_amendment(request)
+
+
+def install_veto(veto: Veto) -> Callable[[Session], None]:
+    """What puts the coin into a session that has begun; see `run_backtest`."""
+
+    def prepare(session: Session) -> None:
+        if session.settings.reflection.mode != "off":
+            raise InvariantViolation(
+                "a random veto stands in for the reflection: reflection.mode must be 'off'"
+            )
+        first = int(session.bars.times[0])
+        session.journal.append(KIND, ts_event=first, known_at=first, payload=veto.payload())
+        session.policy_loop.provider = RandomVeto(session.policy_loop.provider, veto)
+
+    return prepare
 
 
 class UnkeptSink:
@@ -70,26 +184,26 @@ class AblationRunner:
         arms = {}
         for number, arm in enumerate(chosen):
             with self.watched(f"arm {number + 1} of {total}: {arm}") as progress:
-                arms[arm] = await self._kept(arm, run_backtest, progress)
+                arms[arm] = await self._run_arm(arm, run_backtest, progress)
         run_id = arms[Arm.FAST_ONLY].run_id or ""
         rates = await veto_rates(self.store.journal.rows(run_id, kinds=REFLECTED))
         vetoes = []
         for seed in range(seeds):
             title = f"arm {len(chosen) + seed + 1} of {total}: {Arm.RANDOM_VETO}, seed {seed}"
             with self.watched(title) as progress:
-                vetoes.append(await self._vetoed(Veto(rates, seed), progress))
+                vetoes.append(await self._run_vetoed(Veto(rates, seed), progress))
         return Ablation(arms, tuple(vetoes), rates)
 
-    async def _vetoed(self, veto: Veto, progress: Progress) -> ArmResult:
+    async def _run_vetoed(self, veto: Veto, progress: Progress) -> ArmResult:
         runner = vetoed_runner(veto)
         if veto.seed == 0 or self.keep_all:
-            return await self._kept(Arm.RANDOM_VETO, runner, progress, veto.seed)
+            return await self._run_arm(Arm.RANDOM_VETO, runner, progress, veto.seed)
         settings = settings_of(Arm.RANDOM_VETO, self.settings)
         journal = JournalWriter(UnkeptSink(), settings.runtime.flush_rows)
         outcome = await runner(settings, self.bars, journal, definitions=self.definitions, progress=progress)
-        return self._result(Arm.RANDOM_VETO, outcome, settings, None, veto.seed)
+        return ArmResult.of(Arm.RANDOM_VETO, cast(RunResult, outcome), settings, None, veto.seed)
 
-    async def _kept(
+    async def _run_arm(
         self, arm: Arm, runner: BacktestRunner, progress: Progress, seed: int | None = None
     ) -> ArmResult:
         settings = settings_of(arm, self.settings)
@@ -98,20 +212,14 @@ class AblationRunner:
         done = await record_run(
             runner, settings, self.bars, self.store, run, definitions=self.definitions, progress=progress
         )
-        return self._result(arm, done.outcome, settings, done.record.run_id, seed)
-
-    def _result(
-        self, arm: Arm, outcome: Any, settings: Settings, run_id: str | None, seed: int | None
-    ) -> ArmResult:
-        result: RunResult = outcome
-        return ArmResult.of(arm, result, settings, run_id, seed)
+        return ArmResult.of(arm, cast(RunResult, done.outcome), settings, done.record.run_id, seed)
 
 
 def vetoed_runner(veto: Veto) -> BacktestRunner:
     """The backtest with a coin around its plans."""
 
     async def run(settings: Settings, bars: BarSeries, journal: JournalWriter, **rest: Any) -> RunResult:
-        return await run_backtest(settings, bars, journal, prepare=vetoed(veto), **rest)
+        return await run_backtest(settings, bars, journal, prepare=install_veto(veto), **rest)
 
     return run
 

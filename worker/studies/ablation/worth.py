@@ -25,6 +25,10 @@ from worker.studies.ablation.arms import MEANING, NO_MODEL, Arm, ArmResult
 from worker.studies.ablation.refused_plans import PaperTrades, shadow_ledger
 from worker.studies.ablation.runner import MODE, Ablation, AblationRunner
 
+if TYPE_CHECKING:
+    from services.store import NewRun, Store
+
+Watched = Callable[[str], AbstractContextManager[Progress]]
 Worth = Literal["helped", "hurt", "unknown", "no better than chance at the same rate"]
 CHANCE: Worth = "no better than chance at the same rate"
 DIGITS = 9
@@ -67,7 +71,10 @@ def worth_document(
         "alpha": ALPHA,
         "unit": unit,
         "arms": [_arm(ablation, arm) for arm in Arm],
-        "random_veto": _coin(ablation),
+        "random_veto": {
+            "rates": [vars(rate) for rate in ablation.rates],
+            "seeds": [_run(veto) for veto in ablation.vetoes],
+        },
         "tiers": [_tier(tier, ablation, found) for tier in TIERS],
         "shadow_ledger": [_paper(group, len(ledger), timeframe, gate) for group in ledger],
     }
@@ -110,10 +117,14 @@ def _tier(tier: Tier, ablation: Ablation, found: dict[str, PairedResult]) -> dic
             "without": _exposure([other]),
             "random_veto": _exposure(ablation.vetoes) if chance is not None else None,
         },
-        "difference": _shown(alone),
+        "difference": _show_edge(alone),
         "against_chance": None
         if chance is None
-        else _shown(chance) | {"beaten": _beaten(mine, ablation.vetoes), "seeds": len(ablation.vetoes)},
+        else _show_edge(chance)
+        | {
+            "beaten": sum(bool(other.curve[-1] < mine.curve[-1]) for other in ablation.vetoes),
+            "seeds": len(ablation.vetoes),
+        },
     }
 
 
@@ -143,12 +154,7 @@ def _reason(alone: PairedResult, chance: PairedResult | None) -> str:
     return "; ".join(part for part in said if part)
 
 
-def _beaten(mine: ArmResult, vetoes: Sequence[ArmResult]) -> int:
-    """Seeds of the coin whose whole run returned less."""
-    return sum(1 for other in vetoes if other.curve[-1] < mine.curve[-1])
-
-
-def _shown(one: PairedResult) -> dict[str, Any]:
+def _show_edge(one: PairedResult) -> dict[str, Any]:
     """Per block and per year, as fractions of equity; None for an edge that nothing bounds."""
     edges = {"mean": one.mean, "lower": one.lower, "upper": one.upper}
     return {
@@ -196,19 +202,9 @@ def _run(result: ArmResult) -> dict[str, Any]:
         "seed": result.seed,
         **{name: performance[name] for name in names},
         "exposure": _exposure([result]),
-        "evaluations": policy["evaluations"],
-        "frozen": policy["frozen"],
-        "stand_downs": policy["stand_downs"],
-        "revisions": policy["revisions"],
+        **{name: policy[name] for name in ("evaluations", "frozen", "stand_downs", "revisions")},
         "errors": document["errors"],
         "contamination": document["contamination"]["label"],
-    }
-
-
-def _coin(ablation: Ablation) -> dict[str, Any]:
-    return {
-        "rates": [vars(rate) for rate in ablation.rates],
-        "seeds": [_run(veto) for veto in ablation.vetoes],
     }
 
 
@@ -235,12 +231,6 @@ def _paper(group: PaperTrades, groups: int, timeframe: str, gate: GateSettings) 
         "upper_r": shown.upper,
         "answer": answer,
     }
-
-
-if TYPE_CHECKING:
-    from services.store import NewRun, Store
-
-Watched = Callable[[str], AbstractContextManager[Progress]]
 
 
 async def measured_worth(

@@ -66,14 +66,14 @@ async def compare_run(
         "run_id": questions.run_id,
         "prompt": {"recorded": questions.prompt_hash, "asked": template.hash},
         "model": {"recorded": questions.model, "asked": settings.llm.fast_model},
-        **compared(pairs),
+        **compare_pairs(pairs),
         "latency_ms": found.latency_ms,
         "recorded_unanswered": questions.unanswered,
         "left_out": questions.left_out,
     }
 
 
-def compared(pairs: Sequence[Pair]) -> dict[str, Any]:
+def compare_pairs(pairs: Sequence[Pair]) -> dict[str, Any]:
     """The figures of some pairs; `same` only when every question was answered as recorded."""
     stricter, milder = sum(pair.move > 0 for pair in pairs), sum(pair.move < 0 for pair in pairs)
     samples = [pair.sample for pair in pairs]

@@ -17,7 +17,7 @@ from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
-from worker.studies.models.comparison import Pair, compared, moves, paired_test
+from worker.studies.models.comparison import Pair, compare_pairs, moves, paired_test
 from worker.studies.models.panel import A, Progress, Q, Questions, dollars, study, tally
 from worker.studies.models.second_reader import RecordedQuestions, Sample, first_of_each
 from worker.studies.models.strategist import DQ, D, DecisionQuestions
@@ -46,7 +46,7 @@ class Asking(Generic[Q, A]):
     @property
     def model(self) -> str:
         """Who is asked."""
-        return str(getattr(self.settings.llm, self.questions.model_setting))
+        return str(getattr(self.settings.llm, self.questions.asks.model_setting))
 
     @property
     def stem(self) -> str:
@@ -100,7 +100,7 @@ async def diff_prompts(
         "prompt": {"recorded": templates[0].hash, "asked": templates[1].hash},
         "model": {"recorded": settings.llm.fast_model, "asked": settings.llm.fast_model},
         "verdicts": dict(zip(SIDES, map(_verdicts, (first, second)), strict=True)),
-        **compared(pairs),
+        **compare_pairs(pairs),
         "questions": len(plans),
         "latency_ms": None,
         "recorded_unanswered": {},
@@ -180,10 +180,10 @@ async def _both(
     for asking in askings:
         done = len(said) * len(asked)
 
-        def told(number: int, _: int, done: int = done) -> None:
+        def tell(number: int, _: int, done: int = done) -> None:
             progress(done + number, 2 * len(asked))
 
-        said.append(await _answers(asked, asking, folder, environment, whole, told))
+        said.append(await _answers(asked, asking, folder, environment, whole, tell))
     return said[0], said[1]
 
 

@@ -66,30 +66,37 @@ A = TypeVar("A", bound=Cost)
 
 
 class Panel(ABC, Generic[Q, A]):
-    """One model with one template; `account` has counted what was asked."""
+    """One model with one template; `account` has counted what was asked.
+
+    Attributes:
+        form: of its replies.
+        seat: of the model among the configured ones.
+        setting: what has to be set for it.
+        model_setting: the setting of `llm` that names it.
+    """
+
+    form: ClassVar[ReplyFormat]
+    seat: ClassVar[str]
+    model_setting: ClassVar[str]
+    setting: ClassVar[str]
 
     def __init__(
-        self,
-        settings: Settings,
-        template: PromptTemplate,
-        model: str,
-        form: ReplyFormat,
-        source: ReplySource,
+        self, settings: Settings, template: PromptTemplate, questions: Any, source: ReplySource
     ) -> None:
         """Open the account.
 
         Args:
             settings: prices, limits, budgets, deadline and envelope.
             template: words the question.
-            model: who is asked.
-            form: of its replies.
+            questions: that are asked; they know how their data is worded.
             source: of replies.
         """
         self._settings = settings
         self._template = template
+        self._questions = questions
         self._clock = SimulatedClock()
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
-        caller = caller_of(settings, model, form, template.hash)
+        caller = caller_of(settings, getattr(settings.llm, self.model_setting), self.form, template.hash)
         self._model = AccountedModel(caller, source, self.account, TickGuard())
 
     async def sample(self, question: Q) -> A:
@@ -111,20 +118,11 @@ class Panel(ABC, Generic[Q, A]):
 
 
 class Questions(Protocol[Q, A]):
-    """What a run asked one of its models.
+    """What a run asked one of its models."""
 
-    Attributes:
-        seat: of the model among the configured ones.
-        setting: what has to be set for it.
-        model_setting: the setting of `llm` that names it.
-    """
-
-    seat: ClassVar[str]
-    model_setting: ClassVar[str]
-    setting: ClassVar[str]
-
-    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> Panel[Q, A]:
-        """The model with a template."""
+    @property
+    def asks(self) -> type[Panel[Q, A]]:
+        """How it is asked."""
         ...
 
 
@@ -183,11 +181,11 @@ async def open_panel(
     cassette = configured_cassette(settings)
     models = Models() if cassette is not None else configured_models(settings, TickGuard(), environment)
     try:
-        model = getattr(models, questions.seat)
+        model = getattr(models, questions.asks.seat)
         if cassette is None and model is None:
-            raise ConfigError(f"no model is configured for {questions.setting}")
+            raise ConfigError(f"no model is configured for {questions.asks.setting}")
         source = LiveSource(model) if cassette is None else RecordedSource(cassette)
-        panel = questions.panel(settings, template, source)
+        panel = questions.asks(settings, template, questions, source)
         if settings.runtime.llm == "record":
             panel.account.keep = CassetteWriter(Path(str(settings.runtime.cassette))).keep
         yield panel

@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agents.evidence_planner import NOT_ANSWERED, ModelPlanner
-from agents.language_models.accounted import ReplySource
 from agents.planning.gathering import demand_question, gather
 from agents.planning.plan_reply import FORM, read_plan
 from agents.planning.prompt_examples import prompt_examples
-from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import ConfigError, DataError
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
-from schemas.settings import Settings
 from schemas.settings.planner import OWN
 from services.ports import EvidenceQuestion, ToolHost
 from worker.studies.models.comparison import sign_test
@@ -83,6 +80,22 @@ class Planned(Decided):
     as_expected: bool | None = None
 
 
+class PlannerPanel(Panel[PlannerQuestion, Planned]):
+    """One planner with one template, over the tools of a run."""
+
+    form, seat, model_setting = FORM, "planner", "slow_model"
+    setting = "the planner: set judge.replan and planner.judge"
+
+    async def _ask(self, question: PlannerQuestion) -> Planned:
+        planner = ModelPlanner(
+            self._model, self._settings.planner, max_tokens=PLAN_TOKENS, template=self._template
+        )
+        asked = EvidenceQuestion(question.text, question.context)
+        settings, hosts = self._settings.planner, {OWN: self._questions.host}
+        found = await gather(asked, planner, hosts, settings, attended=True, deadline_s=None)
+        return measure_plan(found, question.expected)
+
+
 @dataclass(frozen=True)
 class PlannerQuestions:
     """Questions about one run, and the tools that answer from it."""
@@ -92,13 +105,7 @@ class PlannerQuestions:
     host: ToolHost
     left_out: Mapping[str, int]
     without_background: ClassVar[int] = 0
-    seat: ClassVar[str] = "planner"
-    model_setting: ClassVar[str] = "slow_model"
-    setting: ClassVar[str] = "the planner: set judge.replan and planner.judge"
-
-    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "PlannerPanel":
-        """The planner with a template."""
-        return PlannerPanel(settings, template, self.host, source)
+    asks: ClassVar[type[PlannerPanel]] = PlannerPanel
 
     def figures(self, *said: Sequence[Planned]) -> dict[str, Any]:
         """How each way of asking planned; of two, whether one comes to the expected calls more often."""
@@ -110,31 +117,11 @@ class PlannerQuestions:
         return found
 
 
-class PlannerPanel(Panel[PlannerQuestion, Planned]):
-    """One planner with one template, over the tools of a run."""
-
-    def __init__(
-        self, settings: Settings, template: PromptTemplate, host: ToolHost, source: ReplySource
-    ) -> None:
-        """Open the account."""
-        super().__init__(settings, template, settings.llm.slow_model, FORM, source)
-        self._host = host
-
-    async def _ask(self, question: PlannerQuestion) -> Planned:
-        planner = ModelPlanner(
-            self._model, self._settings.planner, max_tokens=PLAN_TOKENS, template=self._template
-        )
-        asked = EvidenceQuestion(question.text, question.context)
-        settings, hosts = self._settings.planner, {OWN: self._host}
-        found = await gather(asked, planner, hosts, settings, attended=True, deadline_s=None)
-        return planned(found, question.expected)
-
-
-def planned(found: GatheredEvidence, expected: Calls | None) -> Planned:
+def measure_plan(found: GatheredEvidence, expected: Calls | None) -> Planned:
     """What was gathered, in figures."""
     failures = [plan.failure for plan in found.plans if plan.failure is not None]
     replied = not any(failure.startswith(NOT_ANSWERED) for failure in failures)
-    calls = _named(found.calls)
+    calls = _name_calls(found.calls)
     return Planned(
         decision=_decision(found) if replied else NO_REPLY,
         replied=replied,
@@ -156,11 +143,11 @@ def _decision(found: GatheredEvidence) -> str:
     return " + ".join(sorted({call.method for call in found.calls})) or ASKS_BACK
 
 
-def _named(calls: Sequence[EvidenceCall]) -> Calls:
-    return _ordered((call.method, call.params) for call in calls)
+def _name_calls(calls: Sequence[EvidenceCall]) -> Calls:
+    return _order_calls((call.method, call.params) for call in calls)
 
 
-def _ordered(calls: Any) -> Calls:
+def _order_calls(calls: Any) -> Calls:
     """Calls as texts, whatever the order in which they are made."""
     return tuple(sorted((method, json.dumps(dict(params), sort_keys=True)) for method, params in calls))
 
@@ -204,19 +191,19 @@ def example_questions(
     for example in prompt_examples():
         if EXAMPLE_FILL in example.question and fill_id is None:
             continue
-        names = _renamed(example.context, context, fill_id)
+        names = _map_names(example.context, context, fill_id)
         own = {
             key: names.get(value, value) for key, value in example.context.items() if key.startswith("recent")
         }
-        text = _replaced(example.question, names)
+        text = _replace_names(example.question, names)
         plan = read_plan(example.reply)
         calls = [(call.method, {k: names.get(v, v) for k, v in call.params.items()}) for call in plan.tools]
         place = len(found)
-        found.append(PlannerQuestion(place, text, {**context, **own}, AskedAt(known_at), _ordered(calls)))
+        found.append(PlannerQuestion(place, text, {**context, **own}, AskedAt(known_at), _order_calls(calls)))
     return found
 
 
-def _renamed(told: Mapping[str, Any], context: Mapping[str, Any], fill_id: str | None) -> dict[str, str]:
+def _map_names(told: Mapping[str, Any], context: Mapping[str, Any], fill_id: str | None) -> dict[str, str]:
     """Names of an example -> those of the run, where the run has not the same."""
     names = {} if fill_id is None else {EXAMPLE_FILL: fill_id}
     for kind in ("symbols", "playbooks"):
@@ -227,7 +214,7 @@ def _renamed(told: Mapping[str, Any], context: Mapping[str, Any], fill_id: str |
     return names
 
 
-def _replaced(text: str, names: Mapping[str, str]) -> str:
+def _replace_names(text: str, names: Mapping[str, str]) -> str:
     for name, other in names.items():
         text = text.replace(name, other)
     return text

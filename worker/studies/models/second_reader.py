@@ -8,11 +8,9 @@ counted.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from agents.language_models.accounted import ReplySource
 from agents.language_models.cassette import KIND, recorded_call
 from prompts import PromptTemplate
 from schemas.errors import ConfigError, StoreError
-from schemas.settings import Settings
 from schemas.vocabulary import PolicyEventKind, ReflectionStatus
 from services.journal.consolidations import AnsweredConsolidation, recorded_consolidations
 from services.journal.index import JournalIndex
@@ -47,6 +45,32 @@ class Sample(Cost):
     cited: tuple[str, ...] = ()
 
 
+class SecondReader(Panel[AnsweredConsolidation, Sample]):
+    """The model of the fast reflection with one template."""
+
+    form, seat, model_setting = FORM, "fast", "fast_model"
+    setting = "the fast reflection: set reflection.mode to 'full'"
+
+    async def _ask(self, plan: AnsweredConsolidation) -> Sample:
+        reply = await ask(
+            self._model,
+            system=self._template.system,
+            prompt=self._questions.text(self._template, plan),
+            max_tokens=self._questions.max_tokens,
+            deadline_ms=PATIENCE_MS,
+        )
+        if isinstance(reply, NoReply):
+            return Sample(failure=reply.kind)
+        wording = self._questions.wordings.of(plan.snapshot)
+        added = weigh_reply(reply.text, plan.request, plan.findings, wording)
+        final = status_of((*plan.findings, *added.findings))
+        cited = added.findings[0].evidence if final is not plan.rules else ()
+        reflection = self._settings.reflection
+        heartbeat = plan.source == PolicyEventKind.HEARTBEAT
+        budget_ms = reflection.budget_heartbeat_ms if heartbeat else reflection.budget_event_ms
+        return Sample(final=final, refused=added.refused, late=reply.latency_ms > budget_ms, cited=cited)
+
+
 @dataclass(frozen=True)
 class RecordedQuestions:
     """The plans about which a run asked its model and was answered, in order.
@@ -64,13 +88,7 @@ class RecordedQuestions:
     unanswered: dict[str, int]
     left_out: dict[str, int]
     wordings: Wordings = Wordings()
-    seat: ClassVar[str] = "fast"
-    model_setting: ClassVar[str] = "fast_model"
-    setting: ClassVar[str] = "the fast reflection: set reflection.mode to 'full'"
-
-    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "SecondReader":
-        """The model of the fast reflection with a template."""
-        return SecondReader(settings, template, self, source)
+    asks: ClassVar[type[SecondReader]] = SecondReader
 
     def text(self, template: PromptTemplate, plan: AnsweredConsolidation) -> str:
         """The question about a plan in a template's words."""
@@ -91,40 +109,6 @@ class RecordedQuestions:
     def prompt_hash(self) -> str:
         """Content hash of the template that the run asked with."""
         return self.calls[0].prompt_hash
-
-
-class SecondReader(Panel[AnsweredConsolidation, Sample]):
-    """The model of the fast reflection with one template."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        template: PromptTemplate,
-        questions: RecordedQuestions,
-        source: ReplySource,
-    ) -> None:
-        """Open the account; `questions` know how they are worded, and the bound of a reply."""
-        super().__init__(settings, template, settings.llm.fast_model, FORM, source)
-        self._questions = questions
-
-    async def _ask(self, plan: AnsweredConsolidation) -> Sample:
-        reply = await ask(
-            self._model,
-            system=self._template.system,
-            prompt=self._questions.text(self._template, plan),
-            max_tokens=self._questions.max_tokens,
-            deadline_ms=PATIENCE_MS,
-        )
-        if isinstance(reply, NoReply):
-            return Sample(failure=reply.kind)
-        wording = self._questions.wordings.of(plan.snapshot)
-        added = weigh_reply(reply.text, plan.request, plan.findings, wording)
-        final = status_of((*plan.findings, *added.findings))
-        cited = added.findings[0].evidence if final is not plan.rules else ()
-        reflection = self._settings.reflection
-        heartbeat = plan.source == PolicyEventKind.HEARTBEAT
-        budget_ms = reflection.budget_heartbeat_ms if heartbeat else reflection.budget_event_ms
-        return Sample(final=final, refused=added.refused, late=reply.latency_ms > budget_ms, cited=cited)
 
 
 def read_questions(run_id: str, index: JournalIndex, *, anonymise: bool = False) -> RecordedQuestions:

@@ -127,7 +127,7 @@ async def spread_of_decisions(
     answered = sum(map(len, said))
     return {
         "run_id": questions.run_id,
-        "model": getattr(settings.llm, questions.model_setting),
+        "model": getattr(settings.llm, questions.asks.model_setting),
         "prompt_hash": template.hash,
         "samples": samples,
         "questions": len(asked),
@@ -157,11 +157,11 @@ def _varying(asked: Sequence[DecisionQuestion], said: Sequence[Sequence[str]]) -
 
 
 def _from_calls(key: str, calls: Sequence[RecordedCall]) -> Asked:
-    first, *rest = (_stated(call) for call in calls)
+    first, *rest = (_read_sample(call) for call in calls)
     return Asked({"key": key}, first.final, rest)
 
 
-def _stated(call: RecordedCall) -> Sample:
+def _read_sample(call: RecordedCall) -> Sample:
     tokens = 0 if call.usage is None else call.usage.total
     if not call.replied:
         return Sample(failure=call.outcome, tokens=tokens)

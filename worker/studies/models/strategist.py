@@ -13,13 +13,11 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from agents.language_models.accounted import ReplySource
 from agents.strategies.configured import model_strategist
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_changes import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import FORM, FaultKind
-from prompts import PromptTemplate
 from schemas.background import DecisionBackground
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookVersion
@@ -100,7 +98,7 @@ class DecisionQuestions(Questions[DQ, D], Protocol[DQ, D]):
         ...
 
 
-def decided(answer: StrategistAnswer) -> Decided:
+def name_decision(answer: StrategistAnswer) -> Decided:
     """An answer by its name; the rules' answer in the model's place goes by why they gave it."""
     if answer.fallback is not None:
         return Decided(answer.fallback, answer.fallback in SAID_BY_THE_MODEL)
@@ -143,6 +141,26 @@ class StrategistQuestion:
         return RuleStrategist(self.playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
 
 
+class StrategistPanel(Panel[StrategistQuestion, Decided]):
+    """One strategist with one template."""
+
+    form, seat, model_setting = FORM, "strategist", "strategist_model"
+    setting = "the strategist: set policy_loop.strategist"
+
+    async def _ask(self, question: StrategistQuestion) -> Decided:
+        strategist = model_strategist(
+            self._settings,
+            self._model,
+            question.rules(self._settings),
+            question.playbooks,
+            question.frozen.get,
+            lambda snapshot: question.background,
+            self._questions.wordings,
+            self._template,
+        )
+        return name_decision(await strategist.answer(question.snapshot, None))
+
+
 @dataclass(frozen=True)
 class StrategistQuestions:
     """The questions of one run in order; `left_out` counts snapshots that leave nothing to choose.
@@ -154,13 +172,7 @@ class StrategistQuestions:
     asked: tuple[StrategistQuestion, ...]
     left_out: dict[str, int]
     wordings: Wordings = Wordings()
-    seat: ClassVar[str] = "strategist"
-    model_setting: ClassVar[str] = "strategist_model"
-    setting: ClassVar[str] = "the strategist: set policy_loop.strategist"
-
-    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "StrategistPanel":
-        """The strategist with a template."""
-        return StrategistPanel(settings, template, self.wordings, source)
+    asks: ClassVar[type[StrategistPanel]] = StrategistPanel
 
     def figures(self, *said: Sequence[Decided]) -> dict[str, Any]:
         """Nothing more than what was decided."""
@@ -170,30 +182,6 @@ class StrategistQuestions:
     def without_background(self) -> int:
         """Questions beside whose snapshot nothing was gathered."""
         return sum(question.background is None for question in self.asked)
-
-
-class StrategistPanel(Panel[StrategistQuestion, Decided]):
-    """One strategist with one template, and the wordings of its questions."""
-
-    def __init__(
-        self, settings: Settings, template: PromptTemplate, wordings: Wordings, source: ReplySource
-    ) -> None:
-        """Open the account."""
-        super().__init__(settings, template, settings.llm.strategist_model, FORM, source)
-        self._wordings = wordings
-
-    async def _ask(self, question: StrategistQuestion) -> Decided:
-        strategist = model_strategist(
-            self._settings,
-            self._model,
-            question.rules(self._settings),
-            question.playbooks,
-            question.frozen.get,
-            lambda snapshot: question.background,
-            self._wordings,
-            self._template,
-        )
-        return decided(await strategist.answer(question.snapshot, None))
 
 
 def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settings) -> StrategistQuestions:

@@ -74,9 +74,7 @@ def _read(name: str) -> PromptTemplate:
 
 def _either() -> str:
     """Every prompt with its placeholders."""
-    return " or ".join(_shown(kind) for kind in KINDS)
-
-
-def _shown(kind: str) -> str:
-    names = sorted(load_prompt(kind).placeholders)
-    return f"{kind} ({', '.join('{{' + name + '}}' for name in names)})"
+    names = {kind: sorted(load_prompt(kind).placeholders) for kind in KINDS}
+    return " or ".join(
+        f"{kind} ({', '.join('{{' + name + '}}' for name in found)})" for kind, found in names.items()
+    )

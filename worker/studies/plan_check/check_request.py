@@ -66,7 +66,7 @@ def _request(document: Any, source: str) -> PolicyLevelReflectionRequest:
         # Text again, because only from JSON does strict mode read lists as tuples and words as enums.
         request = PolicyLevelReflectionRequest.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        raise _explained(error, source) from error
+        raise _explain(error, source) from error
     _check_playbook(request, source)
     _check_features(request.snapshot, source)
     return request
@@ -81,10 +81,10 @@ def _check_features(snapshot: PolicySnapshot, source: str) -> None:
         try:
             check_timeframes((name,), snapshot.timeframe)
         except RuleError as error:
-            raise refused(source, steps, str(error)) from error
+            raise refuse(source, steps, str(error)) from error
         lowest, highest = resolve(name).bounds
         if value is not None and not lowest <= value <= highest:
-            raise refused(source, steps, f"{value!r} lies outside {lowest:g} to {highest:g}")
+            raise refuse(source, steps, f"{value!r} lies outside {lowest:g} to {highest:g}")
 
 
 def _check_playbook(request: PolicyLevelReflectionRequest, source: str) -> None:
@@ -95,7 +95,7 @@ def _check_playbook(request: PolicyLevelReflectionRequest, source: str) -> None:
         check_definition(request.playbook, Path(source))
     except ConfigError as error:
         steps = ("playbook", *str(error.context["field"]).split("."))
-        raise refused(source, steps, str(error.context["reason"])) from error
+        raise refuse(source, steps, str(error.context["reason"])) from error
     _check_version(request, source)
 
 
@@ -104,20 +104,20 @@ def _check_version(request: PolicyLevelReflectionRequest, source: str) -> None:
     playbook, snapshot = request.playbook, request.snapshot
     if playbook.known_at is not None and playbook.known_at > snapshot.known_at:
         reason = f"{playbook.known_at} lies after snapshot.known_at {snapshot.known_at}"
-        raise refused(source, ("playbook", "known_at"), reason)
+        raise refuse(source, ("playbook", "known_at"), reason)
     known = [seen.playbook_version for seen in snapshot.expectations if seen.playbook_id == playbook.id]
     if known and playbook.version not in known:
         reason = f"{playbook.version} is unknown to snapshot.expectations, which hold version {known[0]}"
-        raise refused(source, ("playbook", "version"), reason)
+        raise refuse(source, ("playbook", "version"), reason)
 
 
-def _explained(error: ValidationError, source: str) -> DataError:
+def _explain(error: ValidationError, source: str) -> DataError:
     problems = error.errors(include_url=False)
     # A misspelt key is missing under its right name too; the misspelling is what to say.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     steps = tuple(step for step in first["loc"] if step != "[key]")
     more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
-    return refused(source, steps, _reason(first, steps) + more)
+    return refuse(source, steps, _reason(first, steps) + more)
 
 
 def _reason(problem: ErrorDetails, steps: Steps) -> str:
@@ -133,7 +133,7 @@ def _reason(problem: ErrorDetails, steps: Steps) -> str:
     if problem["type"] == "value_error" or isinstance(given, dict | list):
         return message
     guess = nearest(given, choices(problem)) if isinstance(given, str) else ""
-    as_written = shown(json.dumps(given, ensure_ascii=False, default=str))
+    as_written = show_value(json.dumps(given, ensure_ascii=False, default=str))
     return f"{as_written}: {message}.{guess}".removesuffix(".")
 
 
@@ -155,30 +155,30 @@ def read_json(data: bytes, source: str) -> Any:
         DataError: it is not such a text; the context has `place` and `reason`.
     """
     if len(data) > MAX_BYTES:
-        raise refused(source, (), f"more than {MAX_BYTES:,} bytes")
+        raise refuse(source, (), f"more than {MAX_BYTES:,} bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise refused(source, (), f"not UTF-8 at byte {error.start}: save it as UTF-8") from error
+        raise refuse(source, (), f"not UTF-8 at byte {error.start}: save it as UTF-8") from error
     try:
         value = json.loads(
             text,
             object_pairs_hook=_object,
             parse_constant=lambda name: _Refused(f"{name} is no number of JSON: write null for unknown"),
             parse_int=_integer,
-            parse_float=lambda text: _bounded(float(text), text),
+            parse_float=lambda text: _check_bounds(float(text), text),
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise refused(source, (), f"not JSON: {error.msg} at {where}") from error
+        raise refuse(source, (), f"not JSON: {error.msg} at {where}") from error
     except RecursionError as error:
-        raise refused(source, (), f"nested deeper than {MAX_DEPTH} levels") from error
+        raise refuse(source, (), f"nested deeper than {MAX_DEPTH} levels") from error
     for steps, reason in _faults(value):
-        raise refused(source, steps, reason)
+        raise refuse(source, steps, reason)
     return value
 
 
-def refused(source: str, steps: Steps, reason: str) -> DataError:
+def refuse(source: str, steps: Steps, reason: str) -> DataError:
     """The error for the value at `steps`."""
     where = place(steps)
     reason = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 3]}..."
@@ -187,10 +187,12 @@ def refused(source: str, steps: Steps, reason: str) -> DataError:
 
 def place(steps: Steps) -> str:
     """`snapshot.expectations[0].hit_rate`; empty for the whole document."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in steps).lstrip(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{show_value(step)}" for step in steps).lstrip(
+        "."
+    )
 
 
-def shown(text: str) -> str:
+def show_value(text: str) -> str:
     """A key or value as it may be printed: short, on one line, without what a terminal would obey."""
     plain = visible(text)
     return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 3]}..."
@@ -221,13 +223,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int | _Refused:
-    return _bounded(int(text) if len(text) <= LONGEST_INTEGER else LARGEST + 1, text)
+    return _check_bounds(int(text) if len(text) <= LONGEST_INTEGER else LARGEST + 1, text)
 
 
-def _bounded(value: T, text: str) -> T | _Refused:
+def _check_bounds(value: T, text: str) -> T | _Refused:
     if abs(value) <= LARGEST:
         return value
-    return _Refused(f"{shown(text)} is beyond {LARGEST}, the largest number")
+    return _Refused(f"{show_value(text)} is beyond {LARGEST}, the largest number")
 
 
 def _is_whole(text: str) -> bool:

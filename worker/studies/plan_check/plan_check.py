@@ -63,11 +63,11 @@ async def check_plan(
     if settings.reflection.mode == "off":
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
-        return await _reflected(request, settings, critics)
-    return await _consolidated(request, settings, environment, critics, models)
+        return await _reflect(request, settings, critics)
+    return await _consolidate(request, settings, environment, critics, models)
 
 
-async def _consolidated(
+async def _consolidate(
     request: PolicyLevelReflectionRequest,
     settings: Settings,
     environment: Mapping[str, str],
@@ -82,13 +82,13 @@ async def _consolidated(
     models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
     try:
         models.account.open_event(request.snapshot.symbol)
-        done = await _reflected(request, settings, critics, models.accounted.fast)
+        done = await _reflect(request, settings, critics, models.accounted.fast)
     finally:
         await models.live.close()
     return PlanCheck(done.result, done.over_budget, models.account.document(), done.error)
 
 
-async def _reflected(
+async def _reflect(
     request: PolicyLevelReflectionRequest,
     settings: Settings,
     critics: Sequence[Critic],
@@ -128,17 +128,17 @@ def check_document(
 ) -> dict[str, Any]:
     """The JSON document of one check; the same keys whatever came of it."""
     result = done.result
-    findings = [] if result is None else [found.model_dump(mode="json") for found in result.findings]
+    found = [] if result is None else [each.model_dump(mode="json") for each in result.findings]
+    findings: dict[str, list[dict[str, Any]]] = {name.value: [] for name in CheckName}
+    for finding in found:
+        findings[finding.pop("check")].append(finding)
     outcome = InvocationOutcome.ERROR if result is None else result.meta.outcome
     return {
         "status": ERROR if result is None else result.status.value,
         "symbol": request.snapshot.symbol,
         "playbook_id": request.proposal.playbook_id,
         "direction": request.proposal.direction,
-        "findings": {
-            name.value: [_without_check(found) for found in findings if found["check"] == name]
-            for name in CheckName
-        },
+        "findings": findings,
         "requested_revisions": [] if result is None else list(result.requested_revisions),
         "deferred": [] if result is None else list(result.deferred),
         "checks_run": [] if result is None else [name.value for name in result.checks_run],
@@ -153,13 +153,7 @@ def check_document(
         "proposal_hash": request.proposal.content_hash,
         "playbook_hash": request.playbook.content_hash,
         "prompt_hash": None if result is None else result.prompt_hash,
-        "error": None if done.error is None else _error(done.error),
+        "error": None
+        if done.error is None
+        else {"type": type(done.error).__name__, "message": str(done.error)},
     }
-
-
-def _without_check(finding: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in finding.items() if name != "check"}
-
-
-def _error(error: Exception) -> dict[str, str]:
-    return {"type": type(error).__name__, "message": str(error)}

@@ -307,10 +307,10 @@ def world_of(kind: str, given: Mapping[str, Any] = NONE, **rest: Any) -> World:
         taken = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(found.takes))
         raise ConfigError(f"world {kind!r} does not take --{strange[0].replace('_', '-')}; it takes {taken}")
     made = replace(Parameters(), **{**found.defaults, **given})
-    return World(kind, _checked(made), **rest)
+    return World(kind, _check(made), **rest)
 
 
-def _checked(given: Parameters) -> Parameters:
+def _check(given: Parameters) -> Parameters:
     """Parameters of a world that can be drawn.
 
     Raises:

@@ -102,7 +102,7 @@ def document_of(
         "seed": seed,
         "gate": gate,
         "worst": _worst(figures),
-        "broken": [_named(row, name) for row in figures for name in broken(row)],
+        "broken": [_name_row(row, name) for row in figures for name in broken(row)],
         "targets": sum(
             "target" in held_figure for row in figures for held_figure in held_figures(row).values()
         ),
@@ -120,7 +120,7 @@ def held_figures(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {**row["rates"], **row["differences"]}
 
 
-def _named(row: dict[str, Any], name: str) -> dict[str, Any]:
+def _name_row(row: dict[str, Any], name: str) -> dict[str, Any]:
     return {"group": row["group"], "world": row["world"], "figure": name, **held_figures(row)[name]}
 
 
@@ -129,4 +129,4 @@ def _worst(figures: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     nulls = [row for row in figures if row["group"] in (NULL, FIVE_YEARS)]
     if not nulls:
         return None
-    return _named(max(nulls, key=lambda row: row["rates"]["any"]["rate"]), "any")
+    return _name_row(max(nulls, key=lambda row: row["rates"]["any"]["rate"]), "any")

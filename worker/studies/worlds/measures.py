@@ -91,7 +91,7 @@ class Selections:
         found: list[Track] = []
         parent: Track | None = None
         for name, cells in zip(self.hypotheses.names, self.hypotheses.cells, strict=True):
-            trades = pooled([self.drawn[cell] for cell in cells])
+            trades = pool([self.drawn[cell] for cell in cells])
             teacher = None if "|" not in name or parent is None else parent.blocks
             found.append(Track(trades, "week", self.gate.reference_r, self.bounds, teacher=teacher))
             parent = found[-1] if teacher is None else parent
@@ -118,7 +118,7 @@ class Selections:
         return np.asarray(self.selected & wrong)
 
 
-def pooled(parts: Sequence[CellTrades]) -> Trades:
+def pool(parts: Sequence[CellTrades]) -> Trades:
     """Trades of several cells."""
     return Trades(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in ("entry_ns", "exit_ns", "r"))
@@ -160,7 +160,7 @@ def bounds_of(gate: GateSettings) -> Bounds:
     return Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
 
 
-def drawn(world: World, gate: GateSettings, key: list[int]) -> Selections:
+def draw_run(world: World, gate: GateSettings, key: list[int]) -> Selections:
     """One run; the key makes the draw."""
     draw = np.random.Generator(np.random.PCG64(key))
     return Selections(world, gate, world.draw(draw), bounds_of(gate))
@@ -168,7 +168,7 @@ def drawn(world: World, gate: GateSettings, key: list[int]) -> Selections:
 
 def flags(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     """False flags of a run: of any claim, of each, and of two other rules on the same trades."""
-    run = drawn(world, gate, key)
+    run = draw_run(world, gate, key)
     false = run.false
     return {
         "any": float(false.any()),
@@ -180,7 +180,7 @@ def flags(world: World, gate: GateSettings, key: list[int]) -> Outcome:
 
 def power(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     """The first cell's loss: found by each horizon, at which block, and whether a flag was false."""
-    run = drawn(world, gate, key)
+    run = draw_run(world, gate, key)
     planted = next(k for k, cells in enumerate(run.hypotheses.cells) if cells == (0,))
     found = run.selected[:, planted, LOSING]
     blocks = run.tracks[planted].complete(int(run.looks[found.argmax()])) if found.any() else None
@@ -195,7 +195,7 @@ def promotion(world: World, gate: GateSettings, key: list[int]) -> Outcome:
 
     The last two with the account's limit of trades a block declared.
     """
-    run = drawn(world, gate, key)
+    run = draw_run(world, gate, key)
     trades = run.drawn[0]
     if trades.r.mean() >= gate.reference_r:
         return dict.fromkeys(("at the end", "ever", "at the end, limited", "ever, limited"))
@@ -221,7 +221,7 @@ def decay(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     The detector of a run holds a playbook against the edge that it declares, here its first one; against the
     gate's reference it is given as well.
     """
-    run = drawn(world, gate, key)
+    run = draw_run(world, gate, key)
     track, half = run.tracks[0], world.weeks // 2
     e = np.array([track.at(int(at)).e_values[LOSING] for at in run.looks])
     checked = np.exp(track.log_e_at(run.looks)[:, LOSING])
@@ -253,7 +253,7 @@ def interval(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     The mean that it names is that of winsorised R; the mean of R as it is stands beside it. Each look holds
     those before it, so one in eight is asked.
     """
-    run = drawn(world, gate, key)
+    run = draw_run(world, gate, key)
     track = run.tracks[0]
     named, plain = world.winsorised_mean(gate.winsor_low, gate.winsor_high), float(world.truth().mean())
     last = track.complete(int(run.looks[-1]))

@@ -62,7 +62,7 @@ class Part:
             measure(self.row.world, self.gate, [self.seed, draw, number])
             for number in range(self.first, self.first + self.count)
         ]
-        return joined(found)
+        return join_columns(found)
 
 
 def name_of(row: Row) -> str:
@@ -70,7 +70,7 @@ def name_of(row: Row) -> str:
     return content_id({"measure": row.measure, "world": repr(row.world)})[:16]
 
 
-def joined(found: Sequence[Outcome]) -> Columns:
+def join_columns(found: Sequence[Outcome]) -> Columns:
     """Numbers by name, run after run."""
     return {name: [outcome[name] for outcome in found] for name in found[0]}
 
@@ -226,7 +226,7 @@ def measure_rows(
         else:
             todo.append(part)
     tell(done, runs * len(rows))
-    for part, columns in _finished(todo, processes):
+    for part, columns in _await_parts(todo, processes):
         kept.keep(part.key, columns)
         done += part.count
         tell(done, runs * len(rows))
@@ -241,7 +241,7 @@ def _row(kept: KeptParts, parts: Sequence[Part]) -> Columns:
     return found
 
 
-def _finished(parts: Sequence[Part], processes: int) -> Iterator[tuple[Part, Columns]]:
+def _await_parts(parts: Sequence[Part], processes: int) -> Iterator[tuple[Part, Columns]]:
     """Parts as they end."""
     if processes == 1 or len(parts) < 2:
         yield from ((part, part.run()) for part in parts)

@@ -249,19 +249,17 @@ def _intervals() -> Iterator[Row]:
 
 
 def _power() -> Iterator[Row]:
-    def planted(loss: float, years: int, *targets: Target, **given: Any) -> Row:
+    def plant(loss: float, years: int, *targets: Target, **given: Any) -> Row:
         return Row(POWER, "power", world_of("independent", given, first=loss, years=years), targets)
 
     by_52, by_104 = "by 52", "by 104"
-    yield planted(-0.4, 1, Target(by_52, 0.75, at_least=True))
-    yield planted(
-        -0.4, 2, Target(by_52, 0.50, at_least=True), Target(by_104, 0.90, at_least=True), target=2.0
-    )
-    yield planted(-0.4, 1, Target(by_52, 0.95, at_least=True), per_week=15.0)
-    yield planted(-0.4, 1, Target(by_52, 0.95, at_least=True), per_week=15.0, target=2.0)
-    yield planted(-0.3, 2, Target(by_104, 0.60, at_least=True))
-    yield planted(-0.3, 2, Target(by_104, 0.60, at_least=True), target=2.0)
-    yield planted(-0.2, 2)
+    yield plant(-0.4, 1, Target(by_52, 0.75, at_least=True))
+    yield plant(-0.4, 2, Target(by_52, 0.50, at_least=True), Target(by_104, 0.90, at_least=True), target=2.0)
+    yield plant(-0.4, 1, Target(by_52, 0.95, at_least=True), per_week=15.0)
+    yield plant(-0.4, 1, Target(by_52, 0.95, at_least=True), per_week=15.0, target=2.0)
+    yield plant(-0.3, 2, Target(by_104, 0.60, at_least=True))
+    yield plant(-0.3, 2, Target(by_104, 0.60, at_least=True), target=2.0)
+    yield plant(-0.2, 2)
 
 
 def _decay() -> Iterator[Row]:

@@ -45,6 +45,23 @@ def test_bars_that_stand_there_already_are_history_as_long_as_wanted(world):
     ]
 
 
+@pytest.mark.parametrize(("history_bars", "kept"), [(3, [1, 2, 3]), (0, [])])
+def test_appended_bars_from_before_the_start_are_traded_or_told_as_too_late(world, history_bars, kept):
+    """What stood in the file at the start is history; a delayed source is not, however old its bars are."""
+    world.settings = FeedSettings(history_bars=history_bars, max_row_age_bars=2, continuous=False)
+    world.write(HEADER + "".join(line(number) for number in range(4)))
+    world.now = close(9) + 2 * NS
+    world.append(world.now + 2 * NS, line(7) + line(8) + line(9))
+    items = world.run(close(9) + 30 * NS)
+    assert [(row.label, row.history, row.blocked) for row in rows(items)] == [
+        *((label(number), True, {}) for number in kept),
+        (label(7), False, {"A": "known too late"}),
+        (label(8), False, {}),
+        (label(9), False, {}),
+    ]
+    assert [found.kind for found in told(items)] == []
+
+
 def test_restart_goes_on_after_the_last_label_and_trades_nothing_old(world):
     world.write(HEADER + "".join(line(number) for number in range(9)))
     world.now = close(8) + 2 * NS

@@ -15,8 +15,7 @@ from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound, RevisionBudget
 from tests.worker.shared_runs import embedded_bars
 from worker.runs.backtest import run_backtest
-from worker.studies.ablation.random_veto import KIND, RandomVeto, Veto, VetoRate, vetoed
-from worker.studies.ablation.runner import veto_rates
+from worker.studies.ablation.runner import KIND, RandomVeto, Veto, VetoRate, install_veto, veto_rates
 
 OFF = Settings(reflection=ReflectionSettings(mode="off"))
 SLICE = ("2003-01-01", "2003-12-31")
@@ -73,8 +72,8 @@ def test_coin_throws_anew_for_each_seed_snapshot_and_round():
         for seed in (0, 1)
         for used in (0, 1)
     ]
-    assert all(len(set(one)) == 2 for one in throws)
-    assert len({tuple(one) for one in throws}) == 4
+    assert all(len(set(throw)) == 2 for throw in throws)
+    assert len({tuple(throw) for throw in throws}) == 4
 
 
 def test_coin_of_a_later_round_uses_the_last_rate():
@@ -85,18 +84,18 @@ def test_coin_of_a_later_round_uses_the_last_rate():
 def test_random_veto_sends_back_with_the_reflections_own_bound_and_then_stands_down():
     plan, inner = provide(Veto((ALWAYS,), 0), RevisionBudget(2))
     assert plan.end is PlanEnd.STAND_DOWN
-    assert [None if one is None else one.proposal.content_hash for one in inner.asked] == [
+    assert [None if entry is None else entry.proposal.content_hash for entry in inner.asked] == [
         None,
         "plan 1",
         "plan 2",
     ]
-    assert all(one.findings == () for one in inner.asked[1:])
+    assert all(entry.findings == () for entry in inner.asked[1:])
 
 
 def test_random_veto_leaves_no_record_with_which_a_refused_round_could_be_frozen():
     plan, _ = provide(Veto((VetoRate(0.0, 1.0),), 0), RevisionBudget(2))
     assert plan.end is PlanEnd.BLOCKED
-    assert [one.reflection for one in plan.rounds] == [None]
+    assert [entry.reflection for entry in plan.rounds] == [None]
 
 
 def test_random_veto_lets_a_plan_pass_untouched():
@@ -107,7 +106,7 @@ def test_random_veto_lets_a_plan_pass_untouched():
 
 
 def test_random_veto_of_everything_freezes_nothing_in_a_run():
-    document, rows = journalled(OFF, vetoed(Veto((ALWAYS,), 0)))
+    document, rows = journalled(OFF, install_veto(Veto((ALWAYS,), 0)))
     free, _ = journalled(OFF)
     assert free["policy_loop"]["frozen"] > 20
     assert document["policy_loop"]["frozen"] == document["performance"]["trades"] == document["errors"] == 0
@@ -117,14 +116,14 @@ def test_random_veto_of_everything_freezes_nothing_in_a_run():
 
 def test_random_veto_of_nothing_is_the_run_without_reflection_but_for_its_row():
     _, free = journalled(OFF)
-    _, coin = journalled(OFF, vetoed(Veto((NEVER,), 0)))
+    _, coin = journalled(OFF, install_veto(Veto((NEVER,), 0)))
     assert [row.payload for row in coin if row.kind != KIND] == [row.payload for row in free]
     assert len(coin) == len(free) + 1
 
 
 def test_random_veto_refuses_a_run_that_reflects():
     with pytest.raises(InvariantViolation, match="random veto"):
-        journalled(Settings(), vetoed(Veto((ALWAYS,), 0)))
+        journalled(Settings(), install_veto(Veto((ALWAYS,), 0)))
 
 
 def test_random_veto_is_reached_by_no_setting():

@@ -46,7 +46,7 @@ def test_refused_plans_are_the_reflections_that_did_not_pass_without_those_in_a_
             refused += payload["result"]["status"] != "pass" and payload["amendment"] is None
     found = plans()
     assert len(found) == refused > 30
-    assert {one.reason for one in found} <= {"blocked", "revised"}
+    assert {plan.reason for plan in found} <= {"blocked", "revised"}
 
 
 def test_refused_plan_is_in_force_until_the_next_evaluation_of_its_symbol():
@@ -56,10 +56,10 @@ def test_refused_plan_is_in_force_until_the_next_evaluation_of_its_symbol():
         if row.kind == "policy_snapshot":
             at = int(np.searchsorted(bars.close_times, row.ts_event))
             looked.setdefault(str(row.symbol), []).append(at)
-    for one in plans():
-        later = [at for at in looked[bars.symbols[one.s]] if at > one.row]
-        assert one.row in looked[bars.symbols[one.s]]
-        assert one.until == (later[0] if later else bars.shape[0] - 1)
+    for plan in plans():
+        later = [at for at in looked[bars.symbols[plan.s]] if at > plan.row]
+        assert plan.row in looked[bars.symbols[plan.s]]
+        assert plan.until == (later[0] if later else bars.shape[0] - 1)
 
 
 def test_paper_trades_of_frozen_plans_are_those_of_the_account():
@@ -83,7 +83,7 @@ def test_paper_trades_of_frozen_plans_are_those_of_the_account():
         for s, at, proposal in frozen
     ]
     (paper,) = PaperTrader(bars, Settings().execution).trade(refused)
-    account = {(one.exit_label, one.entry_label, round(one.r, 6)) for one in run.result.trades}
+    account = {(trade.exit_label, trade.entry_label, round(trade.r, 6)) for trade in run.result.trades}
     on_paper = {(exit_label, entry, round(r, 6)) for exit_label, entry, r in paper.outcomes}
     assert len(account) > 40
     assert len(account & on_paper) >= 0.9 * len(account)  # the account also tightens stops and has limits
@@ -94,14 +94,14 @@ def test_paper_trade_that_two_refused_plans_would_have_made_counts_once():
     found = plans()
     trader = PaperTrader(embedded_bars(*SLICE), Settings().execution)
     once, twice = (list(trader.trade(some)) for some in (found, [*found, *found]))
-    assert [one.outcomes for one in once] == [one.outcomes for one in twice]
-    assert sum(len(one.outcomes) for one in once) > 0
-    assert sum(one.plans for one in twice) == 2 * sum(one.plans for one in once)
+    assert [trades.outcomes for trades in once] == [trades.outcomes for trades in twice]
+    assert sum(len(trades.outcomes) for trades in once) > 0
+    assert sum(trades.plans for trades in twice) == 2 * sum(trades.plans for trades in once)
 
 
 def test_paper_trades_use_no_bar_before_the_refusal():
     bars, found = embedded_bars(*SLICE), plans()
-    first = {s: min(one.row for one in found if one.s == s) for s in {one.s for one in found}}
+    first = {s: min(plan.row for plan in found if plan.s == s) for s in {plan.s for plan in found}}
     for group in PaperTrader(bars, Settings().execution).trade(found):
         for exit_label, entry, _ in group.outcomes:
             assert exit_label >= entry > int(bars.times[min(first.values())])

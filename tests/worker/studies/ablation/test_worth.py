@@ -17,7 +17,7 @@ from worker.studies.ablation.worth import CHANCE, answer_of, worth_document
 
 
 def tier(document: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(one for one in document["tiers"] if one["tier"] == name)
+    return next(item for item in document["tiers"] if item["tier"] == name)
 
 
 def result(answer: Any) -> PairedResult:
@@ -40,7 +40,7 @@ def test_worth_of_a_veto_that_refuses_the_winning_playbook_is_hurt():
     assert fast["answer"] == "hurt"
     assert fast["difference"]["per_year"]["upper"] < 0.0
     assert "less than a coin" in fast["reason"]
-    (ledger,) = (one for one in document["shadow_ledger"] if one["reason"] == "revised")
+    (ledger,) = (reason for reason in document["shadow_ledger"] if reason["reason"] == "revised")
     assert ledger["answer"] == "won"
     assert 0 < ledger["n"] < ledger["plans"]
 
@@ -70,7 +70,7 @@ def test_answer_needs_more_than_trading_less(alone, chance, answer):
 
 
 def test_answer_without_a_coin_is_that_of_the_comparison():
-    assert [answer_of(result(one), None) for one in ("higher", "lower", "unknown")] == [
+    assert [answer_of(result(word), None) for word in ("higher", "lower", "unknown")] == [
         "helped",
         "hurt",
         "unknown",
@@ -90,7 +90,7 @@ def test_worth_shows_exposure_beside_every_answer():
 def test_worth_of_a_model_without_one_is_not_run():
     _, document = planted("right")
     assert tier(document, "model")["answer"] is None
-    arm = next(one for one in document["arms"] if one["arm"] == "full")
+    arm = next(item for item in document["arms"] if item["arm"] == "full")
     assert (arm["status"], arm["run"]) == ("not run: no model configured", None)
 
 
@@ -129,11 +129,11 @@ def test_arms_change_the_tiers_and_nothing_else():
 
 def test_vetoed_runs_trade_less_often_by_about_the_refused_share():
     ablation, document = planted("right")
-    plans = {str(arm): one.document["policy_loop"]["frozen"] for arm, one in ablation.arms.items()}
-    coin = [one.document["policy_loop"]["frozen"] for one in ablation.vetoes]
+    plans = {str(arm): entry.document["policy_loop"]["frozen"] for arm, entry in ablation.arms.items()}
+    coin = [vetoe.document["policy_loop"]["frozen"] for vetoe in ablation.vetoes]
     assert max(coin) < plans["no_reflection"]
     assert sum(coin) / len(coin) == pytest.approx(plans["fast_only"], rel=0.25)
-    assert len({one["head_hash"] for one in document["random_veto"]["seeds"]}) == SEEDS
+    assert len({item["head_hash"] for item in document["random_veto"]["seeds"]}) == SEEDS
 
 
 def test_worth_of_a_model_that_may_know_the_bars_is_unknown_whatever_it_made():

@@ -4,7 +4,7 @@ from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.journal.consolidations import AnsweredConsolidation
 from tests.services.policy_checks.plans import right_request
-from worker.studies.models.comparison import Pair, compared, sign_test
+from worker.studies.models.comparison import Pair, compare_pairs, sign_test
 from worker.studies.models.second_reader import Sample
 
 PASS, REVISE, BLOCK = ReflectionStatus
@@ -39,7 +39,7 @@ def test_sign_test_of_many_moves_stays_a_number():
 
 
 def test_compared_counts_moves_by_transition_milder_first_and_by_finding():
-    found = compared(
+    found = compare_pairs(
         [
             pair(PASS, BLOCK, MINOR),
             pair(PASS, BLOCK),
@@ -58,6 +58,6 @@ def test_compared_counts_moves_by_transition_milder_first_and_by_finding():
 
 
 def test_compared_without_an_answer_is_not_the_same():
-    found = compared([pair(PASS, PASS), pair(PASS, None, failure="timeout")])
+    found = compare_pairs([pair(PASS, PASS), pair(PASS, None, failure="timeout")])
     assert (found["same"], found["answered"], found["unchanged"]) == (False, 1, 1)
-    assert compared([pair(PASS, PASS)])["same"]
+    assert compare_pairs([pair(PASS, PASS)])["same"]

@@ -8,7 +8,7 @@ from schemas.vocabulary import PlanKind
 from tests.services.policy_checks.plans import right_request
 from worker.studies.models.comparison import holm, moves, paired_test
 from worker.studies.models.panel import tally
-from worker.studies.models.strategist import decided
+from worker.studies.models.strategist import name_decision
 
 PAIRS = (
     [("hold", "hold")] * 20
@@ -29,7 +29,7 @@ def test_moves_are_counted_from_what_to_what_most_frequent_first():
 
 def test_paired_test_is_the_exact_one_of_each_decision_adjusted_by_holm():
     test = paired_test(PAIRS)
-    found = {one["decision"]: one for one in test["by_decision"]}
+    found = {item["decision"]: item for item in test["by_decision"]}
     assert set(found) == {"propose a long", "abstain", "propose b short"}
     for name, (entered, left) in {
         "propose a long": (1, 12),
@@ -38,7 +38,7 @@ def test_paired_test_is_the_exact_one_of_each_decision_adjusted_by_holm():
     }.items():
         assert (found[name]["entered"], found[name]["left"]) == (entered, left)
         assert found[name]["p_value"] == pytest.approx(binomtest(entered, entered + left).pvalue)
-    raw = {name: one["p_value"] for name, one in found.items()}
+    raw = {name: item["p_value"] for name, item in found.items()}
     assert found["propose a long"]["p_adjusted"] == pytest.approx(3 * raw["propose a long"])
     assert found["abstain"]["p_adjusted"] == pytest.approx(2 * raw["abstain"])
     assert found["propose b short"]["p_adjusted"] == pytest.approx(raw["propose b short"])
@@ -48,7 +48,7 @@ def test_paired_test_is_the_exact_one_of_each_decision_adjusted_by_holm():
 def test_paired_test_between_two_decisions_is_one_test():
     test = paired_test([("hold", "tighten")] * 6 + [("hold", "hold")] * 4)
     assert test["p_value"] == pytest.approx(2 * 0.5**6)
-    assert [one["p_adjusted"] for one in test["by_decision"]] == [test["p_value"]] * 2
+    assert [item["p_adjusted"] for item in test["by_decision"]] == [test["p_value"]] * 2
 
 
 def test_paired_test_without_a_move_has_no_p_value():
@@ -66,7 +66,7 @@ def test_holm_never_falls_below_a_smaller_p_value_nor_rises_above_one():
 @pytest.mark.parametrize("fallback", [None, "refusal", "timeout", "reply_malformed", "network", "budget"])
 def test_decided_names_every_outcome_apart(kind, fallback):
     proposal = right_request().proposal if kind is PlanKind.PROPOSE else None
-    said = decided(StrategistAnswer(kind=kind, reason="r", proposal=proposal, fallback=fallback))
+    said = name_decision(StrategistAnswer(kind=kind, reason="r", proposal=proposal, fallback=fallback))
     if fallback is not None:
         assert (said.decision, said.plan) == (fallback, None), "the rules' answer is not the model's"
         assert said.replied == (fallback not in ("network", "budget"))

@@ -85,10 +85,10 @@ def test_world_is_as_long_as_its_blocks(timeframe, days):
 def test_playbook_begins_on_the_wrong_side_only_where_the_fault_is_planted():
     sides = {
         kind: [
-            one.parameters[PARAMETER].value
+            playbook.parameters[PARAMETER].value
             for right in (False, True)
-            for one in EngineWorld(kind).playbooks(right=right)
-            if one.id == PLAYBOOK
+            for playbook in EngineWorld(kind).playbooks(right=right)
+            if playbook.id == PLAYBOOK
         ]
         for kind in ("null", "planted", "turned")
     }
@@ -205,7 +205,7 @@ def columns_of(
     n = len(gained)
     return {
         "promoted": promoted,
-        "harm": [float(one < -0.01) for one in gained],
+        "harm": [float(value < -0.01) for value in gained],
         "blocks after": [90.0] * n,
         "log return": gained,
         "sharpe": gained,
@@ -236,7 +236,7 @@ def test_document_counts_targets_of_differences_and_names_those_that_miss():
     null = columns_of([0.0, 0.0, -0.5], [None] * 3, [0.0] * 3)
     document = document_of(rows, [planted, null], 3, 1, "hash")
     assert document["targets"] == len(FOUND) + len(HARMLESS)
-    missed = [(one["group"], one["figure"]) for one in document["broken"]]
+    missed = [(item["group"], item["figure"]) for item in document["broken"]]
     assert missed == [
         ("planted fault", "promoted"),
         ("planted fault", "log return"),

@@ -149,7 +149,7 @@ def test_document_names_the_worst_world_and_every_missed_target():
     other = Row("null", "flags", world_of("trend"), (Target("any", 0.05),))
     document = document_of([ROW, other], [good, bad], 100, 1, "gate")
     assert document["worst"]["world"] == other.world.label
-    assert [one["world"] for one in document["broken"]] == [other.world.label]
+    assert [item["world"] for item in document["broken"]] == [other.world.label]
     assert document["targets"] == 2
 
 

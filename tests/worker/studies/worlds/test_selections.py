@@ -12,7 +12,7 @@ from services.statistics.blocks import GAINING, LOSING
 from services.statistics.calendar_units import unit_starts
 from worker.studies.worlds.calendar import CellTrades, week_ends
 from worker.studies.worlds.catalogue import REGIMES, World, world_of
-from worker.studies.worlds.measures import drawn
+from worker.studies.worlds.measures import draw_run
 
 GATE = GateSettings()
 WORLDS = {
@@ -43,7 +43,7 @@ def table_of(world: World, drawn: Sequence[CellTrades], reference: float) -> Tra
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
 def test_selections_are_those_of_the_gate_asked_at_every_look(name):
-    run = drawn(WORLDS[name], GATE, [3])
+    run = draw_run(WORLDS[name], GATE, [3])
     table = table_of(run.world, run.drawn, GATE.reference_r)
     asked = {
         item.cluster.tested_as: item.first_significant_at
@@ -61,25 +61,27 @@ def test_selections_are_those_of_the_gate_asked_at_every_look(name):
 
 
 def test_claims_are_told_apart_by_side():
-    losing = np.asarray(drawn(WORLDS["planted"], GATE, [3]).selected.any(axis=(0, 1)))
-    gaining = np.asarray(drawn(WORLDS["winning"], GATE, [3]).selected.any(axis=(0, 1)))
+    losing = np.asarray(draw_run(WORLDS["planted"], GATE, [3]).selected.any(axis=(0, 1)))
+    gaining = np.asarray(draw_run(WORLDS["winning"], GATE, [3]).selected.any(axis=(0, 1)))
     assert (bool(losing[LOSING]), bool(losing[GAINING])) == (True, False)
     assert (bool(gaining[LOSING]), bool(gaining[GAINING])) == (False, True)
 
 
 def test_only_what_contradicts_every_week_so_far_is_false():
-    planted = drawn(WORLDS["planted"], GATE, [3])
+    planted = draw_run(WORLDS["planted"], GATE, [3])
     assert planted.selected.any()
     assert not planted.false.any()
-    winning = drawn(WORLDS["winning"], GATE, [3])
+    winning = draw_run(WORLDS["winning"], GATE, [3])
     assert not winning.false[..., GAINING].any()
-    turned = drawn(world_of("independent", first=0.5, later=-0.9, years=4, playbooks=1, regimes=1), GATE, [3])
+    turned = draw_run(
+        world_of("independent", first=0.5, later=-0.9, years=4, playbooks=1, regimes=1), GATE, [3]
+    )
     assert turned.selected[:, 0, LOSING].any()
     assert not turned.false.any()
 
 
 def test_looks_are_week_ends_of_the_calendar_that_blocks_use():
-    run = drawn(WORLDS["planted"], GATE, [3])
+    run = draw_run(WORLDS["planted"], GATE, [3])
     numbers = run.tracks[0].blocks.numbers
     assert np.array_equal(run.looks, unit_starts(numbers + 1, "week"))
     assert week_ends(52) == tuple(run.looks.tolist())

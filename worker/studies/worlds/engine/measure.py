@@ -36,7 +36,7 @@ def on_and_off(world: EngineWorld, gate: GateSettings, key: list[int]) -> Outcom
     performance, before = (run.document("", "")["performance"] for run in (on, off))
     gain = _log_return(on) - _log_return(off)
     found: Outcome = {
-        "promoted": float(_promoted(world, on.versions)),
+        "promoted": float(_is_promoted(world, on.versions)),
         "harm": float(gain < HARM),
         "acted": float(_first_action(on.versions) is not None),
         "blocks after": _blocks_after(on),
@@ -60,7 +60,7 @@ def _run(
     return asyncio.run(run_backtest(settings, bars, journal, definitions=world.playbooks(right=right)))
 
 
-def _promoted(world: EngineWorld, versions: tuple[PlaybookVersion, ...]) -> bool:
+def _is_promoted(world: EngineWorld, versions: tuple[PlaybookVersion, ...]) -> bool:
     """Whether the other side was proven in shadow and came into force."""
     other = -KINDS[world.kind][1]
     return any(
