@@ -12,7 +12,7 @@ from tests.services.journal.rows import stream
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.pages.report_html import report_html
 from worker.pages.report_markdown import report_markdown
-from worker.pages.run_marks import ENTRY_KINDS, report_entries, stated
+from worker.pages.run_marks import ENTRY_KINDS, report_entries
 from worker.pages.run_summary import RunSummary
 from worker.review.pictured import picture_of
 
@@ -73,7 +73,7 @@ def test_report_names_the_position_that_trades_wait_for():
     assert f"- {told[0]}\n" in page
     assert "not complete" not in page
     assert told[0] in report_html(entry)
-    assert "waiting" not in stated(entry)
+    assert "waiting" not in document_of_entry(entry)
 
 
 def test_report_tells_of_every_playbook_whose_trades_wait_and_of_no_other():

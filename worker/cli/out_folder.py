@@ -15,7 +15,7 @@ from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
-from worker.pages.run_marks import ENTRY_KINDS, report_entries, stated
+from worker.pages.run_marks import ENTRY_KINDS, document_of_entry, report_entries
 from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def report_files(entries: Sequence[dict[str, Any]], run: dict[str, Any] | None =
     files = {"reports/index.html": index_html(entries, run)}
     for k, (name, entry) in enumerate(zip(names, entries, strict=True)):
         links = Links(before=names[k - 1] if k else None, after=names[k + 1] if k + 1 < len(names) else None)
-        files[f"reports/{name}.json"] = json_text(stated(entry))
+        files[f"reports/{name}.json"] = json_text(document_of_entry(entry))
         files[f"reports/{name}.md"] = report_markdown(entry)
         files[f"reports/{name}.html"] = report_html(entry, entries[:k], links)
     return files

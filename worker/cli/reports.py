@@ -27,7 +27,7 @@ from worker.cli.options import (
 from worker.cli.out_folder import entry_beside, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
-from worker.pages.run_marks import stated
+from worker.pages.run_marks import document_of_entry
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
@@ -163,7 +163,7 @@ async def report(
 
         write_page(html, report_html(entry, entries[:position]))
     if json:
-        print_json(stated(entry))
+        print_json(document_of_entry(entry))
     elif html is None:
         from worker.pages.report_markdown import report_markdown
 

@@ -28,11 +28,11 @@ async def _nothing() -> None:
 
 
 class CommitLoop:
-    """Brings what the keeper holds into the store.
+    """Brings what the committer holds into the store.
 
     Args:
         journal: writer of the run.
-        keeper: its sink.
+        committer: its sink.
         note: told when the store is away, and when it is back.
         all_stored: awaited after a commit behind which nothing waits.
         until: monotonic seconds at which a store that stays away is given up; None never.
@@ -46,14 +46,14 @@ class CommitLoop:
     def __init__(
         self,
         journal: JournalWriter,
-        keeper: BarCommitter,
+        committer: BarCommitter,
         note: Note,
         all_stored: Callable[[], Awaitable[None]] = _nothing,
         until: Callable[[], float | None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._journal = journal
-        self._keeper = keeper
+        self._keeper = committer
         self._note = note
         self._all_stored = all_stored
         self._until = until

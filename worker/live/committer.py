@@ -1,4 +1,4 @@
-"""The keeper: bars and journal rows into the store, one transaction a bar, and orders on to the venue.
+"""The committer: bars and journal rows into the store, one transaction a bar, and orders on to the venue.
 
 A crash may come between any two steps. Before the transaction the bar has not happened, and the feed hands it
 over again; after it the orders in it are intended, and whoever starts again sends them. While the store is

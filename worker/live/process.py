@@ -122,10 +122,10 @@ class Polling:
         Nothing more is said once the end of the run is on its way: the last word would tell that it waits.
         """
         async with self._saying:
-            keeper = self._run.keeper
-            if keeper.lease is not None and not keeper.closing:
+            committer = self._run.committer
+            if committer.lease is not None and not committer.closing:
                 document = self._run.status.status().document(time.time_ns())
-                await self._store.trading.say(keeper.lease, keeper.run_id, document)
+                await self._store.trading.say(committer.lease, committer.run_id, document)
 
     def _warn_of_models(self) -> None:
         """Once of each model that gives no usable reply any more: rules decide instead of it."""
@@ -317,7 +317,7 @@ class PaperProcess:
         await polling.say()
         if not stepper.begun:
             return await self._end_interrupted(run)
-        closing, run_id = Closing("interrupted"), run.keeper.run_id
+        closing, run_id = Closing("interrupted"), run.committer.run_id
         stepper.timing.total_s = time.perf_counter() - began
         result = RunResult(stepper.session, stepper.timing)
         if self._stop.why is None:
@@ -329,7 +329,7 @@ class PaperProcess:
     async def _end_interrupted(self, run: TradedRun) -> PaperOutcome:
         """The end of a run that another process may go on with, without a result."""
         await run.close(Closing("interrupted"))
-        record = await self._inputs.store.runs.find(run.keeper.run_id)
+        record = await self._inputs.store.runs.find(run.committer.run_id)
         return PaperOutcome(record, None, None, self._stop.why)
 
 

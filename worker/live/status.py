@@ -31,7 +31,7 @@ class TradingStatus:
         owner: str,
         feed: MarketFeed,
         stepper: LiveStepper,
-        keeper: BarCommitter,
+        committer: BarCommitter,
         committing: CommitLoop,
         guard: EntryGuard,
         stopping: Callable[[], str | None],
@@ -40,7 +40,7 @@ class TradingStatus:
         self._owner = owner
         self._feed = feed
         self._stepper = stepper
-        self._keeper = keeper
+        self._keeper = committer
         self._committing = committing
         self._guard = guard
         self._started = time.time_ns()

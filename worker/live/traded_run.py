@@ -123,11 +123,11 @@ class TradedRun:
         start = 0 if point is None else point.events
         trial = StoredTrial(store, run_id, settings, fresh=given.fresh_ledger, away=self._wait_for_store)
         trial.declares(self._definitions, feed.timeframe)
-        self.keeper = BarCommitter(
+        self.committer = BarCommitter(
             store, run_id, settings.account.name, given.points, given.surroundings.note_stored, trial
         )
-        self.keeper.lease = self._lease
-        sink = RecoveringSink(store, run_id, record.events, self.keeper, start)
+        self.committer.lease = self._lease
+        sink = RecoveringSink(store, run_id, record.events, self.committer, start)
         journal = JournalWriter(sink, settings.runtime.flush_rows)
         self._script = await read_script(store, run_id, start)
         self._player = Player(self._script)
@@ -152,14 +152,16 @@ class TradedRun:
             )  # fmt: skip
             await self.savepoints.goes_on(found)
             self.stepper.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
-        self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._stop.until)
+        self.committing = CommitLoop(
+            journal, self.committer, self._note, self._save, lambda: self._stop.until
+        )
         self.guard = EntryGuard(feed.symbols, self._note)
         self.requests = OperatorCommands(
             store.operator, store.plans, run_id, self.stepper, self.committing.commit, self._note,
             self._script.outcomes, self.guard.release,
         )  # fmt: skip
         self.status = TradingStatus(
-            run_id, given.owner, feed, self.stepper, self.keeper, self.committing, self.guard,
+            run_id, given.owner, feed, self.stepper, self.committer, self.committing, self.guard,
             lambda: self._stop.why,
         )  # fmt: skip
 
@@ -172,7 +174,7 @@ class TradedRun:
             lambda: self._stop.asked,
         )  # fmt: skip
         self.recovered = stepper.rows
-        reconciled = await self.keeper.reconcile()
+        reconciled = await self.committer.reconcile()
         if self.recovered:
             told = {
                 "rows": self.recovered,
@@ -228,7 +230,7 @@ class TradedRun:
         await stepper.take(row)
         self.status.latencies_ms.append((time.perf_counter() - started) * 1e3)
         self.status.last_bar_at = time.time_ns()
-        self.keeper.bar(stepper.rows - 1, row)
+        self.committer.bar(stepper.rows - 1, row)
         await self._keep()
         self._inputs.progress(self.recovered, stepper.rows - self.recovered)
 
@@ -239,7 +241,7 @@ class TradedRun:
 
     async def _save(self) -> None:
         """Everything is stored: take a savepoint if one is due and nothing is on its way."""
-        stepper, lease = self.stepper, self.keeper.lease
+        stepper, lease = self.stepper, self.committer.lease
         busy = self.requests.busy or (self.reports is not None and self.reports.busy) or stepper.draining
         if busy or lease is None or self.recovering or not self.savepoints.due(stepper):
             return
@@ -268,7 +270,7 @@ class TradedRun:
 
     async def close(self, closing: Closing) -> None:
         """Store the last rows and the end of the run in one transaction: no crash finds one of them alone."""
-        self.keeper.close(closing)
+        self.committer.close(closing)
         await self.committing.commit()
 
     async def put_down(self) -> None:

@@ -164,7 +164,7 @@ def report_entries(rows: Iterable[tuple[JournalRow, Mapping[str, Any]]]) -> list
     return [entry | {"evidence": evidence.get(name, [])} for name, entry in reports.items()]
 
 
-def stated(entry: Mapping[str, Any]) -> dict[str, Any]:
+def document_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a report: an entry without the words that only a page says."""
     return {name: value for name, value in entry.items() if name != "waiting"}
 

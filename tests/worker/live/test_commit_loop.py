@@ -45,19 +45,19 @@ class SlowStore:
 
 
 class Kept:
-    """A journal, a keeper and a committing over a slow store."""
+    """A journal, a committer and a committing over a slow store."""
 
     def __init__(self, store: SlowStore, told: Callable[[JournalRow], None] = lambda row: None) -> None:
-        keeper = BarCommitter(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
-        keeper.lease = Lease("trading/r0001", "me", 1, 0)
-        self.keeper = keeper
-        self.journal = JournalWriter(keeper)
-        self.committing = CommitLoop(self.journal, keeper, lambda kind, detail: None)
+        committer = BarCommitter(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
+        committer.lease = Lease("trading/r0001", "me", 1, 0)
+        self.committer = committer
+        self.journal = JournalWriter(committer)
+        self.committing = CommitLoop(self.journal, committer, lambda kind, detail: None)
         self.taken = 0
 
     def row(self) -> None:
         """One row of bars with one row of the journal."""
-        self.keeper.bar(self.taken, BarRow(self.taken, BAR))
+        self.committer.bar(self.taken, BarRow(self.taken, BAR))
         self.journal.append("policy_skip", ts_event=0, known_at=0, payload={"row": self.taken})
         self.taken += 1
         self.committing.wake()
@@ -78,7 +78,7 @@ def test_two_commits_at_once_drop_nothing_that_came_between_them() -> None:
         await command
         await kept.committing.commit()
         await kept.committing.close()
-        return kept.journal.waiting + kept.keeper.waiting
+        return kept.journal.waiting + kept.committer.waiting
 
     assert run_virtually(scenario()) == 0
     assert [number for number, _ in store.bars] == [0, 1, 2, 3]
@@ -92,11 +92,11 @@ def test_run_that_is_closed_during_a_commit_is_closed_by_the_next_one() -> None:
         kept = Kept(store)
         kept.row()
         await asyncio.sleep(0.5)  # the task beside the bars is in the middle of its commit
-        kept.keeper.close(closing)
+        kept.committer.close(closing)
         kept.row()
         await kept.committing.commit()
         await kept.committing.close()
-        return kept.keeper.closing
+        return kept.committer.closing
 
     assert not run_virtually(scenario())
     assert store.closings == [closing]
@@ -112,7 +112,7 @@ def test_commits_whose_answer_is_lost_are_stored_once() -> None:
             await asyncio.sleep(0.4)
         await kept.committing.commit()
         await kept.committing.close()
-        return kept.committing.failures, kept.journal.waiting + kept.keeper.waiting
+        return kept.committing.failures, kept.journal.waiting + kept.committer.waiting
 
     assert run_virtually(scenario()) == (3, 0)
     assert [number for number, _ in store.bars] == [0, 1, 2, 3, 4]

@@ -526,7 +526,7 @@ def test_word_of_a_process_that_waits_for_the_store_is_never_stored_after_a_newe
     store: Any = SimpleNamespace(trading=SimpleNamespace(say=say))
     status = SimpleNamespace(status=lambda: SimpleNamespace(document=lambda now: dict(moment)))
     run: Any = SimpleNamespace(
-        keeper=SimpleNamespace(lease=object(), run_id="r0001", closing=False), status=status
+        committer=SimpleNamespace(lease=object(), run_id="r0001", closing=False), status=status
     )
     quiet: Any = SimpleNamespace(store=store, surroundings=NullMonitor(lambda kind, detail: None), look_s=0.0)
     polling = Polling(quiet, StopRequest(quiet.surroundings.note), run)

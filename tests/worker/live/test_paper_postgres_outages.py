@@ -56,7 +56,7 @@ class BetweenBars(LiveRun):
     async def _through(self, running: "asyncio.Task[Any]") -> None:
         rows = QUIET_AT // 2
         await self._until(
-            running, lambda: len(self._taken) == rows and self._process.traded.keeper.waiting == 0
+            running, lambda: len(self._taken) == rows and self._process.traded.committer.waiting == 0
         )
         for change, news, state in (
             (self._begin, "store_away", (False, "safe_mode")),

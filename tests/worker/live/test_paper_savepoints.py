@@ -270,7 +270,7 @@ def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, ta
     quiet = SimpleNamespace(policy_loop=SimpleNamespace(in_flight=0))
     process: Any = SimpleNamespace(
         stepper=SimpleNamespace(draining=draining, session=quiet),
-        keeper=SimpleNamespace(lease=object()),
+        committer=SimpleNamespace(lease=object()),
         requests=SimpleNamespace(busy=False),
         reports=None,
         savepoints=SimpleNamespace(due=lambda stepper: True, take=take),
