@@ -12,7 +12,7 @@ from tests.services.journal.rows import stream
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.pages.report_html import report_html
 from worker.pages.report_markdown import report_markdown
-from worker.pages.run_marks import ENTRY_KINDS, report_entries
+from worker.pages.run_marks import ENTRY_KINDS, document_of_entry, report_entries
 from worker.pages.run_summary import RunSummary
 from worker.review.pictured import picture_of
 
