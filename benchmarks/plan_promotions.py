@@ -16,7 +16,7 @@ from typing import Any
 from schemas.canonical import ns_to_datetime
 from services.plans.editing import StepEdit, revise
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.plan_records import StoredPlan
@@ -36,7 +36,7 @@ class Promoted:
     def __init__(self, folder: Path) -> None:
         (planted,) = load_playbooks(PLANTED)
         self.folder = folder
-        self.books = [revise_fields(planted, risk_fraction=CAREFUL)]
+        self.books = [alter(planted, risk_fraction=CAREFUL)]
         self.settings = settings_with(approval="ask")
         self.first: str | None = None
         self.edited: StoredPlan | None = None

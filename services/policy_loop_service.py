@@ -291,9 +291,8 @@ class PolicyLoopService(Stateful):
             return Ending(concluded.outcome, concluded.reason, self.find_opener(boundary.s))
         amended = self._amend(evaluation, concluded.approved)
         if amended.amendment.stop is not None:
-            self._write_change(
-                self._engine.tighten_stop(boundary.s, amended.amendment.stop), amended.amendment_id
-            )
+            tightened = self._engine.tighten_stop(boundary.s, amended.amendment.stop)
+            self._write_change(tightened, amended.amendment_id)
         evaluation.record.write_amendment(amended)
         policy = self.policies[amended.policy_id]
         return Ending(concluded.outcome, concluded.reason, policy, amended.amendment_id)

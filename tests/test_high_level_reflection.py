@@ -24,7 +24,7 @@ from services.feeds.port import BarRow
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import PROMPT_OF_RULES, HighLevelReflectionService
 from services.model_calls.language_model import ModelReply
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
@@ -399,8 +399,8 @@ BANNED = {
 
 def in_force(banned, cell):
     """The books with one cell of one of them banned."""
-    eligibility = {side: revise_fields(rules, banned=(cell,)) for side, rules in banned.eligibility.items()}
-    return tuple(revise_fields(book, eligibility=eligibility) if book is banned else book for book in BOOKS)
+    eligibility = {side: alter(rules, banned=(cell,)) for side, rules in banned.eligibility.items()}
+    return tuple(alter(book, eligibility=eligibility) if book is banned else book for book in BOOKS)
 
 
 def with_ban(**shown):

@@ -24,7 +24,7 @@ from schemas.plan import (
 )
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import JudgeSettings
-from services.playbooks.measures import revise_fields, with_parameter
+from services.playbooks.measures import alter, with_parameter
 from services.playbooks.version_diff import changes
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 
@@ -369,16 +369,16 @@ def apply_action(
     if action.kind in ("replan", "open_experiment"):
         return definition
     if action.kind == "set_risk_fraction":
-        after = revise_fields(definition, risk_fraction=action.value)
+        after = alter(definition, risk_fraction=action.value)
     elif action.kind == "set_eligibility":
         eligibility = {
             side: rules if action.direction not in (None, side) else _with_cell(rules, action)
             for side, rules in definition.eligibility.items()
         }
-        after = revise_fields(definition, eligibility=eligibility)
+        after = alter(definition, eligibility=eligibility)
     else:
         after = with_parameter(definition, str(action.parameter), float(action.value or 0.0))
-    return revise_fields(after, version=number, known_at=known_at)
+    return alter(after, version=number, known_at=known_at)
 
 
 def _with_cell(rules: Eligibility, action: JudgeAction) -> Eligibility:
@@ -389,4 +389,4 @@ def _with_cell(rules: Eligibility, action: JudgeAction) -> Eligibility:
     banned = (
         set(rules.banned) - {str(action.regime)} if action.eligible else {*rules.banned, str(action.regime)}
     )
-    return revise_fields(rules, banned=tuple(sorted(banned)))
+    return alter(rules, banned=tuple(sorted(banned)))

@@ -67,7 +67,7 @@ class PlanSources:
     def of_measures(self, now: int) -> list[tuple[str, Proposed]]:
         """The end of each measure whose life is over and that its own trades contradict, with its words."""
         proven, found = self._trials.proven, list[tuple[str, Proposed]]()
-        for active, due in self._lifecycle.find_contradicted(now, proven):
+        for active, due in self._lifecycle.find_refuted(now, proven):
             ledger, name = due[0].ledger, active.definition.id
             after = self._lifecycle.without(name, ledger, now)
             action = _end_of(due, after, self._settings.judge.shadow_life_blocks)

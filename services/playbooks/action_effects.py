@@ -18,9 +18,9 @@ from services.playbooks.measures import (
     RISK,
     Composition,
     Measure,
+    alter,
     is_open,
     open_cells,
-    revise_fields,
     same_rules,
     with_parameter,
 )
@@ -180,7 +180,7 @@ def _risk(action: JudgeAction, composition: Composition, now: Situation) -> Limi
         expires_at = now.after(action.life_blocks or now.settings.action_life_blocks)
         return Limit((Measure(RISK, value, now.at, expires_at, definition),))
     lifts = (RISK,) if any(measure.key == RISK for measure in composition.measures) else ()
-    return _candidate(action, revise_fields(composition.baseline, risk_fraction=value), now, lifts)
+    return _candidate(action, alter(composition.baseline, risk_fraction=value), now, lifts)
 
 
 def _experiment(action: JudgeAction, composition: Composition, now: Situation) -> Trial | Refusal:
@@ -260,6 +260,6 @@ def approved_composition(action: JudgeAction, now: Situation) -> Composition | R
         return effect
     if isinstance(effect, Limit):
         return Composition(composition.baseline, (*composition.measures, *effect.measures))
-    raised = revise_fields(composition.baseline, risk_fraction=action.value)
+    raised = alter(composition.baseline, risk_fraction=action.value)
     rest = tuple(measure for measure in composition.measures if measure.key != RISK)
     return Composition(raised, rest)

@@ -24,15 +24,7 @@ from services.playbooks.action_effects import (
     demand_bounds,
     effect_of,
 )
-from services.playbooks.measures import (
-    RISK,
-    Composition,
-    Ledger,
-    Measure,
-    outcome_rules,
-    revise_fields,
-    same_rules,
-)
+from services.playbooks.measures import RISK, Composition, Ledger, Measure, alter, outcome_rules, same_rules
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.transitions import Origin, Transitions, VersionTransitions
 from services.playbooks.trials import Evidence, OpenTrial, ShadowTrial, banned_cells
@@ -131,9 +123,7 @@ class PlaybookLifecycle(VersionTransitions):
         """What `apply` would do with an action now; nothing changes."""
         return effect_of(action, self._situation(at, timeframe, proven))
 
-    def find_contradicted(
-        self, at: int, proven: Shown
-    ) -> tuple[tuple[PlaybookVersion, tuple[Measure, ...]], ...]:
+    def find_refuted(self, at: int, proven: Shown) -> tuple[tuple[PlaybookVersion, tuple[Measure, ...]], ...]:
         """Measures whose life is over and that their own trades contradict, each with its version."""
         return tuple(
             (active, due)
@@ -194,7 +184,7 @@ class PlaybookLifecycle(VersionTransitions):
             done += self._retire_rivals(active.definition.id, at, f"version {approved.version} was approved")
         reason = f"replaced by version {approved.version}: {APPROVED}"
         done.append(self._move(active, VersionState.RETIRED, at, reason))
-        origin_of = revise_fields(active, **origin)
+        origin_of = alter(active, **origin)
         done.append(self._enter(definition, made, at, APPROVED, origin_of, active, evidence))
         return tuple(done)
 
@@ -246,7 +236,7 @@ class PlaybookLifecycle(VersionTransitions):
         """End measures whose life is over and that their own trades contradict, each with its evidence."""
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
-        for active, due in self.find_contradicted(at, proven):
+        for active, due in self.find_refuted(at, proven):
             lift = Lift(due, proven[due[0].ledger], GAINED if due[0].key == RISK else PROVEN)
             done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
         return tuple(done)
@@ -386,7 +376,7 @@ class PlaybookLifecycle(VersionTransitions):
         composition = self._composition(active).without(lift.measures)
         definition = self._next(composition, at if known_at is None else known_at)
         reason = f"replaced by version {definition.version}, {lift.reason}"
-        left, known = self._move(active, VersionState.RETIRED, at, reason), revise_fields(active, **origin)
+        left, known = self._move(active, VersionState.RETIRED, at, reason), alter(active, **origin)
         return [left, self._enter(definition, composition, at, lift.reason, known, active, lift.evidence)]
 
     def _limit(
@@ -398,7 +388,7 @@ class PlaybookLifecycle(VersionTransitions):
         left = self._move(
             active, VersionState.RETIRED, at, f"replaced by version {definition.version}: {reason}"
         )
-        known = revise_fields(active, **origin)
+        known = alter(active, **origin)
         return [left, self._enter(definition, composition, at, reason, known, active)]
 
     def _open(
@@ -414,7 +404,7 @@ class PlaybookLifecycle(VersionTransitions):
             expires_at=trial.expires_at,
             reason=reason,
         )
-        candidate = self._registry.record(revise_fields(new, **origin))
+        candidate = self._registry.record(alter(new, **origin))
         version_hash = definition.content_hash
         shadow = ShadowTrial(
             version_hash, definition, trial.directions, trial.regime_key, trial.kind, at, trial.expires_at

@@ -102,9 +102,9 @@ class Composition:
         eligibility = {}
         for direction, cells in self.baseline.eligibility.items():
             banned = {measure.key[1] for measure in self.measures if measure.key[0] == direction}
-            eligibility[direction] = revise_fields(cells, banned=tuple(sorted(banned | set(cells.banned))))
+            eligibility[direction] = alter(cells, banned=tuple(sorted(banned | set(cells.banned))))
         risks = [measure.risk_fraction for measure in self.measures if measure.risk_fraction is not None]
-        return revise_fields(
+        return alter(
             self.baseline,
             version=version,
             known_at=known_at,
@@ -113,7 +113,7 @@ class Composition:
         )
 
 
-def revise_fields(contract: C, **changes: Any) -> C:
+def alter(contract: C, **changes: Any) -> C:
     """A contract with some fields changed, validated anew and without the cached hash of the old one."""
     values = {name: getattr(contract, name) for name in type(contract).model_fields}
     return type(contract)(**(values | changes))
@@ -121,22 +121,19 @@ def revise_fields(contract: C, **changes: Any) -> C:
 
 def with_parameter(definition: PlaybookDefinition, name: str, value: float) -> PlaybookDefinition:
     """A definition with another value of one parameter; the value has to lie on its grid."""
-    parameters = {**definition.parameters, name: revise_fields(definition.parameters[name], value=value)}
-    return revise_fields(definition, parameters=parameters)
+    parameters = {**definition.parameters, name: alter(definition.parameters[name], value=value)}
+    return alter(definition, parameters=parameters)
 
 
 def same_rules(a: PlaybookDefinition, b: PlaybookDefinition) -> bool:
     """Whether two versions trade alike: equal but for number and date."""
-    return (
-        revise_fields(a, version=1, known_at=None).content_hash
-        == revise_fields(b, version=1, known_at=None).content_hash
-    )
+    return alter(a, version=1, known_at=None).content_hash == alter(b, version=1, known_at=None).content_hash
 
 
 def outcome_rules(definition: PlaybookDefinition) -> str:
     """Hash of what decides how a trade of this version ends; equal for versions whose trades are alike."""
-    eligibility = {side: revise_fields(rules, banned=()) for side, rules in definition.eligibility.items()}
-    return revise_fields(
+    eligibility = {side: alter(rules, banned=()) for side, rules in definition.eligibility.items()}
+    return alter(
         definition,
         version=1,
         known_at=None,

@@ -16,7 +16,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
 from schemas.state import Stateful
 from schemas.vocabulary import Direction, VersionState
-from services.playbooks.measures import outcome_rules, revise_fields
+from services.playbooks.measures import alter, outcome_rules
 from trading_core.tick_guard import TickGuard
 
 TRANSITIONS: Mapping[VersionState | None, frozenset[VersionState]] = MappingProxyType(
@@ -166,7 +166,7 @@ class PlaybookRegistry(Stateful):
             InvariantViolation: inside the tick path.
         """
         self._guard.forbid("policy_writes")
-        version = revise_fields(self._active[playbook_id], expires_at=expires_at)
+        version = alter(self._active[playbook_id], expires_at=expires_at)
         self._active[playbook_id] = self._latest[version.definition.content_hash] = version
         return version
 

@@ -12,7 +12,7 @@ from schemas.settings import JudgeSettings
 from schemas.state import Stateful
 from schemas.vocabulary import VersionState
 from services.playbooks.action_effects import Situation
-from services.playbooks.measures import Composition, revise_fields
+from services.playbooks.measures import Composition, alter
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.renewals import Shown
 from services.playbooks.trials import Evidence, OpenTrial
@@ -106,9 +106,7 @@ class VersionTransitions(Stateful):
     ) -> PlaybookVersion:
         """Record an existing version in another state; evidence joins what it already has."""
         merged = {**version.evidence, **(evidence or {})}
-        return self._registry.record(
-            revise_fields(version, state=state, since=at, reason=reason, evidence=merged)
-        )
+        return self._registry.record(alter(version, state=state, since=at, reason=reason, evidence=merged))
 
     def _enter(
         self,
@@ -122,7 +120,7 @@ class VersionTransitions(Stateful):
     ) -> PlaybookVersion:
         """Record a version as active: content from `definition`, ids of report and verdict from `origin`."""
         self._compositions[definition.content_hash] = composition
-        entered = revise_fields(
+        entered = alter(
             origin,
             definition=definition,
             state=VersionState.ACTIVE,

@@ -17,7 +17,7 @@ from typing import Any
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from services.playbooks.loader import parse_playbook
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 
 MANIFEST = "lifecycle.json"
 CANDIDATES = "candidates"
@@ -30,7 +30,7 @@ def playbook_toml(definition: PlaybookDefinition) -> str:
     Raises:
         InvariantViolation: the loader would read something else.
     """
-    as_file = revise_fields(definition, known_at=None)
+    as_file = alter(definition, known_at=None)
     lines = [*_table("", _without_nothing(as_file.payload()))]
     text = "\n".join(lines).strip("\n") + "\n"
     path = Path(f"{definition.id}.toml")

@@ -13,7 +13,7 @@ from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
@@ -87,10 +87,10 @@ def books() -> tuple[PlaybookDefinition, ...]:
     """The planted playbook with an invalidation of its own on a grid, and the others."""
     planted, *others = definitions()
     rules = planted.rules["long"]
-    loose = revise_fields(rules, invalidation="close < ema_3 - {give} * atr_14")
+    loose = alter(rules, invalidation="close < ema_3 - {give} * atr_14")
     give = Parameter(value=1.5, grid=(0.25, 1.5), role="invalidation")
     return (
-        revise_fields(planted, rules={"long": loose}, parameters={**planted.parameters, "give": give}),
+        alter(planted, rules={"long": loose}, parameters={**planted.parameters, "give": give}),
         *others,
     )
 
@@ -182,7 +182,7 @@ def test_experiment_does_not_use_up_the_structural_change_of_its_week() -> None:
     action = JudgeAction(
         kind="open_experiment", playbook_id=NAME, parameter="side", value=1.0, life_blocks=9, reason="w"
     )
-    both = (action, revise_fields(action, kind="replan", parameter=None, value=None, life_blocks=None))
+    both = (action, alter(action, kind="replan", parameter=None, value=None, life_blocks=None))
     assert [changes_structure(done) for done in ((), (action,), both)] == [False, False, True]
     run = acted("open_experiment", parameter="side", value=1.0, life_blocks=6)
     assert run.structural is None, "the next report may change something"

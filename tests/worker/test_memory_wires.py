@@ -11,7 +11,7 @@ from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookVersion
 from schemas.settings import EnvelopeSettings, MemorySettings, Settings
 from schemas.vocabulary import VersionState
-from services.playbooks.measures import revise_fields, with_parameter
+from services.playbooks.measures import alter, with_parameter
 from services.ports import MemoryQuery
 from tests.services.playbooks.samples import episode
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
@@ -117,8 +117,8 @@ def test_promotion_leaves_cases_and_expectations_of_the_old_rules_behind() -> No
     definition = made.lifecycle.active("mean_reversion")
     name, parameter = next(iter(sorted(definition.parameters.items())))
     other = next(value for value in parameter.grid if value != parameter.value)
-    changed = revise_fields(with_parameter(definition, name, other), version=2)
-    smaller = revise_fields(definition, version=3, risk_fraction=0.001)
+    changed = alter(with_parameter(definition, name, other), version=2)
+    smaller = alter(definition, version=3, risk_fraction=0.001)
     for entry in (changed, smaller):
         made.lifecycle._registry.record(
             PlaybookVersion(

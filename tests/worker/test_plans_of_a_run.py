@@ -9,7 +9,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.plans.editing import StepEdit, revise
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from tests.services.plans.plan_worlds import DeskWorld, settings_with
 from tests.worker.momentum_worlds import momentum_world
 from worker.bootstrap import assemble
@@ -36,7 +36,7 @@ def approved_world() -> tuple[DeskWorld, dict[str, Any]]:
     """A run in which the first plan of a promotion is left alone, and the second is edited and approved."""
     (planted,) = load_playbooks(PLANTED)
     (other,) = (book for book in load_playbooks(None) if book.id == "mean_reversion")
-    books = (revise_fields(planted, risk_fraction=CAREFUL), other)
+    books = (alter(planted, risk_fraction=CAREFUL), other)
     sink = MemorySink()
     settings = settings_with(approval="ask", max_move_atr=100.0, **BEFORE_THE_NEXT_SLOT)
     session = assemble(

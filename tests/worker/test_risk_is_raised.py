@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from tests.worker.momentum_worlds import momentum_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED
@@ -19,7 +19,7 @@ CAREFUL = 0.002
 def ran(strength: float) -> Run:
     (planted,) = load_playbooks(PLANTED)
     (other,) = (playbook for playbook in load_playbooks(None) if playbook.id == "mean_reversion")
-    books = (revise_fields(planted, risk_fraction=CAREFUL), other)
+    books = (alter(planted, risk_fraction=CAREFUL), other)
     return run_on(momentum_world(strength=strength, bars=740, symbols=12), Settings(), books)
 
 

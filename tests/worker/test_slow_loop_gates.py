@@ -10,7 +10,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import EnvelopeSettings, HighLevelSettings, Settings
 from schemas.vocabulary import OverrideReason
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import blocked, finished, payloads, plans_changed, session
 from tests.worker.trading_hours import in_trading_hours
@@ -24,7 +24,7 @@ NAME = "buys_strength"
 
 def planted(**changes: Any) -> PlaybookDefinition:
     (found,) = load_playbooks(PLANTED)
-    return revise_fields(found, **changes)
+    return alter(found, **changes)
 
 
 def others(count: int) -> tuple[PlaybookDefinition, ...]:
@@ -124,7 +124,7 @@ def test_session_blocked_proposals_become_untraded_signals_of_the_next_request()
 @pytest.mark.parametrize(("others_open", "banned"), [(1, False), (2, True)])
 def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open: int, banned: bool) -> None:
     narrow = {
-        side: revise_fields(rules, trend=("sideways",), volatility=("mid",))
+        side: alter(rules, trend=("sideways",), volatility=("mid",))
         for side, rules in planted().eligibility.items()
     }
     world = in_trading_hours(make_world("reverting", seed=3, bars=900, symbols=12))

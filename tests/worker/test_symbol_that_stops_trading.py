@@ -57,8 +57,8 @@ def test_report_names_the_position_that_trades_wait_for():
     told = [line for line in entry["waiting"] if "squeeze_breakout" in line]
     assert len(told) == 1
     assert told[0].endswith(
-        "Its position short IBM is open since 2005-03-17: no trade entered from 2005-03-01 on counts before "
-        "that one is closed."
+        "Its position short IBM is open since 2005-03-17: no trade entered in the month of that day or "
+        "later counts before that one is closed."
     )
     (cluster,) = (
         found

@@ -11,7 +11,6 @@ from typing import Any
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
-from services.statistics.calendar_units import unit_numbers, unit_starts
 from worker.pages.figures import shown_time
 
 CLOSING, OPENING = "exit_filled", "entry_filled"
@@ -185,9 +184,8 @@ def _why(cluster: Mapping[str, Any], held: Mapping[str | None, Mapping[str, Any]
     if not opened:
         return told
     symbol, entry = min(opened.items(), key=lambda item: (item[1]["bar_label"], item[0]))
-    begins = int(unit_starts(unit_numbers(entry["bar_label"], unit), unit))
     since = shown_time(entry["bar_label"])
     return (
-        f"{told} Its position {entry['direction']} {symbol} is open since {since}: no trade entered from "
-        f"{shown_time(begins)} on counts before that one is closed."
+        f"{told} Its position {entry['direction']} {symbol} is open since {since}: no trade entered in the "
+        f"{unit} of that day or later counts before that one is closed."
     )

@@ -110,7 +110,7 @@ async def ask(
         def document(done: Deliberation) -> dict[str, Any]:
             claims = [*false, *_claims(done)]
             text, citations = cite(without_marks(done.final), statements, claims)
-            text = "\n".join(line for line in (left_out, text) if line)
+            text = "\n".join(line for line in (_how_far(asked), left_out, text) if line)
             return document_of(
                 told, found, answer=text, usage=asking.usage, failure=done.error,
                 citations=[item.payload() for item in citations], claims=[item.payload() for item in claims],
@@ -122,6 +122,12 @@ async def ask(
         done = await _refine(*refining, asking)
         results = {call.id: call.reply.payload() for call in found.calls}
         return Answer(document(done), results)
+
+
+def _how_far(asked: AskedQuestion) -> str | None:
+    """That a run is not over, where all of it is asked about."""
+    is_over = asked.run.status == "finished" or asked.at is not None
+    return None if is_over else f"The run is {asked.run.status}: this is as far as it came."
 
 
 def _find_refusal(found: GatheredEvidence) -> str | None:

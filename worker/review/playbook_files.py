@@ -14,7 +14,7 @@ from schemas.errors import ConfigError
 from schemas.plan import ChangePlan, FolderAction, PlanState
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from services.playbooks.writing import (
     MANIFEST,
     demand_writable,
@@ -43,7 +43,7 @@ def renew_version(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -
     found = (
         version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
     )
-    return revise_fields(next(found), expires_at=payload["expires_at"])
+    return alter(next(found), expires_at=payload["expires_at"])
 
 
 def write_in_force(
@@ -181,7 +181,7 @@ def with_made(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[Pl
             definition, step = made[name]
             if definition.content_hash != version.definition.content_hash:
                 parent = version.definition.content_hash
-                version = revise_fields(
+                version = alter(
                     version, definition=definition, parent_hash=parent, reason=step.action.reason,
                     report_id=plan.report_id, verdict_id=plan.verdict_id, action_id=None, expires_at=None,
                 )  # fmt: skip

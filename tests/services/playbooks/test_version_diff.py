@@ -1,7 +1,7 @@
 """What a version changed, field by field."""
 
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revise_fields, with_parameter
+from services.playbooks.measures import alter, with_parameter
 from services.playbooks.version_diff import changes
 from worker.studies.scenarios import PLANTED
 
@@ -13,10 +13,8 @@ def told(after, before=BOOK):
 
 
 def test_changes_name_each_field_with_its_value_before_and_after():
-    banned = revise_fields(BOOK.eligibility["long"], banned=("up/low",))
-    after = revise_fields(
-        with_parameter(BOOK, "side", -1.0), risk_fraction=0.0025, eligibility={"long": banned}
-    )
+    banned = alter(BOOK.eligibility["long"], banned=("up/low",))
+    after = alter(with_parameter(BOOK, "side", -1.0), risk_fraction=0.0025, eligibility={"long": banned})
     assert told(after) == [
         {"field": "eligibility.long.banned", "from": [], "to": ["up/low"]},
         {"field": "parameters.side.value", "from": 1.0, "to": -1.0},
@@ -25,10 +23,10 @@ def test_changes_name_each_field_with_its_value_before_and_after():
 
 
 def test_changes_of_number_and_date_alone_are_none():
-    assert told(revise_fields(BOOK, version=9, known_at=5)) == []
+    assert told(alter(BOOK, version=9, known_at=5)) == []
 
 
 def test_changes_show_a_field_that_only_one_version_has():
     more = {**BOOK.parameters, "other": BOOK.parameters["side"]}
-    found = {item["field"]: item["from"] for item in told(revise_fields(BOOK, parameters=more))}
+    found = {item["field"]: item["from"] for item in told(alter(BOOK, parameters=more))}
     assert found["parameters.other.value"] is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import ConfigError
 from services.playbooks.loader import load_playbooks, parse_playbook
-from services.playbooks.measures import revise_fields, with_parameter
+from services.playbooks.measures import alter, with_parameter
 from services.playbooks.writing import MANIFEST, playbook_toml, write_playbooks
 from worker.studies.scenarios import PLANTED
 
@@ -29,14 +29,14 @@ def content(folder):
 
 @pytest.mark.parametrize("book", ALL, ids=lambda item: item.id)
 def test_playbook_written_is_read_back_as_the_same(book):
-    lesson = revise_fields(book, version=7, known_at=123, risk_fraction=0.00125)
+    lesson = alter(book, version=7, known_at=123, risk_fraction=0.00125)
     side = lesson.eligibility["long"]
-    lesson = revise_fields(
-        lesson, eligibility={**lesson.eligibility, "long": revise_fields(side, banned=("up/low", "down/mid"))}
+    lesson = alter(
+        lesson, eligibility={**lesson.eligibility, "long": alter(side, banned=("up/low", "down/mid"))}
     )
     for item in (book, lesson):
         read = parse_playbook(playbook_toml(item).encode(), Path("book.toml"))
-        assert read == revise_fields(item, known_at=None)
+        assert read == alter(item, known_at=None)
 
 
 @given(
@@ -44,14 +44,14 @@ def test_playbook_written_is_read_back_as_the_same(book):
 )
 def test_playbook_of_any_text_is_read_back_as_the_same(title, description):
     try:
-        book = revise_fields(BOOKS[0], title=title, description=description)
+        book = alter(BOOKS[0], title=title, description=description)
     except ValueError:
         return
     assert parse_playbook(playbook_toml(book).encode(), Path("book.toml")) == book
 
 
 def test_folder_written_is_what_runtime_playbooks_reads_and_holds_no_candidate(tmp_path):
-    tried = revise_fields(with_parameter(ALL[-1], "side", -1.0), version=2)
+    tried = alter(with_parameter(ALL[-1], "side", -1.0), version=2)
     folder = tmp_path / "books"
     names = written(folder, ALL, [tried], note="x")
     assert set(names) == set(content(folder))
@@ -63,7 +63,7 @@ def test_folder_written_is_what_runtime_playbooks_reads_and_holds_no_candidate(t
 def test_folder_written_before_is_replaced_whole(tmp_path):
     folder = tmp_path / "books"
     folder.mkdir()
-    written(folder, ALL, [revise_fields(ALL[-1], version=2)])
+    written(folder, ALL, [alter(ALL[-1], version=2)])
     written(folder, BOOKS[:2])
     assert sorted(content(folder)) == sorted([f"{book.id}.toml" for book in BOOKS[:2]] + [MANIFEST])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["books"]

@@ -9,7 +9,7 @@ import pytest
 from schemas.episode import Episode
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.slow_reflection import OpenEntry
-from services.playbooks.measures import RISK, Measure, revise_fields
+from services.playbooks.measures import RISK, Measure, alter
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.trial_evidence import paired_evidence
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook
@@ -61,10 +61,8 @@ class Lifecycle:
     def active(self, playbook_id: str) -> Any:
         """The incumbent of every candidate: other rules, and a ledger without a trade."""
         made = playbook("incumbent", horizon_bars=self.incumbent)
-        eligibility = {
-            side: revise_fields(item, banned=self.banned) for side, item in made.eligibility.items()
-        }
-        return revise_fields(made, eligibility=eligibility)
+        eligibility = {side: alter(item, banned=self.banned) for side, item in made.eligibility.items()}
+        return alter(made, eligibility=eligibility)
 
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
         facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
@@ -249,17 +247,17 @@ def test_trials_tell_the_one_value_that_they_try(kind):
     shadow = trials(lifecycle)
     stretch = playbook("incumbent").parameters["stretch"]
     for name, changes in (
-        ("one", {"stretch": revise_fields(stretch, value=1.1)}),
+        ("one", {"stretch": alter(stretch, value=1.1)}),
         (
             "two",
-            {"stretch": revise_fields(stretch, value=1.1), "exit_below": revise_fields(stretch, value=0.9)},
+            {"stretch": alter(stretch, value=1.1), "exit_below": alter(stretch, value=0.9)},
         ),
         ("none", {}),
     ):
         lifecycle.begin(name, kind)
         trial = lifecycle.open[-1]
         parameters = {**trial.definition.parameters, **changes}
-        trial.definition = revise_fields(trial.definition, parameters=parameters)
+        trial.definition = alter(trial.definition, parameters=parameters)
     shadow.step(10, OVER)
     told = {
         summary["playbook_id"]: (summary.get("parameter"), summary.get("value"))

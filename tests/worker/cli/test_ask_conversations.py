@@ -1,6 +1,7 @@
 """Conversations of `thinktwice ask` and the change plans that it makes: kept, shown again, and no effect."""
 
 import json
+import sqlite3
 
 import pytest
 
@@ -48,6 +49,15 @@ def test_worst_of_what_was_told_before_keeps_whose_trades_they_were(planted):
     asked(planted, f"which trades of {symbol} lost?", "--conversation", "desk")
     told = asked(planted, "and the worst?", "--conversation", "desk")
     assert calls(told) == [("episodes", {"limit": 1, "order": "worst", "outcome": "lost", "symbol": symbol})]
+
+
+def test_answer_on_a_run_that_is_not_finished_says_so(planted):
+    with sqlite3.connect(planted.folder / "thinktwice.db") as store:
+        store.execute("update runs set status = 'interrupted'")
+    said = "The run is interrupted: this is as far as it came.\n"
+    assert asked(planted, "how many trades won?")["answer"].startswith(said)
+    early = asked(planted, "how many trades won?", "--at", "2022-01-10")
+    assert "interrupted" not in early["answer"]
 
 
 def test_last_answer_is_shown_again_without_asking_and_is_deletable(planted):

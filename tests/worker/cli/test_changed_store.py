@@ -330,7 +330,7 @@ def test_playbooks_of_a_run_of_another_version_are_listed_without_what_trades_ha
     assert "what trades have shown is left out" in done.stderr
     first = json.loads(done.stdout)["versions"][0]
     assert (first["playbook_id"], first["state"]) == ("channel_breakout", "active")
-    assert first["account"] == {"n": 3}
+    assert first["account"] == {"n": 3, "mean_all_r": pytest.approx(-0.712490643)}
     assert "channel_breakout" in said(of_another_version, "playbooks", "list", code=0)
     history = said(of_another_version, "playbooks", "history", "channel_breakout", "--run", "r0001", code=0)
     assert "on the account: n 3" in history

@@ -10,7 +10,7 @@ import pytest
 
 from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from tests.worker.cli.test_replan import answered, in_store, journalled
 from tests.worker.planted_store import world
 from worker.review import playbook_files
@@ -224,9 +224,7 @@ def test_plan_of_a_run_that_has_gone_on_since_is_stale(planted, monkeypatch):
         if at is not None:
             return versions
         other = next(version for version in versions if version.definition.id == "mean_reversion")
-        moved = revise_fields(
-            other, definition=revise_fields(other.definition, version=9, risk_fraction=0.001)
-        )
+        moved = alter(other, definition=alter(other.definition, version=9, risk_fraction=0.001))
         return tuple(moved if version is other else version for version in versions)
 
     monkeypatch.setattr(playbook_files, "versions_at", gone_on)

@@ -15,7 +15,7 @@ from services.deliberation.fact_check import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.playbooks.measures import revise_fields
+from services.playbooks.measures import alter
 from services.slow_loop.cadence import trigger_of
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.trial_evidence import Evidence
@@ -155,7 +155,7 @@ def one_cell() -> tuple[PlaybookDefinition, ...]:
     """The playbooks, the planted one open in a single cell."""
     planted, *others = definitions()
     only: dict[str, Any] = {"trend": ("sideways",), "volatility": ("mid",), "structure": tuple(Structure)}
-    return (revise_fields(planted, eligibility=dict.fromkeys(planted.rules, Eligibility(**only))), *others)
+    return (alter(planted, eligibility=dict.fromkeys(planted.rules, Eligibility(**only))), *others)
 
 
 def carried_out(action: JudgeAction) -> Look:
