@@ -210,7 +210,6 @@ def gate(
     reference: float | None = None,
     tz: str | None = None,
     playbooks: Playbooks = None,
-    keep_copies: bool = False,
     **changes: Any,
 ) -> GateResult:
     """Grade resolved trades: what they have proven, what they could have, and what may follow.
@@ -224,7 +223,6 @@ def gate(
         reference: what trades are held against, in R.
         tz: zone of times that carry none.
         playbooks: those whose declared cells join the tested family.
-        keep_copies: whether rows that are equal in every column are positions of their own.
         changes: other settings by `SECTION__NAME`.
 
     Raises:
@@ -233,12 +231,15 @@ def gate(
     """
     resolved = settings_of(settings, {"gate__mode": mode, "runtime__tz": tz}, changes)
     books = tuple(playbooks_of(playbooks) or ())
-    asked = Grading(resolved, None if looks is None else str(looks), reference, keep_copies, books)
+    asked = Grading(resolved, None if looks is None else str(looks), reference, books)
     try:
         if isinstance(trades, str | Path):
             table: Path | BarTable = Path(trades)
         else:
-            table = BarTable.of_frame(trades, "trades", "at least one trade")
+            unnamed = getattr(getattr(trades, "index", None), "names", None) == [None]
+            # Rows that were picked keep their numbers as an index: those make no two of them differ.
+            rows = trades.reset_index(drop=True) if unnamed else trades
+            table = BarTable.of_frame(rows, "trades", "at least one trade")
         found = asked.read(table)
         graded = asked.grade(found)
     except (DataError, ConfigError) as error:

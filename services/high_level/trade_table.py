@@ -3,13 +3,13 @@
 Columns instead of episodes, because such a table may have a million rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from schemas.settings import GateSettings
-from services.high_level.cluster_rows import Keys, cluster_rows
+from services.high_level.cluster_rows import ClusterRows, Keys, cluster_rows
 from services.statistics.blocks import Blocks, Floats, Trades
 from services.statistics.calendar_units import Integers, block_unit
 from services.statistics.track import Bounds, Track
@@ -26,6 +26,8 @@ class TradeTable:
         playbook: codes into `playbooks`; `regime` and `timeframe` likewise.
         bar_s: seconds of a bar of each of `timeframes`.
         references: what trades of each of `playbooks` are held against.
+        otherwise: the same table where it is not known which rows are one trade, read the other way; a claim
+            whose side depends on that does not stand.
     """
 
     entry_ns: Integers
@@ -39,15 +41,18 @@ class TradeTable:
     timeframes: tuple[str, ...]
     bar_s: tuple[int, ...]
     references: tuple[float, ...]
+    otherwise: "TradeTable | None" = None
 
     def __len__(self) -> int:
         return len(self.r)
 
-    @property
-    def keys(self) -> Keys:
-        """What clusters are made by."""
+    def clusters(self) -> Iterator[tuple[ClusterRows, Trades]]:
+        """Rows and trades of each cluster, sorted by key."""
         names = self.playbooks, self.regimes, self.timeframes
-        return Keys(self.playbook, self.regime, self.timeframe, names)
+        keys = Keys(self.playbook, self.regime, self.timeframe, names)
+        for found in cluster_rows(keys, self.entry_ns):
+            rows = found.rows
+            yield found, Trades(self.entry_ns[rows], self.exit_ns[rows], self.r[rows])
 
 
 @dataclass(frozen=True)
@@ -79,15 +84,18 @@ def clusters_of(
     usual = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
     teachers: dict[str, Blocks] = {}
     found = []
-    for playbook, regime, timeframe, tested_as, rows in cluster_rows(table.keys, table.entry_ns):
+    # Rows that may be one trade share their cell: both readings have the same clusters in the same order.
+    for own, other in zip(table.clusters(), (table.otherwise or table).clusters(), strict=True):
+        (playbook, regime, timeframe, tested_as, rows), trades = own
         track = Track(
-            Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
+            trades,
             block_unit(
                 gate.block, int(bar_s[table.timeframe[rows]].max())
             ),  # by the longest bars that it holds
             references[playbook],
             (bounds or {}).get(playbook, usual),
             teacher=teachers.get(playbook),
+            otherwise=None if table.otherwise is None else other[1],
         )
         teachers.setdefault(playbook, track.blocks)  # the playbook comes before its cells
         found.append(TableCluster(playbook, regime, timeframe, tested_as, track))

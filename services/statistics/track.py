@@ -96,6 +96,7 @@ class Sample:
         e_values: of losing and gaining, with restarts.
         plain: the same without restarts.
         widened: whether single blocks resemble each other, so that four of them have to agree.
+        otherwise: both means, where rows may be one trade or several, of the other reading.
     """
 
     n: int
@@ -108,15 +109,19 @@ class Sample:
     e_values: tuple[float, float]
     plain: tuple[float, float]
     widened: bool
+    otherwise: tuple[float, ...] = ()
 
     @property
     def side(self) -> Claim | None:
-        """The claim on whose side both means lie."""
+        """The claim on whose side all means lie."""
         if self.mean_r is None or self.mean_raw is None:
             return None
-        if max(self.mean_r, self.mean_raw) < self.reference:
+        return self._side_of(self.mean_r, self.mean_raw, *self.otherwise)
+
+    def _side_of(self, *means: float) -> Claim | None:
+        if max(means) < self.reference:
             return "losing"
-        return "gaining" if min(self.mean_r, self.mean_raw) > self.reference else None
+        return "gaining" if min(means) > self.reference else None
 
     @property
     def contested(self) -> bool:
@@ -137,6 +142,18 @@ class Sample:
         """Evidence for a claim without restarts; 1 where the means do not lie on its side."""
         return self.plain[CLAIMS.index(claim)] if self.leaning == claim else 1.0
 
+    def _torn_by_readings(self) -> list[str]:
+        if self.side is not None or self.mean_r is None or self.mean_raw is None:
+            return []
+        own = self._side_of(self.mean_r, self.mean_raw)
+        if own is None:  # without another reading there would be no claim either
+            return []
+        other = min(self.otherwise) if own == "gaining" else max(self.otherwise)
+        return [
+            f"the mean is {self.mean_r:+.3g}R or {other:+.3g}R, by which rows are a trade: its side depends "
+            "on that, and no claim stands; name trades by a column position_id"
+        ]
+
     @property
     def note(self) -> str:
         """What was odd about the blocks: a mean that turned, four that were held together; mostly empty."""
@@ -148,6 +165,7 @@ class Sample:
                 f"{CLAIMS[other]} (E {self.e_values[other]:.4g}, at least {PROVEN_E:g}): the mean has "
                 "turned, and no claim stands"
             )
+        found += self._torn_by_readings()
         if self.widened:
             found.append(
                 f"{self.unit}s resemble each other: what four of them show together counts where it is less"
@@ -166,10 +184,13 @@ class Track:
         bounds: Bounds,
         open_since: int | None = None,
         teacher: Blocks | None = None,
+        otherwise: Trades | None = None,
     ) -> None:
         """Take trades in any order; see `blocks_of` for `open_since`.
 
-        `teacher` holds more trades of the same playbook, whose rows show how large a row may be.
+        `teacher` holds more trades of the same playbook, whose rows show how large a row may be. `otherwise`
+        holds the same trades where equal rows may be one or several, read the other way: entries of the same
+        periods.
 
         Raises:
             DataError: the reference does not lie strictly between the winsor bounds.
@@ -181,6 +202,9 @@ class Track:
             )
         self.unit, self.reference, self.bounds = unit, reference, bounds
         self.blocks = blocks_of(trades, unit, bounds.low, bounds.high, open_since)
+        self._readings = [self.blocks]
+        if otherwise is not None:
+            self._readings.append(blocks_of(otherwise, unit, bounds.low, bounds.high, open_since))
         self._trades = trades
         self._exits = np.sort(trades.exit_ns)
         self._teacher = self.blocks if teacher is None else teacher
@@ -198,6 +222,7 @@ class Track:
             return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), False)
         last = blocks - 1
         widened = self._resembling(last)
+        winsorised, raw, *others = (round(float(mean), 9) for mean in self._means[:, last])
         restarted, plain = (
             (self._evidence(LOSING, row, last, widened), self._evidence(GAINING, row, last, widened))
             for row in (WITH_RESTARTS, PLAIN)
@@ -208,11 +233,12 @@ class Track:
             blocks,
             self.unit,
             self.reference,
-            round(float(self._means[0, last]), 9),
-            round(float(self._means[1, last]), 9),
+            winsorised,
+            raw,
             restarted,
             plain,
             widened,
+            tuple(others),
         )
 
     def log_e_at(self, looks: Integers) -> Floats:
@@ -369,8 +395,12 @@ class Track:
 
     @cached_property
     def _means(self) -> Floats:
-        """Winsorised and raw mean of the trades so far after each block, shape (2, b)."""
-        return np.stack((self.blocks.winsorised, self.blocks.raw)).cumsum(axis=1) / self._counted
+        """Winsorised and raw mean of the trades so far after each block, (2, b), of every reading of them."""
+        means = [
+            np.stack((seen.winsorised, seen.raw)).cumsum(axis=1) / seen.sizes.cumsum()
+            for seen in self._readings
+        ]
+        return np.concatenate(means)
 
     def _edges(self, blocks: int, limit: float, since: int) -> tuple[float, float]:
         low, high = self.bounds.low, self.bounds.high

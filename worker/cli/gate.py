@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
@@ -52,10 +50,6 @@ def gate(
             help="Playbook files whose declared cells join the tested family. [what the table names]",
         ),
     ] = None,
-    keep_copies: Annotated[
-        bool,
-        typer.Option("--keep-copies", help="Rows that are equal in every column are positions of their own."),
-    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Grade resolved trades: what they have proven, what they could have, and what may follow."""
@@ -70,7 +64,7 @@ def gate(
     from worker.studies.graded_trades import Grading, gate_document
 
     books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
-    asked = Grading(settings, looks, reference, keep_copies, tuple(books))
+    asked = Grading(settings, looks, reference, tuple(books))
     with step(f"reading {file}"):
         trades = asked.read(file)
     graded = asked.grade(trades, _watch)
@@ -133,13 +127,25 @@ def _print_head(graded: "GradedTable", document: dict[str, Any], console: "Plain
     if left_out:
         verb = "is" if left_out == 1 else "are"
         console.print(f"{count_noun(left_out, 'trade')} of no-learn zones {verb} left out")
-    held = document.get("positions")
-    if held is not None and held["merged"]:
-        told, whole = count_noun(held["rows"], "row"), count_noun(held["positions"], "position")
-        console.print(f"{told} are {whole}, held together by {held['by']}", soft_wrap=True)
+    if shown := _positions(document["positions"]):
+        console.print(shown, soft_wrap=True)
     limited = document.get("entries_per_block")
     if limited is not None and limited["beyond"]:
         console.print(_beyond(limited), soft_wrap=True)
+
+
+def _positions(held: dict[str, Any]) -> str:
+    """How many rows are one position, or may be, and what that does to the mean; empty where none is."""
+    rows, mean, other = count_noun(held["rows"], "row"), f"mean {held['mean']:+.2f}R", held["mean_otherwise"]
+    if held["equal"]:
+        verbs = "is equal in every column to one before, and counts"
+        if held["equal"] > 1:
+            verbs = "are equal in every column to one before, and count"
+        return f"{held['equal']:,} of {rows} {verbs}: {mean} with such rows, {other:+.2f}R without"
+    if not held["merged"]:
+        return ""
+    joined = f"{rows} are {count_noun(held['positions'], 'position')}, held together by {held['by']}"
+    return joined if other is None else f"{joined}: {mean}, {other:+.2f}R by row"
 
 
 def _beyond(limited: dict[str, Any]) -> str:

@@ -36,14 +36,12 @@ class Grading:
         settings: the configuration in force.
         looks: a schedule, or a number of trades as text; None: those of the table, or one at the end.
         reference: what trades are held against, in R; None: as table and playbooks have it.
-        keep_copies: whether rows that are equal in every column are positions of their own.
         books: playbooks whose declared cells join the tested family.
     """
 
     settings: Settings
     looks: str | None = None
     reference: float | None = None
-    keep_copies: bool = False
     books: tuple[PlaybookDefinition, ...] = ()
 
     @property
@@ -60,9 +58,7 @@ class Grading:
         gate = self.settings.gate
         usual = {name: reference_of(item, gate) for name, item in self.definitions.items()}
         usual = {"": gate.reference_r, **usual}
-        return read_trades(
-            given, self.settings.runtime.tz, self.reference, usual, keep_copies=self.keep_copies
-        )
+        return read_trades(given, self.settings.runtime.tz, self.reference, usual)
 
     def grade(
         self, trades: TradeFile, watched: Callable[[Iterable[int]], Iterator[int]] = iter
@@ -99,7 +95,7 @@ def _looks(option: str | None, file: TradeFile, settings: Settings) -> tuple[int
     )
 
 
-def gate_document(graded: GradedTable, settings: Settings, file: TradeFile | None = None) -> dict[str, Any]:
+def gate_document(graded: GradedTable, settings: Settings, file: TradeFile) -> dict[str, Any]:
     """The JSON document: the family with its selection, and every cluster at the last look.
 
     Args:
@@ -107,10 +103,8 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile | Non
         settings: the configuration in force.
         file: the table that was read: what was left out of it, and which rows were one position.
     """
-    family = graded.family
-    no_learn = None if file is None else file.no_learn
-    positions = None if file is None else file.positions
-    limited = None if file is None else _entries(file, settings)
+    family, positions = graded.family, file.positions
+    limited = _entries(file, settings)
     return {
         "family": {
             "id": family.family_id,
@@ -123,8 +117,8 @@ def gate_document(graded: GradedTable, settings: Settings, file: TradeFile | Non
             "last_look": ns_to_datetime(graded.looks[-1]).isoformat(),
         },
         "clusters": [_cluster(item) for item in graded.clusters],
-        **({} if no_learn is None else {"left_out": {"no_learn": no_learn}}),
-        **({} if positions is None else {"positions": {**vars(positions), "merged": positions.merged}}),
+        **({} if file.no_learn is None else {"left_out": {"no_learn": file.no_learn}}),
+        "positions": {**vars(positions), "merged": positions.merged},
         **({} if limited is None else {"entries_per_block": limited}),
     }
 
@@ -160,6 +154,7 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
         "leaning": seen.leaning,
         "mean": seen.mean_r,
         "mean_raw": seen.mean_raw,
+        "mean_otherwise": seen.otherwise[0] if seen.otherwise else None,
         "reference": seen.reference,
         "e_value": seen.e_value,
         "e_losing": seen.e_values[0],

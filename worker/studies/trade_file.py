@@ -5,7 +5,7 @@ Nothing is repaired: a value that cannot be used is refused with its file, row, 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -49,8 +49,8 @@ class TradeFile:
 
     trades: TradeTable
     looks: tuple[int, ...] | None
-    no_learn: int | None = None
-    positions: Positions | None = None
+    no_learn: int | None
+    positions: Positions
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,6 @@ def read_trades(
     tz: str | None,
     reference: float | None,
     usual: dict[str, float],
-    *,
-    keep_copies: bool = False,
 ) -> TradeFile:
     """The resolved trades of a file or a table.
 
@@ -78,7 +76,6 @@ def read_trades(
         tz: zone of times that carry none.
         reference: what trades are held against, for all playbooks; None: the column, else `usual`.
         usual: reference of single playbooks; "" holds that of the others.
-        keep_copies: whether rows that are equal in every column are positions of their own.
 
     Raises:
         DataError: the file cannot be used; it names the place, the column, the value and the next step.
@@ -105,15 +102,18 @@ def read_trades(
     if told is not None:
         advice = ", when the trade was not known: correct one of them, or leave the column out"
         _refuse_early(table, "looks", told, exit_ns, ("look", "exit"), advice)
-    held_together, positions = _join_positions(table, where, trades, told, keep_copies)
+    held_together, positions = _join_positions(table, where, trades, told)
     looks = None if told is None else tuple(np.unique(told).tolist())
     return TradeFile(held_together, looks, left_out, positions)
 
 
 def _join_positions(
-    table: BarTable, where: dict[str, int], trades: TradeTable, looks: IntArray | None, keep_copies: bool
-) -> tuple[TradeTable, Positions | None]:
-    """The table with one row for each position, and how rows were held together; None where nothing is."""
+    table: BarTable, where: dict[str, int], trades: TradeTable, looks: IntArray | None
+) -> tuple[TradeTable, Positions]:
+    """The table with one row for each position, and how rows were held together.
+
+    Only an id says which rows are one position: what is inferred keeps the other reading as `otherwise`.
+    """
     quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
     if "position_id" in where:
         by, keys = BY_ID, [_codes(table, where["position_id"])[0]]
@@ -121,16 +121,24 @@ def _join_positions(
         named = [_alike(*_codes(table, where[name])) for name in ("symbol", "direction")]
         cell = [trades.playbook, trades.regime, trades.timeframe]
         by, keys = BY_ORDER, [*named, *cell, trades.entry_ns, trades.exit_ns]
-    elif keep_copies:
-        return trades, None
     else:
         by, keys = BY_ROW, _of_rows(table, where, trades, looks, quantity)
     number = number_groups(keys)
-    positions = Positions(by, len(number), int(number.max()) + 1)
-    if not positions.merged:
-        return trades, positions
+    rows, groups = len(number), int(number.max()) + 1
+    if rows == groups:
+        return trades, Positions(by, rows, rows, 0, _mean(trades), None)
     _refuse_mixed(table, where, trades, number)
-    return merge(trades, number, quantity), positions
+    merged = merge(trades, number, quantity)
+    if by == BY_ID:
+        return merged, Positions(by, rows, groups, 0, _mean(merged), None)
+    if by == BY_ORDER:
+        return replace(merged, otherwise=trades), Positions(by, rows, groups, 0, _mean(merged), _mean(trades))
+    kept = Positions(by, rows, rows, rows - groups, _mean(trades), _mean(merged))
+    return replace(trades, otherwise=merged), kept
+
+
+def _mean(trades: TradeTable) -> float:
+    return round(float(np.sort(trades.r).mean()), 9)  # in value order: the order of rows reaches no bit
 
 
 def _of_rows(

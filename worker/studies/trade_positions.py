@@ -1,8 +1,8 @@
-"""Fills and copies of one position as one row: a bet counts once, however many lines tell of it.
+"""Fills of one position as one row: a bet counts once, however many lines a table has for it.
 
 Rows belong together by their `position_id`; else by symbol, direction, entry and exit, where a table names
-symbol and direction; else where they are equal in every column. Their R is the mean, weighted by `quantity`
-where given.
+symbol and direction; else each is a position of its own. Their R is the mean, weighted by `quantity` where
+given. Rows that are merely equal stay apart: losers that stop at exactly -1R are equal, winners are not.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,27 @@ from services.high_level.trade_table import TradeTable
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-BY_ID, BY_ORDER, BY_ROW = "position_id", "symbol, direction, entry and exit", "rows equal in every column"
+BY_ID, BY_ORDER, BY_ROW = "position_id", "symbol, direction, entry and exit", "row"
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
 class Positions:
-    """How rows were held together: `by` what, and how many `rows` became how many `positions`."""
+    """How rows were held together: `by` what, and how many `rows` became how many `positions`.
+
+    Attributes:
+        equal: rows that are equal in every column to one before, and count.
+        mean: R of the positions.
+        mean_otherwise: the same without equal rows, or of the rows that `by` inferred to be fills; None where
+            nothing is read in two ways.
+    """
 
     by: str
     rows: int
     positions: int
+    equal: int
+    mean: float
+    mean_otherwise: float | None
 
     @property
     def merged(self) -> int:

@@ -25,8 +25,8 @@ HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)
 KEYS = (
     "playbook", "regime", "timeframe", "grade", "n", "blocks", "block", "counted", "claim", "leaning", "mean",
-    "mean_raw", "reference", "e_value", "e_losing", "e_gaining", "lower", "upper", "interval_kind",
-    "fixed_time", "smallest_detectable", "alpha", "decay", "strongest_action", "reason",
+    "mean_raw", "mean_otherwise", "reference", "e_value", "e_losing", "e_gaining", "lower", "upper",
+    "interval_kind", "fixed_time", "smallest_detectable", "alpha", "decay", "strongest_action", "reason",
     "first_significant_at",
 )  # fmt: skip
 EMBEDDED_PLAYBOOKS = Path(str(playbooks.__file__)).parent / "definitions"
@@ -103,7 +103,7 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
         "block": "unit",
     }  # fmt: skip
     for found, finding in zip(document["clusters"], report["clusters"], strict=True):
-        for name in set(KEYS) - {"first_significant_at", "alpha", "fixed_time", "decay"}:
+        for name in set(KEYS) - {"first_significant_at", "alpha", "fixed_time", "decay", "mean_otherwise"}:
             assert found[name] == finding[names.get(name, name)], name
         fixed = [finding["fixed_lower_r"], finding["fixed_upper_r"]]
         assert found["fixed_time"] == (None if fixed[0] is None else fixed)
@@ -260,17 +260,17 @@ def test_gate_with_two_timeframes_tests_each_of_them(tmp_path):
     assert cluster(document, regime="up/mid", timeframe="4h")["n"] == 60
 
 
-def test_gate_counts_rows_that_are_equal_in_every_column_once_and_says_so(tmp_path):
-    path = written(tmp_path, [row(0, 1.0)] * 3 + [row(1, 1.0)])
+def test_gate_keeps_rows_that_are_equal_in_every_column_and_says_how_many_and_both_means(tmp_path):
+    path = written(tmp_path, [row(0, 1.0)] * 3 + [row(1, -0.5)])
     document = graded(path)
-    assert cluster(document)["n"] == 2
+    assert cluster(document)["n"] == 4
     assert document["positions"] == {
-        "by": "rows equal in every column", "rows": 4, "positions": 2, "merged": 2,
+        "by": "row", "rows": 4, "positions": 4, "merged": 0, "equal": 2, "mean": 0.625,
+        "mean_otherwise": 0.25,
     }  # fmt: skip
-    assert "4 rows are 2 positions, held together by rows equal in every column" in run(path).stdout
-    kept = graded(path, "--keep-copies")
-    assert cluster(kept)["n"] == 4
-    assert "positions" not in kept
+    told = "2 of 4 rows are equal in every column to one before, and count: mean +0.62R with such rows, "
+    assert f"{told}+0.25R without" in run(path).stdout
+    assert run(path, "--keep-copies").exit_code == 2
 
 
 def test_gate_compares_rows_by_what_they_say_and_not_by_how_it_is_written(tmp_path):
@@ -279,7 +279,7 @@ def test_gate_compares_rows_by_what_they_say_and_not_by_how_it_is_written(tmp_pa
     other = [*first[:2], "60m", "2024-01-01T10:00:00+01:00", "2024-01-01T12:00+01:00", "2.0", "mine", "1.0"]
     theirs = [*first[:6], "theirs", "1"]
     document = graded(written(tmp_path, [first, other, theirs], (*HEADER, "account", "quantity")))
-    assert (document["positions"]["rows"], document["positions"]["positions"]) == (3, 2)
+    assert (document["positions"]["rows"], document["positions"]["equal"]) == (3, 1)
 
 
 def test_gate_takes_bars_of_one_length_for_one_timeframe_whatever_its_name(tmp_path):
@@ -309,8 +309,11 @@ def test_gate_says_that_the_raw_mean_is_why_a_cluster_leans_to_nothing(tmp_path)
 
 
 def test_gate_names_one_of_a_thing_in_the_singular(tmp_path):
-    text = run(written(tmp_path, [row(0, 1.0)] * 3)).stdout
-    assert "3 rows are 1 position, held together by" in text
+    text = run(written(tmp_path, [row(0, 1.0)] * 2)).stdout
+    assert "1 of 2 rows is equal in every column to one before, and counts: mean" in text
+    fills = [[*row(0, 1.0), "a"]] * 3
+    text = run(written(tmp_path, fills, (*HEADER, "position_id"), "fills.csv")).stdout
+    assert "3 rows are 1 position, held together by position_id\n" in text
     marked = [[*row(0, 0.1), "true"], [*row(1, 0.1), "false"]]
     assert (
         "1 trade of no-learn zones is left out"
@@ -438,12 +441,12 @@ def test_gate_holds_fills_together_whose_symbol_and_direction_differ_in_case_and
     assert cluster(document)["n"] == 3
 
 
-def test_gate_of_copies_is_the_gate_of_one_row_each_in_any_order(tmp_path):
-    rows = planted()
-    copied = [item for item in rows for _ in range(8)]
+def test_gate_of_equal_rows_is_the_same_in_any_order(tmp_path):
+    copied = [item for item in planted() for _ in range(8)]
+    ordered = graded(written(tmp_path, copied, name="ordered.csv"))
     np.random.default_rng(8).shuffle(copied)
-    copies, once = graded(written(tmp_path, copied, name="copies.csv")), graded(written(tmp_path, rows))
-    assert numbers(copies) == numbers(once)
+    assert graded(written(tmp_path, copied)) == ordered
+    assert ordered["positions"]["equal"] == 7 * len(planted())
 
 
 def test_gate_table_says_what_is_known_and_what_is_selected(tmp_path):
