@@ -58,9 +58,11 @@ class ClusterFinding(Contract):
     hold_calibration_z: float | None = None
     mae_p80_r: float | None = None
     mfe_p50_r: float | None = None
-    psr: float | None = Field(default=None, description="probabilistic Sharpe ratio; reported, never a gate")
-    dsr: float | None = Field(default=None, description="deflated by the size of the family")
-    minimum_track_record: float | None = Field(default=None, description="trades for a PSR of 0.95")
+    psr: float | None = Field(
+        default=None, description="probabilistic Sharpe ratio of sums of blocks; reported, never a gate"
+    )
+    dsr: float | None = Field(default=None, description="deflated by what was tried, and by its spread")
+    minimum_track_record: float | None = Field(default=None, description="blocks for a PSR of 0.95")
     failure_modes: dict[str, int] = {}
     evidence: tuple[str, ...] = Field(default=(), description="episode ids")
 
@@ -75,6 +77,7 @@ class GridTrial(Contract):
     mean_r: float | None
     e_value: float | None
     leaning: Claim | None = Field(default=None, description="the claim that the e-value is for")
+    sharpe: float | None = Field(default=None, description="of a block; from ten blocks on")
 
     @property
     def hypothesis(self) -> str:

@@ -63,7 +63,6 @@ PROMPT_NAME = "high_level_reflection"
 # Named by a report that rules wrote: the prompt as it was when runs were first stored. It stays, so that no
 # word of a prompt changes a run that asks no model.
 PROMPT_OF_RULES = "380db238f208c3ebb8c368af3c8657782a4db1bf52de2b3b8e83f06ab68223b6"
-EVIDENCE_LIMIT = 50
 
 
 @dataclass(frozen=True)
@@ -168,11 +167,10 @@ class HighLevelReflectionService:
         declared = declared_hypotheses(
             definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
         )
-        findings = self._grade(measures, declared, request.tested_before, definitions, request)
+        findings = self._grade(measures, declared, (), definitions, request)
         search = self._search(request, findings, definitions)
         if search.trials:
-            tried = (*request.tested_before, *(trial.hypothesis for trial in search.trials))
-            findings = self._grade(measures, declared, tried, definitions, request)
+            findings = self._grade(measures, declared, search.trials, definitions, request)
         alarms = decay_alarms(measures)
         inputs = DriftInputs.model_validate(request.drift_inputs)
         fires, checks = fire_quality(inputs.fires), check_expectations(measures, definitions)
@@ -237,11 +235,12 @@ class HighLevelReflectionService:
         self,
         measures: Sequence[Measure],
         declared: Sequence[str],
-        tried: Sequence[str],
+        trials: Sequence[GridTrial],
         definitions: Mapping[str, PlaybookDefinition],
         request: HighLevelReflectionRequest,
     ) -> tuple[ClusterFinding, ...]:
-        members = sorted({*declared, *tried})
+        tried = (trial.hypothesis for trial in trials)
+        members = sorted({*declared, *request.tested_before, *tried})
         family: Family | None = None
         if members:
             before = count_ledger(request.ledger)
@@ -252,7 +251,7 @@ class HighLevelReflectionService:
                 tried_before=before.configurations,
                 hypotheses_before=before.hypotheses,
             )
-        return grade_clusters(measures, family, self._gate, definitions, EVIDENCE_LIMIT)
+        return grade_clusters(measures, family, self._gate, definitions, trials)
 
     def _search(
         self,

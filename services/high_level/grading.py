@@ -6,13 +6,12 @@ because e-BH selects from all of them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import GateSettings
-from schemas.slow_reflection import ClusterFinding
+from schemas.slow_reflection import ClusterFinding, GridTrial
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
@@ -20,10 +19,11 @@ from services.model_calls.quoting import count_noun
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
-from services.statistics.sharpe import deflated_sharpe, minimum_track_record, moments, probabilistic_sharpe
-from services.statistics.track import FIXED_TIME_BLOCKS, INTERVAL_ALPHA, PROVEN_E, Interval, Sample, Track
+from services.statistics.sharpe import sharpe_figures, sharpe_of_a_block
+from services.statistics.track import INTERVAL_ALPHA, PROVEN_E, Interval, Sample, Track
 
 UNREGISTERED = "unregistered"
+EVIDENCE_LIMIT = 50
 MOVED = {  # what stands in place of the interval of every look
     "moved": "the interval is that of the last look",
     "none": "there is no interval, the last look alone excludes the mean of all trades as well",
@@ -161,15 +161,20 @@ def grade_clusters(
     family: Family | None,
     gate: GateSettings,
     definitions: Mapping[str, PlaybookDefinition],
-    evidence_limit: int,
+    trials: Sequence[GridTrial] = (),
 ) -> tuple[ClusterFinding, ...]:
-    """One finding per measured cluster, in the same order; without a family everything is only counted."""
+    """One finding per measured cluster, in the same order; without a family everything is only counted.
+
+    `trials` are members of the family that are no clusters; DSR reads their Sharpe ratios.
+    """
     cases = [case_of(item, gate, definitions.get(item.cluster.playbook_id)) for item in measures]
     verdicts = decide_cases(cases, family, gate)
     levels = [verdict.alpha or gate.q for verdict in verdicts]
     shown = ranges([(item.track, item.sample) for item in measures], levels)
+    found = [sharpe_of_a_block(item.track, item.sample.blocks) for item in measures]
+    tried = [sharpe for sharpe in (*found, *(trial.sharpe for trial in trials)) if sharpe is not None]
     return tuple(
-        _finding(item, verdict, seen, family, gate, definitions.get(item.cluster.playbook_id), evidence_limit)
+        _finding(item, verdict, seen, family, gate, definitions.get(item.cluster.playbook_id), tried)
         for item, verdict, seen in zip(measures, verdicts, shown, strict=True)
     )
 
@@ -193,10 +198,11 @@ def _finding(
     family: Family | None,
     gate: GateSettings,
     definition: PlaybookDefinition | None,
-    evidence_limit: int,
+    tried: Sequence[float],
 ) -> ClusterFinding:
     cluster, seen = item.cluster, item.sample
     size = len(family) if family is not None and verdict.alpha is not None else 0
+    figures = sharpe_figures(item.track, seen, family.variants if family is not None and size else 0, tried)
     return ClusterFinding(
         playbook_id=cluster.playbook_id,
         regime=cluster.regime,
@@ -225,23 +231,10 @@ def _finding(
         family_q=gate.q,
         grade=verdict.decision.grade,
         strongest_action=verdict.decision.strongest_action,
-        reason=full_reason(verdict.decision, seen, shown),
-        evidence=tuple(episode.episode_id for episode in cluster.episodes[-evidence_limit:]),
-        **_sharpe(item, family.variants if family is not None and size else 0),
+        reason="; ".join(
+            filter(None, (full_reason(verdict.decision, seen, shown), figures.beside(verdict.claim)))
+        ),
+        evidence=tuple(episode.episode_id for episode in cluster.episodes[-EVIDENCE_LIMIT:]),
+        **figures._asdict(),
         **describe(cluster.episodes, definition),
     )
-
-
-def _sharpe(item: Measure, variants: int) -> dict[str, Any]:
-    """PSR, DSR and the minimum track record at a fixed look, from ten blocks on; read by no decision."""
-    if item.sample.blocks < FIXED_TIME_BLOCKS:
-        return {}
-    found = moments(np.array([episode.r for episode in item.cluster.episodes]))
-    if found is None:
-        return {}
-    needed = minimum_track_record(found)
-    return {
-        "psr": round(probabilistic_sharpe(found), 6),
-        "dsr": round(deflated_sharpe(found, max(variants, 1)), 6),
-        "minimum_track_record": None if needed is None else round(needed, 3),
-    }

@@ -16,6 +16,7 @@ from schemas.slow_reflection import GridTrial
 from services.high_level.trade_bounds import bounds_of
 from services.statistics.blocks import Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe
+from services.statistics.sharpe import sharpe_of_a_block
 from services.statistics.track import Track
 
 MATERIAL_R = 0.1
@@ -87,10 +88,16 @@ def _trial(
     if not len(trades):
         return made
     unit = unit_of_timeframe(gate.block, timeframe)
-    seen = Track(trades, unit, reference, bounds_of(definition, gate)).at(at_ns)
+    track = Track(trades, unit, reference, bounds_of(definition, gate))
+    seen = track.at(at_ns)
     mean = float(winsorise(trades.r, gate.winsor_low, gate.winsor_high).mean())
     return made.model_copy(
-        update={"mean_r": round(mean, 9), "e_value": seen.e_value, "leaning": seen.leaning}
+        update={
+            "mean_r": round(mean, 9),
+            "e_value": seen.e_value,
+            "leaning": seen.leaning,
+            "sharpe": sharpe_of_a_block(track, seen.blocks),
+        }
     )
 
 

@@ -294,6 +294,15 @@ class Track:
         reach = float(stdtrit(blocks - 1, 1.0 - alpha / 2.0)) * error
         return round(mean - reach, 9), round(mean + reach, 9)
 
+    def outcomes(self, blocks: int, *, together: bool = False) -> Floats:
+        """Sums of R above the reference of each of so many blocks, (b,), or of four periods at a time."""
+        sums = self.blocks.raw[:blocks] - self.reference * self.blocks.sizes[:blocks]
+        if not together:
+            return sums
+        group = self.blocks.numbers[:blocks] // TOGETHER
+        starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
+        return np.asarray(np.add.reduceat(sums, starts))
+
     @property
     def decay(self) -> Floats:
         """Level of the e-detector for a loss against the reference after each block, shape (b,)."""

@@ -103,8 +103,10 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
         "block": "unit",
     }  # fmt: skip
     for found, finding in zip(document["clusters"], report["clusters"], strict=True):
-        for name in set(KEYS) - {"first_significant_at", "alpha", "fixed_time", "decay", "mean_otherwise"}:
+        other = {"first_significant_at", "alpha", "fixed_time", "decay", "mean_otherwise", "reason"}
+        for name in set(KEYS) - other:
             assert found[name] == finding[names.get(name, name)], name
+        assert finding["reason"].partition("; PSR")[0] == found["reason"]  # a table has no PSR
         fixed = [finding["fixed_lower_r"], finding["fixed_upper_r"]]
         assert found["fixed_time"] == (None if fixed[0] is None else fixed)
         assert found["alpha"] == pytest.approx(finding["alpha"], rel=1e-8)

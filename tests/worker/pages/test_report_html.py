@@ -352,6 +352,18 @@ def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
         assert {each["psr"], each["dsr"]} <= held
         assert f"| {each['psr']:,.2f} | {each['dsr']:,.2f} |" in text
     assert any(each["minimum_track_record"] in held for each in shown)
+    assert "blocks for PSR 0.95" in tree.text
+    assert "blocks for PSR 0.95" in text
+
+
+def test_report_pages_show_the_word_beside_a_psr_that_the_gate_does_not_share():
+    entry = copy.deepcopy(entries()[-1])
+    word = "reference_not_excluded: 141 trades; PSR 0.988 of one look is no proof"
+    entry["report"]["clusters"][0] |= {"psr": 0.988, "reason": word}
+    name = entry["report"]["clusters"][0]["playbook_id"]
+    assert word in read(report_html(entry)).text
+    rows = report_markdown(entry).splitlines()
+    assert any(row.startswith(f"| {name} | all") and row.endswith(f"{word} |") for row in rows)
 
 
 def test_separator_of_columns_in_a_name_stays_text_in_the_markdown():
