@@ -112,6 +112,7 @@ def entry_bar_exit(
     direction: int,
     h: float,
     low: float,
+    c: float,
     stop: float,
     target: float,
     inside: int,
@@ -120,11 +121,13 @@ def entry_bar_exit(
 ) -> Any:
     """The same on the bar inside which a limit (`inside` 1) or stop (2) order opened the position.
 
-    The path before the fill is unknown, so the worse reading counts: a stop that the bar's range holds is
-    hit; the target is hit only after a stop entry, behind which it lies on the way.
+    Where the fill lies on the path is unknown, so the worse reading counts: a stop that the bar's range holds
+    is hit first; a target is hit where the path surely reaches it after the fill, which is up to the extreme
+    after a stop entry, behind which it lies on the way, and up to the close after a limit entry.
     """
     stop_hit = low <= stop if direction > 0 else h >= stop
-    target_hit = inside == 2 and beyond(h - target if direction > 0 else target - low, through)
+    furthest = c if inside == 1 else (h if direction > 0 else low)
+    target_hit = beyond((furthest - target) * direction, through)
     if stop_hit and not (target_hit and rule == BOTH_TARGET):
         return STOP, stop
     if target_hit:

@@ -262,7 +262,9 @@ def inside_bar(
 def first_touch(st: Any, p: Any, o: float, h: float, low: float, c: float, opened_now: bool) -> Any:
     """Which of stop and the nearer favourable level the bar reaches first, and the price there."""
     if opened_now and st.entry_inside > 0:
-        return entry_bar_exit(st.direction, h, low, st.stop, st.near, st.entry_inside, p.both_hit, p.through)
+        return entry_bar_exit(
+            st.direction, h, low, c, st.stop, st.near, st.entry_inside, p.both_hit, p.through
+        )  # fmt: skip
     gap_open = 1 if opened_now else p.gap_open
     return intrabar_exit(st.direction, o, h, low, c, st.stop, st.near, p.both_hit, gap_open, p.through)
 
