@@ -9,46 +9,55 @@ from trading_core.kernel.compiled import compiled
 BOTH_STOP, BOTH_TARGET, BOTH_OHLC, BOTH_NEAR, BOTH_COLOR = range(5)
 NOTHING, STOP, TARGET = range(3)
 GRID_TOLERANCE = 1e-9  # of a tick or lot: a value this close to the grid is on it
+ROUNDING = 2.0**-51  # of a number of steps: what its division alone may be wrong by
+FINEST_SCALE = 1e16  # a step of more decimals than this has is no decimal number to a float
 
 
 @compiled
-def price_at(steps: float, tick: float) -> float:
-    """The float nearest to a whole number of ticks: 5,455 ticks of 0.01 are 54.55, not 54.550000000000004.
+def grid_point(steps: float, step: float) -> float:
+    """The float nearest to a whole number of steps: 5,455 of 0.01 are 54.55, and three of 0.1 are 0.3.
 
-    A bar's price is such a float, and a level must be equal to it when both lie on one tick.
+    Their product may be the float beside it. A bar's price is the nearest float, and a level must be equal to
+    it when both lie on one tick; a quantity is a whole number of lots to the last digit.
     """
-    per_unit = np.rint(1.0 / tick)
-    return float(steps / per_unit if abs(per_unit * tick - 1.0) < GRID_TOLERANCE else steps * tick)
+    scale = 1.0
+    while scale < FINEST_SCALE and np.rint(step * scale) / scale != step:
+        scale *= 10.0
+    return float(steps * np.rint(step * scale) / scale if scale < FINEST_SCALE else steps * step)
 
 
 @compiled
-def on_tick(price: float, tick: float) -> float:
-    """The nearest multiple of the tick; the price itself without one; an unknown price stays unknown."""
-    return price if tick == 0.0 else float(price_at(np.floor(price / tick + 0.5), tick))
+def whole_steps(value: float, step: float) -> float:
+    """Steps up to the value; one that rounding alone puts beyond it counts."""
+    steps = value / step
+    nearest = np.rint(steps)
+    is_on_grid = abs(nearest - steps) <= GRID_TOLERANCE + ROUNDING * abs(steps)
+    return float(nearest if is_on_grid else np.floor(steps))
+
+
+@compiled
+def on_tick(value: float, tick: float) -> float:
+    """The nearest multiple of the tick; the value itself without one; an unknown value stays unknown."""
+    return value if tick == 0.0 else float(grid_point(np.floor(value / tick + 0.5), tick))
 
 
 @compiled
 def slip(price: float, side: int, slippage: float, tick: float) -> float:
     """Price after slippage, and rounding to the tick, against an order; `side` +1 buys, -1 sells."""
     worse = price * (1.0 + side * slippage)
-    if tick == 0.0:
-        return worse
-    if side > 0:
-        return float(price_at(np.ceil(worse / tick - GRID_TOLERANCE), tick))
-    return float(price_at(np.floor(worse / tick + GRID_TOLERANCE), tick))
+    return worse if tick == 0.0 else float(grid_point(-side * whole_steps(-side * worse, tick), tick))
 
 
 @compiled
 def whole_lots(quantity: float, lot: float) -> float:
     """The largest multiple of the lot that is not above the quantity; the quantity itself without a lot."""
-    return quantity if lot == 0.0 else float(np.floor(quantity / lot + GRID_TOLERANCE) * lot)
+    return quantity if lot == 0.0 else float(grid_point(whole_steps(quantity, lot), lot))
 
 
 @compiled
 def fee_of(notional: float, maker: bool, p: Any) -> float:
     """Fee of one fill: rate times notional and the fixed part, rounded to the declared unit, half up."""
-    fee: float = notional * (p.maker_fee if maker else p.fee) + p.fee_per_fill
-    return fee if p.fee_rounding == 0.0 else float(np.floor(fee / p.fee_rounding + 0.5) * p.fee_rounding)
+    return float(on_tick(notional * (p.maker_fee if maker else p.fee) + p.fee_per_fill, p.fee_rounding))
 
 
 @compiled

@@ -109,7 +109,7 @@ def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) 
     port.cash += direction * quantity * price - fee
     port.fees += fee
     st.costs += fee
-    st.quantity -= quantity
+    st.quantity = on_tick(st.quantity - quantity, p.lot)
     st.scaled_quantity += quantity
     st.scaled_value += quantity * price
     st.highest = max(st.highest, price)
