@@ -250,6 +250,8 @@ class PolicyLoopService(Stateful):
         return int(self._engine.bars.close_times[self._engine.t - 1])
 
     def _ending(self, evaluation: Evaluation) -> Ending:
+        if self._engine.account_gone:
+            return Ending(EvaluationOutcome.STOOD_DOWN, "the account is gone")
         if evaluation.error is not None:
             return self._after_error(evaluation, evaluation.error)
         if evaluation.conclusion is None:

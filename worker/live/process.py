@@ -291,7 +291,7 @@ class PaperProcess:
         stop = asyncio.create_task(self._stop.wait())
         items = run.items()
         try:
-            while not self._stop.asked:
+            while not self._stop.asked and not run.is_over:
                 coming = asyncio.ensure_future(anext(items))
                 await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
@@ -322,7 +322,10 @@ class PaperProcess:
         result = RunResult(stepper.session, stepper.timing)
         if self._stop.why is None:
             stepper.session.finish()
-            closing = Closing("finished", result.document(run_id, store.url))
+            document = result.document(run_id, store.url)
+            if document["ended_early"] is not None:
+                self._note("ended_early", {"run_id": run_id, **document["ended_early"]})
+            closing = Closing("finished", document)
         await run.close(closing)
         return PaperOutcome(await store.runs.find(run_id), result, closing.document, self._stop.why)
 
