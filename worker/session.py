@@ -222,33 +222,25 @@ class Session(Stateful):
 
     def finish(self) -> None:
         """Write the last event: what depends on the end of the input, and the positions that stay open."""
-        row = self.engine.t - 1
-        end, known, early = int(self.bars.times[row]), int(self.bars.close_times[row]), self.ended_early
-        self.journal.append(
-            "run_finished",
-            ts_event=known,
-            known_at=known,
-            payload={
-                "bars": self.bars_validated,
-                "end": end,
-                "open_positions": self.open_positions(),
-                **({} if early is None else {"ended_early": early["reason"]}),
-            },
-        )
+        row, early = self.engine.t - 1, self.ended_early
+        known, payload = int(self.bars.close_times[row]), {"bars": self.bars_validated}
+        payload |= {"end": int(self.bars.times[row]), "open_positions": self.open_positions()}
+        payload |= {} if early is None else {"ended_early": early["reason"]}
+        self.journal.append("run_finished", ts_event=known, known_at=known, payload=payload)
 
     @property
     def ended_early(self) -> dict[str, str] | None:
         """Why a run is over although its bars may not be: `reason`, and one line; None of any other run."""
         if not self.engine.account_gone:
             return None
-        rows, left = self.engine.t, self.bars.shape[0] - self.engine.t
-        equity, closed = self.engine.equity[rows - 1], ns_to_datetime(int(self.bars.close_times[rows - 1]))
-        message = (
-            f"the account is gone: its equity is {equity:,.2f} at the close of {closed.isoformat()}, and the "
-            f"run ends there{f', {left:,} rows of bars before their end' if left else ''}; lower "
-            "envelope.risk_fraction or envelope.max_gross_exposure"
-        )
-        return {"reason": "account_gone", "message": message}
+        row, left = self.engine.t - 1, self.bars.shape[0] - self.engine.t
+        closed = ns_to_datetime(int(self.bars.close_times[row])).isoformat()
+        return {
+            "reason": "account_gone",
+            "message": f"the account is gone: its equity is {self.engine.equity[row]:,.2f} at the close of "
+            f"{closed}, and the run ends there{f', {left:,} rows of bars before their end' if left else ''}; "
+            "lower envelope.risk_fraction or envelope.max_gross_exposure",
+        }
 
     def open_positions(self) -> list[dict[str, Any]]:
         """Positions open at the end, marked to the last close; neither trades nor episodes."""

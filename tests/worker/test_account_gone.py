@@ -25,6 +25,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.replays import backtest_replay
 from tests.worker.ruined_worlds import bold, levered_settings, ruined_bars
 from tests.worker.shared_runs import Run, run_on
+from worker.cli.summary import show_run
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import new_run, record_run
 from worker.studies.ablation.arms import Arm, ArmResult
@@ -78,6 +79,17 @@ def test_run_whose_account_is_gone_says_so_in_one_line(side):
     assert f"{bars.shape[0] - rows:,} rows of bars before their end" in message
     assert "envelope.max_gross_exposure" in message
     assert message.isprintable()
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_command_of_a_run_whose_account_is_gone_writes_the_line_to_stderr_and_is_done(as_json, capsys):
+    """It returns: an exit code of its own would be an exception."""
+    document = ruined("short").document
+    show_run(document, json=as_json)
+    out, err = capsys.readouterr()
+    assert " ".join(err.split()).endswith(document["ended_early"]["message"])
+    assert err.count("\n") == 1
+    assert not as_json or json.loads(out)["ended_early"] == document["ended_early"]
 
 
 def test_run_that_keeps_its_account_names_no_early_end():

@@ -15,10 +15,9 @@ FINEST_SCALE = 1e16  # a step of more decimals than this has is no decimal numbe
 
 @compiled
 def grid_point(steps: float, step: float) -> float:
-    """The float nearest to a whole number of steps: 5,455 of 0.01 are 54.55, and three of 0.1 are 0.3.
+    """The float nearest to a whole number of steps: three of 0.1 are 0.3, not their product.
 
-    Their product may be the float beside it. A bar's price is the nearest float, and a level must be equal to
-    it when both lie on one tick; a quantity is a whole number of lots to the last digit.
+    A bar's price is such a float, and a level must be equal to it when both lie on one tick.
     """
     scale = 1.0
     while scale < FINEST_SCALE and np.rint(step * scale) / scale != step:
@@ -83,6 +82,19 @@ def beyond(move: float, through: int) -> bool:
 
 
 @compiled
+def reached(
+    direction: int, worst: float, best: float, stop: float, target: float, stop_first: bool, through: int
+) -> Any:
+    """(NOTHING, STOP or TARGET, price) of a path from its worst to its best price; NaN is never reached."""
+    target_hit = beyond((best - target) * direction, through)
+    if (worst - stop) * direction <= 0.0 and (stop_first or not target_hit):
+        return STOP, stop
+    if target_hit:
+        return TARGET, target
+    return NOTHING, np.nan
+
+
+@compiled
 def intrabar_exit(
     direction: int,
     o: float,
@@ -97,63 +109,20 @@ def intrabar_exit(
 ) -> Any:
     """Whether stop or target close the position on this bar, and at which price before slippage.
 
-    Returns:
-        (code, price): NOTHING, STOP or TARGET. A bar that opens beyond a level fills at its open
-        (`gap_open`) or at the level. A NaN level never triggers.
+    A bar that opens beyond a level fills at its open (`gap_open`) or at the level; else see `reached`.
     """
     if (o - stop) * direction <= 0.0:
         return STOP, (o if gap_open else stop)
     if beyond((o - target) * direction, through):
         return TARGET, (o if gap_open else target)
-    stop_hit = low <= stop if direction > 0 else h >= stop
-    target_hit = beyond(h - target if direction > 0 else target - low, through)
-    if stop_hit and target_hit:
-        stop_hit = stop_comes_first(direction, o, h, low, c, rule)
-    if stop_hit:
-        return STOP, stop
-    if target_hit:
-        return TARGET, target
-    return NOTHING, np.nan
-
-
-@compiled
-def entry_bar_exit(
-    direction: int,
-    h: float,
-    low: float,
-    c: float,
-    stop: float,
-    target: float,
-    inside: int,
-    rule: int,
-    through: int,
-) -> Any:
-    """The same on the bar inside which a limit (`inside` 1) or stop (2) order opened the position.
-
-    Where the fill lies on the path is unknown, so the worse reading counts: a stop that the bar's range holds
-    is hit first; a target is hit where the path surely reaches it after the fill, which is up to the extreme
-    after a stop entry, behind which it lies on the way, and up to the close after a limit entry.
-    """
-    stop_hit = low <= stop if direction > 0 else h >= stop
-    furthest = c if inside == 1 else (h if direction > 0 else low)
-    target_hit = beyond((furthest - target) * direction, through)
-    if stop_hit and not (target_hit and rule == BOTH_TARGET):
-        return STOP, stop
-    if target_hit:
-        return TARGET, target
-    return NOTHING, np.nan
+    worst, best = (low, h) if direction > 0 else (h, low)
+    first = stop_comes_first(direction, o, h, low, c, rule)
+    return reached(direction, worst, best, stop, target, first, through)
 
 
 @compiled
 def entry_fill(
-    kind: int,
-    direction: int,
-    level: float,
-    o: float,
-    h: float,
-    low: float,
-    gap_open: int,
-    through: int,
+    kind: int, direction: int, level: float, o: float, h: float, low: float, gap_open: int, through: int
 ) -> Any:
     """Whether a resting limit (`kind` 1) or stop (2) entry fills on this bar, where, and how.
 

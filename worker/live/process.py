@@ -322,10 +322,9 @@ class PaperProcess:
         result = RunResult(stepper.session, stepper.timing)
         if self._stop.why is None:
             stepper.session.finish()
-            document = result.document(run_id, store.url)
-            if document["ended_early"] is not None:
-                self._note("ended_early", {"run_id": run_id, **document["ended_early"]})
-            closing = Closing("finished", document)
+            closing = Closing("finished", result.document(run_id, store.url))
+            if run.is_over:
+                self._note("ended_early", {"run_id": run_id, **(stepper.session.ended_early or {})})
         await run.close(closing)
         return PaperOutcome(await store.runs.find(run_id), result, closing.document, self._stop.why)
 
