@@ -223,9 +223,9 @@ class Session(Stateful):
     def finish(self) -> None:
         """Write the last event: what depends on the end of the input, and the positions that stay open."""
         row, early = self.engine.t - 1, self.ended_early
-        known, payload = int(self.bars.close_times[row]), {"bars": self.bars_validated}
-        payload |= {"end": int(self.bars.times[row]), "open_positions": self.open_positions()}
-        payload |= {} if early is None else {"ended_early": early["reason"]}
+        known, end = int(self.bars.close_times[row]), int(self.bars.times[row])
+        found = {"bars": self.bars_validated, "end": end, "open_positions": self.open_positions()}
+        payload = found | ({} if early is None else {"ended_early": early["reason"]})
         self.journal.append("run_finished", ts_event=known, known_at=known, payload=payload)
 
     @property

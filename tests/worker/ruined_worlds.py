@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from schemas.playbook import PlaybookDefinition
-from schemas.settings import DataSettings, EnvelopeSettings, ExecutionSettings, ReflectionSettings, Settings
+from schemas.settings import DataSettings, EnvelopeSettings, ReflectionSettings, Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from tests.services.playbooks.samples import definition
 from tests.worker.shared_runs import fewer_bars, run_on
@@ -32,12 +32,11 @@ RULES = {
 }
 
 
-def levered_settings(**execution: float) -> Settings:
+def levered_settings() -> Settings:
     """An envelope and a reflection that stop nothing before all is lost; bars are taken as they are."""
     return Settings(
         data=DataSettings(plausibility="off"),
         reflection=ReflectionSettings(mode="off"),
-        execution=ExecutionSettings(**execution),
         envelope=EnvelopeSettings(
             risk_fraction=0.02, max_gross_exposure=10.0, max_net_exposure=10.0, max_symbol_exposure=10.0,
             max_exposure_drift=100.0, max_daily_loss=0.99, max_drawdown=0.99,

@@ -143,7 +143,8 @@ def test_paper_run_that_dies_on_the_bar_that_ruins_it_ends_there_when_it_is_star
 
 
 def test_paper_run_on_a_feed_that_runs_on_ends_when_its_account_is_gone(tmp_path):
-    bars, books, notes = ruined_bars("short"), [bold("short")], []
+    bars, books = ruined_bars("short"), [bold("short")]
+    notes: list[tuple[str, dict[str, Any]]] = []
 
     async def between(number: int) -> None:
         await asyncio.sleep(0)
