@@ -250,12 +250,13 @@ class PolicyLoopService(Stateful):
         return int(self._engine.bars.close_times[self._engine.t - 1])
 
     def _ending(self, evaluation: Evaluation) -> Ending:
+        if self._engine.account_gone:
+            return Ending(EvaluationOutcome.STOOD_DOWN, "the account is gone")
         if evaluation.error is not None:
             return self._after_error(evaluation, evaluation.error)
         if evaluation.conclusion is None:
             raise InvariantViolation("an evaluation is closed before it was thought about")
-        stale = self._late.why_dropped(evaluation, self.in_force, self.find_opener)
-        if stale is not None:
+        if (stale := self._late.why_dropped(evaluation, self.in_force, self.find_opener)) is not None:
             return self._after_stale(evaluation, stale)
         try:
             return self._carry_out(evaluation, evaluation.conclusion)
@@ -418,8 +419,7 @@ class PolicyLoopService(Stateful):
         boundary = evaluation.boundary
         s, row = boundary.s, self._builder.last_row(boundary.s)
         if evaluation.snapshot is not None and row != boundary.t:
-            state = STATES[int(self._engine.state["state"][s])]
-            now = replace(boundary, t=row, state=state)
+            now = replace(boundary, t=row, state=STATES[int(self._engine.state["state"][s])])
             evaluation.snapshot = self._builder.build(now, self.in_force(s), self.find_opener(s))
             evaluation.record.snapshot(evaluation.snapshot)
         return evaluation.snapshot

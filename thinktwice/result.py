@@ -20,6 +20,7 @@ from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
 from thinktwice.inputs import argument_words
+from trading_core.accounting import drawdowns
 from trading_core.bars import BarSeries
 from worker.bootstrap import OwnParts
 from worker.pages.figures import fact_text
@@ -147,7 +148,7 @@ class BacktestResult:
 
         times, values = self._done.equity
         frame = pd.DataFrame({"equity": values, "gross": self._done.gross}, index=_utc(times))
-        frame["drawdown"] = 1.0 - frame["equity"] / frame["equity"].cummax()
+        frame["drawdown"] = drawdowns(frame["equity"].to_numpy())
         return frame.rename_axis("time")
 
     @property
@@ -308,7 +309,8 @@ class BacktestResult:
             f"no trade: {reason['reason']} {reason['count']:,}: {argument_words(reason['remedy'])}"
             for reason in reasons
         ]
-        return told or [line for line in [headline_of_sent_back(self.document)] if line is not None]
+        early = (self.document.get("ended_early") or {}).get("message")
+        return told or [line for line in [early, headline_of_sent_back(self.document)] if line is not None]
 
     def __repr__(self) -> str:
         return "\n".join([self.__class__.__name__, self._figures().to_string(), *self._silence()])

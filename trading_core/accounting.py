@@ -89,8 +89,13 @@ def calmar(equity: FloatArray, times: IntArray) -> float | None:
 
 def max_drawdown(equity: FloatArray) -> float:
     """Largest fall from a running peak, as a positive fraction of the peak."""
+    return float(np.max(drawdowns(equity))) if equity.size else 0.0
+
+
+def drawdowns(equity: FloatArray) -> FloatArray:
+    """Fall from the running peak at every close (T,), as a fraction of the peak; 1 when nothing is left."""
     peaks = np.maximum.accumulate(equity)
-    return float(np.max((peaks - equity) / peaks)) if equity.size else 0.0
+    return np.minimum((peaks - equity) / peaks, 1.0)
 
 
 def drawdown_days(equity: FloatArray, times: IntArray) -> float:

@@ -172,9 +172,14 @@ class TriggerEngine:
         self._flags = flags
 
     @property
+    def account_gone(self) -> bool:
+        """Whether nothing was left at the last validated close; shadow ledgers have no account to lose."""
+        return bool(self.parameters["limited"][0] == 1 and self.portfolio["equity"][0] <= 0.0)
+
+    @property
     def done(self) -> bool:
-        """Whether every bar has been validated."""
-        return self.t >= self.bars.shape[0]
+        """Whether every bar has been validated, or there is nothing left to trade with."""
+        return self.t >= self.bars.shape[0] or self.account_gone
 
     def advance(self, until: int | None = None) -> Advance:
         """Validate bars from `t` to the next boundary, a full buffer, or row `until` (exclusive).
@@ -224,7 +229,9 @@ class TriggerEngine:
         return self._decoder.decode(EventRow(*row), self._tags, self._entries)
 
     def _boundaries(self, t: int) -> tuple[Boundary, ...]:
-        found = []
+        found: list[Boundary] = []
+        if self.account_gone:
+            return ()  # there is nothing left to decide about
         for s, bits in enumerate(self.state["bits"].tolist()):
             if bits == 0 or not self.bars.present[t, s]:
                 continue

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
@@ -221,14 +222,25 @@ class Session(Stateful):
 
     def finish(self) -> None:
         """Write the last event: what depends on the end of the input, and the positions that stay open."""
-        end = int(self.bars.times[-1])
-        known = int(self.bars.close_times[-1])
-        self.journal.append(
-            "run_finished",
-            ts_event=known,
-            known_at=known,
-            payload={"bars": self.bars_validated, "end": end, "open_positions": self.open_positions()},
-        )
+        row, early = self.engine.t - 1, self.ended_early
+        known, end = int(self.bars.close_times[row]), int(self.bars.times[row])
+        found = {"bars": self.bars_validated, "end": end, "open_positions": self.open_positions()}
+        payload = found | ({} if early is None else {"ended_early": early["reason"]})
+        self.journal.append("run_finished", ts_event=known, known_at=known, payload=payload)
+
+    @property
+    def ended_early(self) -> dict[str, str] | None:
+        """Why a run is over although its bars may not be: `reason`, and one line; None of any other run."""
+        if not self.engine.account_gone:
+            return None
+        row, left = self.engine.t - 1, self.bars.shape[0] - self.engine.t
+        closed = ns_to_datetime(int(self.bars.close_times[row])).isoformat()
+        return {
+            "reason": "account_gone",
+            "message": f"the account is gone: its equity is {self.engine.equity[row]:,.2f} at the close of "
+            f"{closed}, and the run ends there{f', {left:,} rows of bars before their end' if left else ''}; "
+            "lower envelope.risk_fraction or envelope.max_gross_exposure",
+        }
 
     def open_positions(self) -> list[dict[str, Any]]:
         """Positions open at the end, marked to the last close; neither trades nor episodes."""

@@ -9,7 +9,6 @@ from typing import cast
 
 import numpy as np
 
-from schemas.errors import DataError
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
@@ -169,18 +168,9 @@ class SnapshotBuilder:
         )
 
     def risk(self) -> RiskState:
-        """The portfolio as the envelope sees it after the last validated bar.
-
-        Raises:
-            DataError: nothing is left, so that no fraction of equity means anything.
-        """
+        """The portfolio as the envelope sees it after the last validated bar, which left some of it."""
         port = self._engine.portfolio[0]
         equity = float(port["equity"])
-        if equity <= 0.0:
-            raise DataError(
-                f"the account's equity is {equity!r} at these bars: with nothing left no plan can be sized; "
-                "lower envelope.risk_fraction or envelope.max_gross_exposure"
-            )
         return RiskState(
             equity=equity,
             cash=float(port["cash"]),

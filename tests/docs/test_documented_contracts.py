@@ -17,6 +17,7 @@ from schemas.vocabulary import TickEventKind
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.coherence import LINT_SEVERITY
+from tests.worker.ruined_worlds import bold, levered_settings, ruined_bars
 from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
 from tests.worker.settings_walk.texts_seen import told
 from tests.worker.settings_walk.walking import settings_with
@@ -96,9 +97,15 @@ def doubting_run() -> Run:
     return run_on(replace(bars, **columns), Settings(data=DataSettings(plausibility="always")))
 
 
+@cache
+def ruined_run() -> Run:
+    """A run whose account is gone before its bars end."""
+    return run_on(ruined_bars("short"), levered_settings(), [bold("short")])
+
+
 def runs() -> tuple[Run, ...]:
     many = embedded_run(), planted_run(), strained_run(), modelled_run(), proposed_run(), silent_run()
-    return (*many, doubting_run())
+    return (*many, doubting_run(), ruined_run())
 
 
 def rows_of(page: str) -> list[list[str]]:
@@ -164,9 +171,10 @@ def test_json_document_nulls_are_allowed_by_the_page():
 
 
 def at(document: dict[str, Any], path: str) -> Any:
+    """What stands at a path; a part of what is null is not there, which is not null."""
     value: Any = document
     for name in path.split("."):
-        value = value[name]
+        value = "not there" if value is None else value[name]
     return value
 
 

@@ -6,6 +6,7 @@ to agree with it trade by trade under every switch of `simulate`.
 
 import math
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ class Walk:
         target = self._tick(close * (1 + d * rules.target_pct))
         quantity = rules.quantity
         if rules.lot_size:
-            quantity = math.floor(quantity / rules.lot_size + 1e-9) * rules.lot_size
+            lot = Decimal(repr(rules.lot_size))
+            quantity = float(Decimal(repr(quantity)) // lot * lot)
         sides = (close - stop) * d > 0 and (target - close) * d > 0 and stop > 0 and target > 0
         return Order(close, stop, target, quantity) if sides and quantity > 0 else None
 

@@ -105,10 +105,10 @@ def install(
 
 
 def run_all(engine: TriggerEngine, until: int | None = None) -> list[Advance]:
-    """Advance to the end, boundary by boundary."""
+    """Advance to the end, of the bars or of the account, boundary by boundary."""
     end = engine.bars.shape[0] if until is None else until
     steps = []
-    while engine.t < end:
+    while engine.t < end and not engine.done:
         steps.append(engine.advance(end))
     return steps
 

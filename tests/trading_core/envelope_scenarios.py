@@ -184,6 +184,13 @@ def everything_at_once() -> Played:
     return engine, [*rest_of(engine)]
 
 
+def account_gone() -> Played:
+    """A short against a bar that opens a hundred times as high: nothing is left, whatever else broke."""
+    engine = engine_of({"X": [*flat(4), (10_200.0, 10_300.0, 10_100.0, 10_200.0), *[LOW] * 3]})
+    order(engine, "X", [2], direction=-1, stop=190.0, target=20.0, risk_fraction=0.02)
+    return engine, [*rest_of(engine)]
+
+
 def levels() -> Played:
     """Four policies whose levels cannot be."""
     engine = engine_of({name: flat(6) for name in "UVXY"})

@@ -65,6 +65,7 @@ STORIES: dict[Callable[[], played.Played], list[str]] = {
         "2 X clamped gross_exposure", "3 X entry 100", "4 breach daily_loss", "4 breach drawdown",
         "4 breach gross_exposure", "5 released daily_loss", "5 X exit envelope 120",
     ],
+    played.account_gone: ["3 X entry 100", "4 X exit stop 10200", "4 breach account_gone"],
     played.levels: [
         "2 U refused wrong_side", "2 V refused no_planned_risk", "2 X refused level_unknown",
         "2 Y refused level_unknown",

@@ -38,7 +38,7 @@ def test_kernel_risk_is_halved_until_a_new_high_of_the_bars_after_the_release():
     assert engine.portfolio["recovery_from"][0] == -1
 
 
-def test_kernel_account_that_is_lost_orders_nothing_and_stays_halted():
+def test_kernel_account_that_is_lost_orders_nothing_and_ends_there():
     engine = engine_on(
         panel({"X": [*flat(4), *[(300.0, 301.0, 299.0, 300.0)] * 6]}), envelope=limits_of(),
         execution=ExecutionSettings(fee_bps=0.0, slippage_bps=0.0, sizing="fixed", fixed_quantity=900.0),
@@ -49,11 +49,13 @@ def test_kernel_account_that_is_lost_orders_nothing_and_stays_halted():
         engine, "X", [2, 6, 7, 8], direction=-1, stop=120.0, target=50.0, never_ends=True, risk_fraction=1.0
     )
     told = story(engine, rest_of(engine))
-    assert engine.equity[-1] < 0.0
-    assert [line for line in told if "entry" in line] == ["3 X entry 100"]
-    assert {line.split(maxsplit=1)[1] for line in told if "refused" in line} <= {
-        "X refused no_capacity", "X refused halted",
-    }  # fmt: skip
+    assert engine.equity[4] < 0.0
+    assert told == [
+        "2 X clamped gross_exposure",
+        "3 X entry 100",
+        "4 X exit stop 300",
+        "4 breach account_gone",
+    ]
 
 
 def test_kernel_bucket_is_deaf_to_symbols_outside_it():

@@ -114,18 +114,6 @@ def test_kernel_risk_stays_halved_below_the_equity_of_the_release(close, halved)
     assert _told(engine, "W clamped") == (["10 W clamped recovery_half_risk"] if halved else [])
 
 
-def test_kernel_account_that_is_lost_breaks_its_drawdown_on_the_very_bar_of_the_release():
-    """A short of 900 units against a rise of 200: nothing is left to fall from."""
-    sizing = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0, sizing="fixed", fixed_quantity=900.0)
-    envelope = WIDE.model_copy(update={"drawdown_release_bars": 3})
-    rows = [*[FLAT] * 4, *[(300.0, 301.0, 299.0, 300.0)] * 6]
-    engine = engine_on(panel({"X": rows}), envelope=envelope, execution=sizing, cash=1_000.0)
-    engine.parameters["max_risk"] = 100.0
-    order(engine, "X", [2], direction=-1, stop=120.0, target=50.0, risk_fraction=1.0)
-    assert _told(engine, "drawdown") == ["4 breach drawdown", "7 released drawdown", "7 breach drawdown"]
-    assert engine.equity[-1] < 0.0
-
-
 @pytest.mark.parametrize(
     ("exit_", "told"), [(99.95, ["5 X breach symbol_losses"]), (100.0, []), (100.05, [])]
 )

@@ -1,5 +1,6 @@
 """The small arithmetic of the kernel: grids, fees, sizes, and what no envelope limits."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 
 from schemas.settings import EnvelopeSettings, ExecutionSettings
+from tests.trading_core.engine_bench import play
 from tests.trading_core.market import random_series
 from trading_core.kernel.execution import fee_of, on_tick, slip, whole_lots
 from trading_core.kernel.fresh import fresh_state, parameter_record
@@ -65,6 +67,51 @@ def test_kernel_slippage_rounds_against_the_order(side, expected):
 )
 def test_kernel_lots_round_down(quantity, lot, expected):
     assert whole_lots(quantity, lot) == pytest.approx(expected, abs=1e-12)
+
+
+GRIDS = (0.1, 0.001, 1e-8, 1e-9, 0.25, 0.3, 0.15, 2.5, 3.0, 1_000.0)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_kernel_whole_steps_of_a_grid_are_the_decimal_number_to_the_last_digit(grid):
+    """In decimals, as the setting is written: three lots of 0.1 are 0.3, not 0.30000000000000004."""
+    step = Decimal(repr(grid))
+    counts = [*range(1, 2_000), 30_000_000, 123_456_789]
+    exact = [float(count * step) for count in counts]
+    assert [whole_lots(count * grid, grid) for count in counts] == exact
+    assert [whole_lots(quantity, grid) for quantity in exact] == exact
+    assert [whole_lots((count + 0.5) * grid, grid) for count in counts] == exact
+    assert [on_tick(count * grid, grid) for count in counts] == exact
+    assert [slip(quantity, side, 0.0, grid) for quantity in exact for side in (1, -1)] == [
+        quantity for quantity in exact for _ in (1, -1)
+    ]
+    fees = _parameters(fee_bps=0.0, fee_per_trade=0.0, fee_rounding=grid)
+    fees.fee = 1.0
+    assert [fee_of(count * grid, False, fees) for count in counts] == exact
+
+
+def test_kernel_lot_that_is_no_decimal_number_still_gives_multiples_of_it():
+    assert [whole_lots(count / 3 + 0.1, 1 / 3) for count in range(100)] == [
+        count * (1 / 3) for count in range(100)
+    ]
+
+
+@pytest.mark.parametrize("lot", GRIDS[:-2])
+@pytest.mark.parametrize("share", [0.1, 1 / 3, 0.5, 0.9])
+@pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+def test_kernel_quantities_of_a_scaled_trade_are_whole_lots_to_the_last_digit(lot, share, direction):
+    """Sized by risk: 500 over a stop that is 9.7 away, in lots; then a share, and what is left."""
+    rows = [(100, 101, 99, 100), (100, 101, 99, 100), (100, 110, 99, 109), (109, 121, 108, 120)]
+    policy = {"stop": 90.3, "target": 120.0, "scale_out_r": 1.0, "scale_out_share": share}
+    done = play(rows, direction, execution={"lot_size": lot}, **policy)
+    (entry,), scaled, (exit_,) = map(done.details, ("entry_filled", "scale_out_filled", "exit_filled"))
+    quantities = [row["quantity"] for row in (entry, *scaled, exit_)]
+    step = Decimal(repr(lot))
+    assert [Decimal(repr(quantity)) % step for quantity in quantities] == [0] * len(quantities)
+    assert sum(map(Decimal, map(repr, quantities[1:]))) == Decimal(repr(quantities[0]))
+    assert [row["remaining"] for row in scaled] == quantities[-1:] * len(scaled)
+    assert done.trades["quantity"].tolist() == quantities[:1]
+    assert scaled or share * quantities[0] < lot
 
 
 @pytest.mark.parametrize(

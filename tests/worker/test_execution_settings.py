@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -89,6 +90,17 @@ def test_run_in_lots_fills_whole_lots_only(run_with):
     assert len(quantities) > 10
     assert all(on_grid(quantity, 10) for quantity in quantities)
     assert not all(on_grid(fill["quantity"], 10) for fill in fills(plain()))
+
+
+@pytest.mark.parametrize("lot", ["0.1", "0.3", "0.001", "0.00000001", "3"])
+def test_run_in_lots_writes_quantities_that_are_multiples_to_the_last_digit(run_with, lot):
+    run = run_with(f"[execution]\nlot_size = {lot}")
+    quantities = [fill["quantity"] for fill in (*fills(run), *run.of("order_accepted"))]
+    quantities += [part["remaining"] for part in run.of("scale_out_filled")]
+    quantities += [episode["episode"]["quantity"] for episode in run.of("episode")]
+    quantities += [position["quantity"] for position in run.document["open_positions"]]
+    assert len(quantities) > 40
+    assert [quantity for quantity in quantities if Decimal(repr(quantity)) % Decimal(lot)] == []
 
 
 def test_run_on_a_tick_grid_fills_and_stops_on_it(run_with):

@@ -9,46 +9,54 @@ from trading_core.kernel.compiled import compiled
 BOTH_STOP, BOTH_TARGET, BOTH_OHLC, BOTH_NEAR, BOTH_COLOR = range(5)
 NOTHING, STOP, TARGET = range(3)
 GRID_TOLERANCE = 1e-9  # of a tick or lot: a value this close to the grid is on it
+ROUNDING = 2.0**-51  # of a number of steps: what its division alone may be wrong by
+FINEST_SCALE = 1e16  # a step of more decimals than this has is no decimal number to a float
 
 
 @compiled
-def price_at(steps: float, tick: float) -> float:
-    """The float nearest to a whole number of ticks: 5,455 ticks of 0.01 are 54.55, not 54.550000000000004.
+def grid_point(steps: float, step: float) -> float:
+    """The float nearest to a whole number of steps: three of 0.1 are 0.3, not their product.
 
     A bar's price is such a float, and a level must be equal to it when both lie on one tick.
     """
-    per_unit = np.rint(1.0 / tick)
-    return float(steps / per_unit if abs(per_unit * tick - 1.0) < GRID_TOLERANCE else steps * tick)
+    scale = 1.0
+    while scale < FINEST_SCALE and np.rint(step * scale) / scale != step:
+        scale *= 10.0
+    return float(steps * np.rint(step * scale) / scale if scale < FINEST_SCALE else steps * step)
 
 
 @compiled
-def on_tick(price: float, tick: float) -> float:
-    """The nearest multiple of the tick; the price itself without one; an unknown price stays unknown."""
-    return price if tick == 0.0 else float(price_at(np.floor(price / tick + 0.5), tick))
+def whole_steps(value: float, step: float) -> float:
+    """Steps up to the value; one that rounding alone puts beyond it counts."""
+    steps = value / step
+    nearest = np.rint(steps)
+    is_on_grid = abs(nearest - steps) <= GRID_TOLERANCE + ROUNDING * abs(steps)
+    return float(nearest if is_on_grid else np.floor(steps))
+
+
+@compiled
+def on_tick(value: float, tick: float) -> float:
+    """The nearest multiple of the tick; the value itself without one; an unknown value stays unknown."""
+    return value if tick == 0.0 else float(grid_point(np.floor(value / tick + 0.5), tick))
 
 
 @compiled
 def slip(price: float, side: int, slippage: float, tick: float) -> float:
     """Price after slippage, and rounding to the tick, against an order; `side` +1 buys, -1 sells."""
     worse = price * (1.0 + side * slippage)
-    if tick == 0.0:
-        return worse
-    if side > 0:
-        return float(price_at(np.ceil(worse / tick - GRID_TOLERANCE), tick))
-    return float(price_at(np.floor(worse / tick + GRID_TOLERANCE), tick))
+    return worse if tick == 0.0 else float(grid_point(-side * whole_steps(-side * worse, tick), tick))
 
 
 @compiled
 def whole_lots(quantity: float, lot: float) -> float:
     """The largest multiple of the lot that is not above the quantity; the quantity itself without a lot."""
-    return quantity if lot == 0.0 else float(np.floor(quantity / lot + GRID_TOLERANCE) * lot)
+    return quantity if lot == 0.0 else float(grid_point(whole_steps(quantity, lot), lot))
 
 
 @compiled
 def fee_of(notional: float, maker: bool, p: Any) -> float:
     """Fee of one fill: rate times notional and the fixed part, rounded to the declared unit, half up."""
-    fee: float = notional * (p.maker_fee if maker else p.fee) + p.fee_per_fill
-    return fee if p.fee_rounding == 0.0 else float(np.floor(fee / p.fee_rounding + 0.5) * p.fee_rounding)
+    return float(on_tick(notional * (p.maker_fee if maker else p.fee) + p.fee_per_fill, p.fee_rounding))
 
 
 @compiled
@@ -74,6 +82,19 @@ def beyond(move: float, through: int) -> bool:
 
 
 @compiled
+def reached(
+    direction: int, worst: float, best: float, stop: float, target: float, stop_first: bool, through: int
+) -> Any:
+    """(NOTHING, STOP or TARGET, price) of a path from its worst to its best price; NaN is never reached."""
+    target_hit = beyond((best - target) * direction, through)
+    if (worst - stop) * direction <= 0.0 and (stop_first or not target_hit):
+        return STOP, stop
+    if target_hit:
+        return TARGET, target
+    return NOTHING, np.nan
+
+
+@compiled
 def intrabar_exit(
     direction: int,
     o: float,
@@ -88,60 +109,20 @@ def intrabar_exit(
 ) -> Any:
     """Whether stop or target close the position on this bar, and at which price before slippage.
 
-    Returns:
-        (code, price): NOTHING, STOP or TARGET. A bar that opens beyond a level fills at its open
-        (`gap_open`) or at the level. A NaN level never triggers.
+    A bar that opens beyond a level fills at its open (`gap_open`) or at the level; else see `reached`.
     """
     if (o - stop) * direction <= 0.0:
         return STOP, (o if gap_open else stop)
     if beyond((o - target) * direction, through):
         return TARGET, (o if gap_open else target)
-    stop_hit = low <= stop if direction > 0 else h >= stop
-    target_hit = beyond(h - target if direction > 0 else target - low, through)
-    if stop_hit and target_hit:
-        stop_hit = stop_comes_first(direction, o, h, low, c, rule)
-    if stop_hit:
-        return STOP, stop
-    if target_hit:
-        return TARGET, target
-    return NOTHING, np.nan
-
-
-@compiled
-def entry_bar_exit(
-    direction: int,
-    h: float,
-    low: float,
-    stop: float,
-    target: float,
-    inside: int,
-    rule: int,
-    through: int,
-) -> Any:
-    """The same on the bar inside which a limit (`inside` 1) or stop (2) order opened the position.
-
-    The path before the fill is unknown, so the worse reading counts: a stop that the bar's range holds is
-    hit; the target is hit only after a stop entry, behind which it lies on the way.
-    """
-    stop_hit = low <= stop if direction > 0 else h >= stop
-    target_hit = inside == 2 and beyond(h - target if direction > 0 else target - low, through)
-    if stop_hit and not (target_hit and rule == BOTH_TARGET):
-        return STOP, stop
-    if target_hit:
-        return TARGET, target
-    return NOTHING, np.nan
+    worst, best = (low, h) if direction > 0 else (h, low)
+    first = stop_comes_first(direction, o, h, low, c, rule)
+    return reached(direction, worst, best, stop, target, first, through)
 
 
 @compiled
 def entry_fill(
-    kind: int,
-    direction: int,
-    level: float,
-    o: float,
-    h: float,
-    low: float,
-    gap_open: int,
-    through: int,
+    kind: int, direction: int, level: float, o: float, h: float, low: float, gap_open: int, through: int
 ) -> Any:
     """Whether a resting limit (`kind` 1) or stop (2) entry fills on this bar, where, and how.
 

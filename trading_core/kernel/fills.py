@@ -12,14 +12,15 @@ from trading_core.kernel import records as rec
 from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import (
+    BOTH_TARGET,
     NOTHING,
     STOP,
     TARGET,
-    entry_bar_exit,
     entry_fill,
     fee_of,
     intrabar_exit,
     on_tick,
+    reached,
     slip,
     whole_lots,
 )
@@ -109,7 +110,7 @@ def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) 
     port.cash += direction * quantity * price - fee
     port.fees += fee
     st.costs += fee
-    st.quantity -= quantity
+    st.quantity = on_tick(st.quantity - quantity, p.lot)
     st.scaled_quantity += quantity
     st.scaled_value += quantity * price
     st.highest = max(st.highest, price)
@@ -260,9 +261,16 @@ def inside_bar(
 
 @compiled
 def first_touch(st: Any, p: Any, o: float, h: float, low: float, c: float, opened_now: bool) -> Any:
-    """Which of stop and the nearer favourable level the bar reaches first, and the price there."""
+    """Which of stop and the nearer favourable level the bar reaches first, and the price there.
+
+    Where a fill inside the bar lies on its path is unknown, so the worse reading counts: the stop may lie
+    after it, and first; the best price surely after it is the extreme of a stop entry, behind which that lies
+    on the way, and the close of a limit entry.
+    """
     if opened_now and st.entry_inside > 0:
-        return entry_bar_exit(st.direction, h, low, st.stop, st.near, st.entry_inside, p.both_hit, p.through)
+        worst, best = (low, h) if st.direction > 0 else (h, low)
+        best = c if st.entry_inside == 1 else best
+        return reached(st.direction, worst, best, st.stop, st.near, p.both_hit != BOTH_TARGET, p.through)
     gap_open = 1 if opened_now else p.gap_open
     return intrabar_exit(st.direction, o, h, low, c, st.stop, st.near, p.both_hit, gap_open, p.through)
 

@@ -26,6 +26,13 @@ def is_halted(port: Any, t: int) -> bool:
     return blocked
 
 
+@inlined
+def is_gone(port: Any, p: Any) -> bool:
+    """Whether nothing is left at this close; rule research and shadow ledgers have no account to lose."""
+    gone: bool = p.limited == 1 and port.equity <= 0.0
+    return gone
+
+
 @compiled
 def is_throttled(port: Any, moment: int, p: Any) -> bool:
     """Whether the last hour, or the block of the bar, has had as many accepted orders as it may have."""

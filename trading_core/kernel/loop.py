@@ -17,7 +17,7 @@ from trading_core.kernel.closes import arm, at_close_armed, at_close_holding, ex
 from trading_core.kernel.compiled import compiled, inlined
 from trading_core.kernel.events import go
 from trading_core.kernel.fills import at_open, fill_entry, inside_bar, open_position
-from trading_core.kernel.limits import needs_attention, start_block
+from trading_core.kernel.limits import is_gone, needs_attention, start_block
 from trading_core.kernel.portfolio import charge_carry, envelope, mark, pause_after_losses, start_day
 from trading_core.kernel.records import BIT_INVALIDATION, ENTRY_KINDS, Out
 from trading_core.kernel.state_machine import COOLDOWN, HOLD_LOCK, IDLE, INVALIDATED, THESIS_ARMED
@@ -181,7 +181,7 @@ def advance(
     gross: Any,
     edges: Any,
 ) -> Any:
-    """Validate bars t0 <= t < t1 and stop after the first one that opens a boundary.
+    """Validate bars t0 <= t < t1; stop after the first that opens a boundary or leaves no account.
 
     Args:
         t0: first row.
@@ -238,6 +238,6 @@ def advance(
         stop = p.boundaries == 1 and boundary_phase(t, closes, present, flags, state, p)
         if port.fault != 0 or count[0] > events.shape[0]:
             return t + 1, FAULT
-        if stop:
+        if stop or is_gone(port, p):
             return t + 1, BOUNDARY
     return t1, END

@@ -6,12 +6,13 @@ from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core.kernel import records as rec
 from trading_core.kernel.compiled import compiled, inlined
 from trading_core.kernel.events import emit
-from trading_core.kernel.limits import breach_of, follow_recovery, start_halt
+from trading_core.kernel.limits import breach_of, follow_recovery, is_gone, start_halt
 from trading_core.kernel.orders import disarm, take_back
 from trading_core.kernel.state_machine import THESIS_ARMED
 
 _BREACH: Final = rec.KIND[TickEventKind.ENVELOPE_BREACH]
 _RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
+_GONE: Final = rec.code(rec.BREACHES, "account_gone")
 _SYMBOL_LOSSES: Final = rec.code(rec.BREACHES, "symbol_losses")
 _BREACHES: Final = len(rec.BREACHES)
 _X_ENVELOPE: Final = rec.EXIT[ExitReason.ENVELOPE]
@@ -88,18 +89,30 @@ def flatten(state: Any, port: Any, out: Any, t: int) -> None:
 
 
 @compiled
+def report_breach(port: Any, out: Any, t: int, s: int, breach: int, losses: int) -> None:
+    """Append the event of a broken limit; `losses` in a row are those of the portfolio or of symbol s."""
+    emit(
+        out, t, s, (_BREACH, breach, 0),
+        (port.equity, port.peak, port.day_start, port.gross, port.net, float(losses)),
+    )  # fmt: skip
+
+
+@compiled
 def envelope(state: Any, port: Any, out: Any, p: Any, t: int) -> None:
-    """Check the portfolio's limits at the close; each breach flattens at the next open and halts entries."""
+    """Check the portfolio's limits at the close; each breach flattens at the next open and halts entries.
+
+    An account that is gone has no next open: its breach stands alone.
+    """
+    if is_gone(port, p):
+        report_breach(port, out, t, -1, _GONE, port.losses)
+        return
     if follow_recovery(state, port, t, p):
         emit(out, t, -1, (_RELEASED, 1, 0), (port.equity, port.peak))
     for _ in range(_BREACHES):  # each limit breaks once in a bar at most
         breach = breach_of(state, port, t, p)
         if breach < 0:
             return
-        emit(
-            out, t, -1, (_BREACH, breach, 0),
-            (port.equity, port.peak, port.day_start, port.gross, port.net, float(port.losses)),
-        )  # fmt: skip
+        report_breach(port, out, t, -1, breach, port.losses)
         start_halt(port, breach, t, p)
         flatten(state, port, out, t)
 
@@ -109,10 +122,7 @@ def pause_after_losses(st: Any, port: Any, out: Any, p: Any, t: int, s: int) -> 
     """A symbol that has lost too often in a row enters nothing for a while."""
     if st.losses < p.max_symbol_losses:
         return
-    emit(
-        out, t, s, (_BREACH, _SYMBOL_LOSSES, 0),
-        (port.equity, port.peak, port.day_start, port.gross, port.net, float(st.losses)),
-    )  # fmt: skip
+    report_breach(port, out, t, s, _SYMBOL_LOSSES, st.losses)
     st.losses = 0
     st.pause_own = st.own + p.loss_pause
     st.bits |= _BIT_ENVELOPE

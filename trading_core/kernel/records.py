@@ -280,6 +280,7 @@ BREACHES: Final = (
     "bucket_exposure",
     "consecutive_losses",
     "symbol_losses",
+    "account_gone",
 )
 
 BIT_REGIME, BIT_BAND, BIT_OPENED, BIT_CLOSED, BIT_HEARTBEAT = 1, 2, 4, 8, 16

@@ -178,6 +178,8 @@ def show_run(
         print_json(document)
     else:
         render(document, stdout_console(), failures, notes, full=full)
+    if document["ended_early"] is not None:
+        complain(document["ended_early"]["message"])
     if document["errors"]:
         run_id = document["run_id"]
         complain(

@@ -291,7 +291,7 @@ class PaperProcess:
         stop = asyncio.create_task(self._stop.wait())
         items = run.items()
         try:
-            while not self._stop.asked:
+            while not self._stop.asked and not run.is_over:
                 coming = asyncio.ensure_future(anext(items))
                 await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
@@ -323,6 +323,8 @@ class PaperProcess:
         if self._stop.why is None:
             stepper.session.finish()
             closing = Closing("finished", result.document(run_id, store.url))
+            if run.is_over:
+                self._note("ended_early", {"run_id": run_id, **(stepper.session.ended_early or {})})
         await run.close(closing)
         return PaperOutcome(await store.runs.find(run_id), result, closing.document, self._stop.why)
 

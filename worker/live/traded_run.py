@@ -235,6 +235,11 @@ class TradedRun:
         self._inputs.progress(self.recovered, stepper.rows - self.recovered)
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to trade with, however long the feed goes on."""
+        return self.stepper.begun and self.stepper.session.engine.account_gone
+
+    @property
     def store_behind(self) -> bool:
         """Whether entries have to wait for the store; where rows wait for it they need not."""
         return not self.stepper.lock_step and self.committing.behind

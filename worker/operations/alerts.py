@@ -75,9 +75,9 @@ def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | Non
     """The news in a journal row; None for the many that are none."""
     if kind == "envelope_breach":
         limit = str(payload.get("limit"))
-        return Alert(
-            "envelope_breach", f"limit {limit} broke: flat, and no entries", at, limit, detail=payload
-        )
+        broke = f"limit {limit} broke: flat, and no entries"
+        summary = "the account is gone: the run ends" if limit == "account_gone" else broke
+        return Alert("envelope_breach", summary, at, limit, detail=payload)
     if kind == "policy_reflection":
         return _alert_of_block(payload, at, symbol)
     if kind == "feed_anomaly":

@@ -10,7 +10,7 @@ from pathlib import Path
 from services.store.migrations import HEAD
 
 STORE_REVISION, DOCUMENT_REVISION = "store_revision", "document_revision"
-FIGURES = "2"  # the keys of a run's document: raised when a key is added, so that older documents may lack it
+FIGURES = "3"  # the keys of a run's document: raised when a key is added, so that older documents may lack it
 PACKAGES = ("thinktwice", "numpy", "numba", "scipy", "pandas", "pydantic", "sqlalchemy")
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
-from trading_core.accounting import monthly_returns, rolling_sharpe, yearly_returns
+from trading_core.accounting import drawdowns, monthly_returns, rolling_sharpe, yearly_returns
 from trading_core.bars import BarSeries
 from worker.pages.run_marks import ENTRY_KINDS, SymbolMarks, marks_of, report_entries
 
@@ -87,12 +87,11 @@ class RunPicture:
     @cached_property
     def curves(self) -> dict[str, FloatArray]:
         """Equity and what stands beside it, each (T,) at the bar closes, NaN where undefined."""
-        peaks = np.maximum.accumulate(self.equity)
         rolling = rolling_sharpe(self.curve, self.times, self.window)
         return {
             "equity": self.equity,
             "hold": self.hold[1:],
-            "drawdown": self.equity / peaks - 1.0,
+            "drawdown": 0.0 - drawdowns(self.equity),
             "rolling": rolling[1:],
         }
 

@@ -87,7 +87,8 @@ class RunSummary:
     def notices(self) -> list[str]:
         """What a reader has to know before the figures."""
         document = self._document
-        lines = [self.unfinished, self._picture.sent_back, *self._picture.stale]
+        early = (document.get("ended_early") or {}).get("message")
+        lines = [self.unfinished, early, self._picture.sent_back, *self._picture.stale]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:

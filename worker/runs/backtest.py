@@ -79,7 +79,7 @@ async def run_backtest(
     if prepare is not None:
         prepare(session)
     try:
-        while session.engine.t < rows:
+        while session.engine.t < rows and not session.engine.done:
             await session.step(timing, end=min(rows, sifted.next_row(session.engine.t)))
             sifted.tell(session)
             await journal.checkpoint()

@@ -188,6 +188,7 @@ class RunResult:
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
             "reflection": session.settings.reflection.mode,
+            "ended_early": session.ended_early,
             "why_no_trade": why_no_trade(self._facts(run_id)),
             "data": self._data(),
             "headline": headline(seen),
@@ -281,7 +282,7 @@ class RunResult:
             "policy_s": timing.policy_s,
             "slow_s": timing.slow_s,
             "total_s": timing.total_s,
-            "bars_per_s": self.session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
+            "bars_per_s": self.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
         }
 
 

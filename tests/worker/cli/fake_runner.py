@@ -219,6 +219,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "sha256": bars.sha256,
             "left_out": {},
         },
+        "ended_early": None,
         "why_no_trade": [],
         "headline": {"window": "whole"} | FIGURES,
         "contamination": {

@@ -100,9 +100,14 @@ class ArmResult:
         run_id: str | None,
         seed: int | None,
     ) -> "ArmResult":
-        """The figures of a finished run, without the run itself."""
+        """The figures of a finished run, without the run itself.
+
+        An account that is gone stays so to the last bar: arms are compared block by block.
+        """
         document = result.document(run_id or "", "")
-        equity = np.array(result.equity[1])
+        left = result.session.bars.shape[0] - len(result.equity[1])
+        equity = np.pad(np.array(result.equity[1]), (0, left), "edge")
+        gross = np.pad(np.array(result.gross), (0, left))
         return cls(
             arm,
             seed,
@@ -110,9 +115,9 @@ class ArmResult:
             document["journal"]["head_hash"],
             settings.config_hash,
             document,
-            result.bars.times.copy(),
+            result.session.bars.times.copy(),
             np.concatenate(([settings.account.cash], equity)),
-            np.array(result.gross) / equity,
+            _share_of(gross, equity),
         )
 
     @property
@@ -135,5 +140,9 @@ class ArmResult:
         labels = unit_numbers(self.labels, unit)
         ends = np.append(np.flatnonzero(np.diff(labels)), len(labels) - 1)
         values = self.curve[np.concatenate(([0], ends + 1))]
-        returns: Floats = np.diff(values) / values[:-1] - self.cost_share / len(ends)
-        return returns
+        return _share_of(np.diff(values), values[:-1]) - self.cost_share / len(ends)
+
+
+def _share_of(amounts: Floats, equity: Floats) -> Floats:
+    """Amounts as fractions of equity; of an account that is gone nothing is held, gained or lost."""
+    return np.divide(amounts, equity, out=np.zeros_like(amounts), where=equity > 0.0)
