@@ -81,7 +81,9 @@ def check(
     from worker.feeds.files.files import load_bar_file
     from worker.feeds.history.check import describe_bars
 
-    found = describe_bars(load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label)))
+    most = load_settings().settings.runtime.max_bytes
+    bars = load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label), most=most)
+    found = describe_bars(bars)
     print_document({"file": str(file), **found}, json, _render_check)
 
 
