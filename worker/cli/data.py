@@ -168,6 +168,8 @@ def _render_check(found: dict[str, Any]) -> None:
                 say("", f"{told[name]:,} bar(s) without {words}")
         if told["jumps"]:
             say("", f"close changes by more than half at {', '.join(told['jumps'])}")
+        if told["off_phase"]:
+            say("OFF PHASE", f"{told['off_phase']:,} label(s), first {', '.join(told['first_off_phase'])}")
         if told["implausible"]:
             _render_implausible(told)
     say("checked", "`--data` reads this file")
