@@ -1,5 +1,6 @@
 """Values that the library cannot use: each refusal names the caller's own argument and the next step."""
 
+import pandas as pd
 import pytest
 
 import thinktwice as tt
@@ -34,3 +35,13 @@ def result():
 def test_value_of_a_wrong_kind_is_refused_by_its_argument_with_the_next_step(call, said, result):
     with pytest.raises(tt.ConfigError, match=said):
         call(result)
+
+
+def test_bars_with_a_label_off_the_phase_of_its_neighbours_warn_and_are_read():
+    hours = pd.date_range("2024-01-01", periods=40, freq="h", tz="UTC")
+    times = pd.DatetimeIndex([*hours, pd.Timestamp("2024-01-03T12:10:00Z")])
+    frame = pd.DataFrame({"open": 1.0, "high": 2.0, "low": 1.0, "close": 1.5, "volume": 1.0}, index=times)
+    with pytest.warns(
+        UserWarning, match="1 label off the phase of the neighbours.* BARS at 2024-01-03T12:10"
+    ):
+        tt.simulate(frame, "close > 1000")

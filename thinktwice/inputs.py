@@ -1,6 +1,7 @@
 """What a script hands over: bars, playbooks and settings in the forms that Python has for them."""
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,7 @@ from services.playbooks.loader import check_definition, explain, load_playbooks
 from worker.feeds.files.columns import role_of
 from worker.feeds.files.files import Selection, bars_of_tables
 from worker.feeds.files.tables import BarTable
-from worker.feeds.selected_bars import load_bars
+from worker.feeds.selected_bars import describe_off_phase, load_bars
 from worker.settings import FIELDS, ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
@@ -199,12 +200,18 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
     try:
         if given is None or isinstance(given, str | Path):
             path = None if given is None else str(given)
-            return load_bars(told.model_copy(update={"runtime": runtime.model_copy(update={"data": path})}))
-        name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
-        chosen = Selection(data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end)
-        return bars_of_tables([(BarTable.of_frame(given), name)], chosen)
+            bars = load_bars(told.model_copy(update={"runtime": runtime.model_copy(update={"data": path})}))
+        else:
+            name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
+            chosen = Selection(
+                data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end
+            )
+            bars = bars_of_tables([(BarTable.of_frame(given), name)], chosen)
     except (DataError, ConfigError) as error:
         raise in_arguments(error, getattr(given, "columns", ())) from error
+    if (irregular := describe_off_phase(bars)) is not None:
+        warnings.warn(irregular, stacklevel=3)
+    return bars
 
 
 def in_arguments(error: Error, columns: Iterable[object] = ()) -> Error:

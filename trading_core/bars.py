@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from schemas.errors import DataError, nearest
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from trading_core.spacing import find_overlap, off_phase, show_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,7 @@ class BarSeries:
         self._check_axes()
         for s in range(len(self.symbols)):
             self._check_symbol(s)
+            self._check_spacing(s)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,6 +89,14 @@ class BarSeries:
             digest.update(getattr(self, name)[self.present].tobytes())
         digest.update(np.packbits(self.present).tobytes())
         return digest.hexdigest()
+
+    def off_phase(self) -> dict[str, IntArray]:
+        """Labels off the phase of their neighbours, int64 (n,), of each symbol that has some."""
+        of_symbol = {symbol: self.times[self.present[:, s]] for s, symbol in enumerate(self.symbols)}
+        found = {
+            symbol: times[off_phase(times, self.bar_ns)] for symbol, times in of_symbol.items() if times.size
+        }
+        return {symbol: labels for symbol, labels in found.items() if labels.size}
 
     def select(
         self,
@@ -142,19 +152,16 @@ class BarSeries:
             DataError: naming the first offending rows.
         """
         frames = _name_frame(frame, symbol)
-        if timeframe is not None and timeframe not in TIMEFRAME_SECONDS:
-            raise DataError(
-                f"timeframe {timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}."
-                f"{nearest(str(timeframe), TIMEFRAME_SECONDS)}"
-            )
         labels = {name: _labels(name, part) for name, part in frames.items()}
         symbols = tuple(sorted(frames))
-        times = np.unique(np.concatenate([labels[name] for name in symbols]))
+        first = labels[symbols[0]]
+        is_shared = all(np.array_equal(first, part) for part in labels.values())
+        times = first if is_shared else np.unique(np.concatenate([labels[name] for name in symbols]))
         shape = (times.size, len(symbols))
         arrays = {name: np.full(shape, np.nan) for name in COLUMNS}
         present = np.zeros(shape, dtype=np.bool_)
         for s, name in enumerate(symbols):
-            rows = np.searchsorted(times, labels[name])
+            rows = slice(None) if is_shared else np.searchsorted(times, labels[name])
             present[rows, s] = True
             for column in COLUMNS:
                 arrays[column][rows, s] = _column(name, frames[name], column)
@@ -180,7 +187,7 @@ class BarSeries:
             known = ", ".join(TIMEFRAME_SECONDS)
             raise DataError(
                 f"timeframe {self.timeframe!r} is not one of {known}."
-                f"{nearest(self.timeframe, TIMEFRAME_SECONDS)}"
+                f"{nearest(str(self.timeframe), TIMEFRAME_SECONDS)}"
             )
         if self.times.size == 0 or not self.symbols:
             raise DataError("no bars: the series is empty")
@@ -212,7 +219,7 @@ class BarSeries:
         for problem, bad in checks:
             if bad.any():
                 first = rows[np.flatnonzero(bad)[:3]]
-                at = ", ".join(str(np.datetime64(int(self.times[row]), "ns"))[:19] + "Z" for row in first)
+                at = ", ".join(map(show_label, self.times[first].tolist()))
                 k = int(np.flatnonzero(bad)[0])
                 raise DataError(
                     f"{self.symbols[s]}: {int(bad.sum())} bar(s) where the row {problem}, first at {at} "
@@ -221,6 +228,20 @@ class BarSeries:
                     symbol=self.symbols[s],
                     label=int(self.times[first[0]]),
                 )
+
+    def _check_spacing(self, s: int) -> None:
+        times = self.times[self.present[:, s]]
+        k = find_overlap(times, self.bar_ns, self.label)
+        if k is not None:
+            before, label = times[k - 1 : k + 1].tolist()
+            raise DataError(
+                f"{self.symbols[s]}: the bars of {show_label(before)} and {show_label(label)} overlap: "
+                f"{(label - before) / NS:g} s apart, and a bar of {self.timeframe} lasts "
+                f"{self.bar_ns // NS} s; remove one of the two rows",
+                symbol=self.symbols[s],
+                label=label,
+                before=before,
+            )
 
 
 def _name_frame(frame: "pd.DataFrame | Mapping[str, pd.DataFrame]", symbol: str) -> "dict[str, pd.DataFrame]":

@@ -322,7 +322,11 @@ def configured_cassette(settings: Settings) -> Cassette | None:
         ConfigError: it cannot be read.
     """
     path = settings.runtime.cassette
-    return None if path is None or settings.runtime.llm != "replay" else read_cassette(Path(path))
+    return (
+        None
+        if path is None or settings.runtime.llm != "replay"
+        else read_cassette(Path(path), settings.runtime.max_bytes)
+    )
 
 
 def assemble_models(

@@ -8,7 +8,6 @@ came from. No file is read unasked.
 import json
 import math
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -22,6 +21,7 @@ from pydantic.fields import FieldInfo
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
 from schemas.settings import OLDER_MODEL, Settings
+from services.text.given_files import parse_toml, read_text
 from worker.secrets.redaction import holds_password, masked_addresses
 from worker.secrets.secrets import (
     OURS,
@@ -163,14 +163,16 @@ def _without_secret(key: str, value: Any, origin: str) -> Any:
 
 def _read_toml(config: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(config.read_text("utf-8"))
+        text = read_text(config, ConfigError)
     except FileNotFoundError as error:
         raise ConfigError(f"config file {str(config)!r} does not exist: check the path") from error
     except OSError as error:
         raise ConfigError(f"config file {str(config)!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"config file {str(config)!r} is not UTF-8 text: save it as UTF-8") from error
-    except (ValueError, RecursionError) as error:
+    try:
+        return parse_toml(text)
+    except ValueError as error:
         raise ConfigError(f"config file {str(config)!r} is not TOML: {error}") from error
 
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from schemas.canonical import canonical_json, content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from services.model_calls.record import Question, RecordedCall
+from services.text.given_files import MAX_BYTES, read_given
 
 KIND = "model_call"
 DIGEST = "digest"
@@ -71,14 +72,16 @@ def recorded_call(payload: Any, telemetry: dict[str, Any] | None) -> RecordedCal
     return RecordedCall.model_validate(call | (telemetry or {}))
 
 
-def read_cassette(path: Path) -> Cassette:
-    """The cassette in a file.
+def read_cassette(path: Path, most: int = MAX_BYTES) -> Cassette:
+    """The cassette in a file of at most `most` bytes.
 
     Raises:
-        ConfigError: there is no such file, it holds no call, or a line is not a row of a journal.
+        ConfigError: the file is missing, larger, without a call, or a line is not a row of a journal.
     """
     try:
-        lines = path.read_text("utf-8").split("\n")  # a reply may hold other separators of lines
+        lines = (
+            read_given(path, most, ConfigError).decode().split("\n")
+        )  # a reply may hold other separators of lines
     except FileNotFoundError as error:
         raise ConfigError(f"cassette {str(path)!r} does not exist: record one with --llm record") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -158,7 +161,9 @@ class CassetteWriter:
             raise ConfigError(f"the folder of cassette {str(path)!r} does not exist: make it first")
         self._path = path
         self._past = past
-        self._kept = deque(path.read_bytes().splitlines(keepends=True) if there else ())
+        self._kept = deque(
+            read_given(path, MAX_BYTES, ConfigError).splitlines(keepends=True) if there else ()
+        )
         self._length = 0
 
     def keep(self, call: RecordedCall) -> None:

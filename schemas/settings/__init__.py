@@ -134,6 +134,12 @@ class RuntimeSettings(Contract):
     data: str | None = Field(
         default=None, min_length=1, description="bar file; None: the embedded daily bars"
     )
+    max_bytes: int = Field(
+        default=2_000_000_000,
+        ge=1,
+        le=10**15,
+        description="most bytes, unpacked, of a bar file, a folder of such, a file of trades or a cassette",
+    )
     tz: str | None = Field(default=None, description="zone of times in the file that have none")
     start: str | None = Field(default=None, description="first bar label kept, UTC")
     end: str | None = Field(default=None, description="last bar label kept, UTC; a date is its whole day")

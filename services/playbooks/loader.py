@@ -10,7 +10,6 @@ that place.
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from schemas.errors import ConfigError, RuleError, nearest
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text, rule_texts
+from services.text.given_files import parse_toml, read_given
 from trading_core.rules.grammar import parse
 
 EMBEDDED = Path(__file__).parent / "definitions"
@@ -65,7 +65,7 @@ def read_playbook(path: Path) -> PlaybookDefinition:
         ConfigError: naming file, field and reason.
     """
     try:
-        data = path.read_bytes()
+        data = read_given(path, error=ConfigError)
     except OSError as error:
         raise ConfigError(f"playbook file {str(path)!r} cannot be read: {error.strerror}") from error
     return parse_playbook(data, path)
@@ -100,13 +100,11 @@ def _document(data: bytes, path: Path) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
         raise _bad(path, "the file", f"has {len(data)} bytes, more than {MAX_BYTES}: split it")
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return parse_toml(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _bad(path, "the file", f"is not UTF-8 at byte {error.start}: save it as UTF-8") from error
     except ValueError as error:
         raise _bad(path, "the file", f"is not TOML: {error}") from error
-    except RecursionError as error:
-        raise _bad(path, "the file", "nests too deeply: a playbook has three levels") from error
 
 
 def _leaves(value: Any, field: str = "") -> Iterator[tuple[str, Any]]:

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import ConfigError, InvariantViolation
+from schemas.errors import ConfigError, DataError, InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from services.playbooks.loader import parse_playbook
 from services.playbooks.measures import alter
+from services.text.given_files import read_given
 
 MANIFEST = "lifecycle.json"
 CANDIDATES = "candidates"
@@ -76,7 +77,7 @@ def named_files(
 
 def written_manifest(folder: Path) -> Mapping[str, Any]:
     """What the last writer said of a folder; empty where nothing was written there, or more lies there."""
-    return json.loads((folder / MANIFEST).read_text("utf-8")) if folder.is_dir() and _ours(folder) else {}
+    return json.loads(read_given(folder / MANIFEST)) if folder.is_dir() and _ours(folder) else {}
 
 
 def manifest_time(folder: Path) -> int:
@@ -133,16 +134,16 @@ def _find_edited(folder: Path) -> list[str]:
     """Files there that are not known to be as they were written."""
     hashes = written_manifest(folder).get("sha256", {})
     there = sorted(path for path in folder.rglob("*.toml") if path.is_file())
-    names = {path.relative_to(folder).as_posix(): path.read_bytes() for path in there}
+    names = {path.relative_to(folder).as_posix(): read_given(path, error=ConfigError) for path in there}
     return [name for name, held in names.items() if hashes.get(name) != hashlib.sha256(held).hexdigest()]
 
 
 def _ours(folder: Path) -> bool:
     """Whether every file there was written here before; a file that was added is not ours to remove."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = json.loads(read_given(folder / MANIFEST))
         named = {*manifest["files"], MANIFEST} if manifest["made_by"] == MARK else set()
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, DataError):
         return False
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     return bool(named) and there <= named

@@ -137,3 +137,18 @@ def test_bars_made_by_hand_pass_the_same_door(changes: dict[str, Any], says: str
 def test_bars_frame_of_the_wrong_kind_is_refused_by_name(given: Any, options: Any, says: str) -> None:
     with pytest.raises(DataError, match=says):
         BarSeries.from_frame(given, **options)
+
+
+@pytest.mark.parametrize("symbols", ["A", "AB"])
+def test_bars_from_frame_of_labels_that_ascend_sorts_no_labels(symbols, monkeypatch) -> None:
+    sorted_arrays: list[Any] = []
+    unique: Any = np.unique
+
+    def note(given: Any, **options: Any) -> Any:
+        sorted_arrays.append(given)
+        return unique(given, **options)
+
+    monkeypatch.setattr(np, "unique", note)
+    bars = BarSeries.from_frame({name: frame(50) for name in symbols})
+    assert bars.shape == (50, len(symbols))
+    assert not any(np.isin(bars.times, given).any() for given in sorted_arrays)

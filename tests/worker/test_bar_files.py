@@ -289,3 +289,22 @@ def test_range_is_inclusive_and_a_date_includes_its_day(tmp_path):
     series = load_bar_file(path, start="2012-01-04", end="2012-01-04")
     assert series.shape == (24, 1)
     assert load_bar_file(path, start="2012-01-04T01:00", end="2012-01-04T02:00").shape == (2, 1)
+
+
+def test_bars_that_overlap_in_one_file_of_several_symbols_name_both_lines(tmp_path):
+    rows = [f"2024-01-02T{hour:02}:00:00Z,{name},{BAR}" for hour in range(9, 13) for name in "AB"]
+    rows.append(f"2024-01-02T12:30:00Z,A,{BAR}")
+    message = refusal(write(tmp_path, "\n".join([LONG_HEADER, *rows]) + "\n"))
+    assert message.startswith(
+        "bars.csv line 8 and bars.csv line 10: A: the bars of 2024-01-02T12:00:00Z and "
+    )
+
+
+def test_bars_of_a_broker_in_its_own_zone_over_march_are_read(tmp_path):
+    stamps = pd.date_range("2024-03-25", "2024-04-06", freq="h", tz="EET")
+    stamps = stamps[stamps.hour % 4 == 0]
+    rows = [f"{stamp.strftime('%Y-%m-%d %H:%M')},{BAR}" for stamp in stamps]
+    text = "\n".join([HEADER, *rows]) + "\n"
+    series = load_bar_file(write(tmp_path, text), tz="EET")
+    assert (series.timeframe, series.bar_count) == ("4h", len(stamps))
+    assert int(np.diff(series.times).min()) == 3 * 3_600 * 10**9, "else this says nothing"

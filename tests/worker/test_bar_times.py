@@ -149,3 +149,31 @@ def test_range_is_utc_and_a_date_alone_means_its_day():
     assert range_ns(date(1970, 1, 2), datetime(1970, 1, 2, tzinfo=UTC)) == (day, day)
     assert range_ns("1970-01-02T01:00+01:00", None) == (day, None)
     assert range_ns("0001-01-01", "9999-12-31") == (-(2**63 - 1), 2**63 - 1)
+
+
+HOURS = [1_730_419_200_000 + 3_600_000 * k for k in range(40)]
+STAMPS = [f"2012-01-03T{hour:02}:00:00Z" for hour in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("values", "bad"),
+    [
+        (HOURS, "open_time"),
+        (HOURS, "NaT"),
+        (HOURS, "1730419200000.0"),
+        (HOURS, "2024-11-01T00:00:00Z"),
+        (HOURS, "1730419200000000"),
+        (HOURS, "1730419200"),
+        (HOURS, "20241101"),
+        (HOURS, "9999999999999999999"),
+        ([20_120_103 + k for k in range(20)], "now"),
+        (STAMPS, "1730419200000"),
+        (STAMPS, "2012-01-03T04:00:00"),
+        ([stamp[:-1] for stamp in STAMPS], "2012-01-03T04:00:00Z"),
+    ],
+)
+@pytest.mark.parametrize("row", [0, 7, -1])
+def test_time_cell_that_is_unlike_the_others_names_its_own_row(values, bad, row):
+    texts = [str(value) for value in values]
+    texts[row] = bad
+    assert refusal(texts).startswith(f"row {row % len(texts)}: ")

@@ -140,7 +140,7 @@ class OneLineErrors(TyperGroup):
             complain("stopped by SIGINT")
             return CTRL_C
         except Exception as error:
-            told = too_few_files(error) or _too_long(error)
+            told = too_few_files(error) or _too_long(error) or _out_of_memory(error)
             if told is None:
                 raise
             complain(told)
@@ -175,6 +175,12 @@ def _too_long(error: Exception) -> str | None:
     if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG or error.filename is None:
         return None
     return f"{str(error.filename)!r}: {error.strerror}; give a shorter one"
+
+
+def _out_of_memory(error: Exception) -> str | None:
+    """What to say when the memory of the machine ran out; None for any other failure."""
+    out = "this machine has not the memory for it: free some, or give fewer bars or a shorter range"
+    return out if isinstance(error, MemoryError) else None
 
 
 def thinktwice(

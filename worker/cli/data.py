@@ -81,7 +81,9 @@ def check(
     from worker.feeds.files.files import load_bar_file
     from worker.feeds.history.check import describe_bars
 
-    found = describe_bars(load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label)))
+    most = load_settings().settings.runtime.max_bytes
+    bars = load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label), most=most)
+    found = describe_bars(bars)
     print_document({"file": str(file), **found}, json, _render_check)
 
 
@@ -166,6 +168,8 @@ def _render_check(found: dict[str, Any]) -> None:
                 say("", f"{told[name]:,} bar(s) without {words}")
         if told["jumps"]:
             say("", f"close changes by more than half at {', '.join(told['jumps'])}")
+        if told["off_phase"]:
+            say("OFF PHASE", f"{told['off_phase']:,} label(s), first {', '.join(told['first_off_phase'])}")
         if told["implausible"]:
             _render_implausible(told)
     say("checked", "`--data` reads this file")

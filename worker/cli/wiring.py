@@ -91,7 +91,10 @@ def load_bars(settings: Settings) -> "BarSeries":
     if settings.runtime.data is None:
         return selected_bars.load_bars(settings)
     with step(f"loading bars of {settings.runtime.data}"):
-        return selected_bars.load_bars(settings)
+        bars = selected_bars.load_bars(settings)
+    if (irregular := selected_bars.describe_off_phase(bars)) is not None:
+        complain(f"{irregular}; `thinktwice data check` lists them")
+    return bars
 
 
 def features_of(symbols: Sequence[str]) -> str:

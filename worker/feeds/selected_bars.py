@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from services.model_calls.quoting import count_noun
+from trading_core.spacing import show_label
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -38,6 +40,18 @@ def load_bars(settings: Settings) -> "BarSeries":
         label=data.label,
         start=runtime.start,
         end=runtime.end,
+        most=runtime.max_bytes,
+    )
+
+
+def describe_off_phase(series: "BarSeries") -> str | None:
+    """One sentence about labels off the phase of their neighbours; None where there is none."""
+    if not (off := series.off_phase()):
+        return None
+    symbol, labels = next(iter(off.items()))
+    return (
+        f"{count_noun(sum(map(len, off.values())), 'label')} off the phase of the neighbours, so the spacing "
+        f"is irregular, first {symbol} at {show_label(int(labels[0]))}: the bars are traded as they are"
     )
 
 

@@ -2,7 +2,8 @@
 
 The reasons of a row are stored with its bars, so a replay blocks what was blocked without asking why again.
 
-Doubts: between a feed and the trading stepper, the bars in doubt are told and taken out of their rows.
+Doubts: between a feed and the trading stepper, bars that overlap others, and bars in doubt, are reported and
+taken out of their rows.
 
 What the process before this one doubted stands in its journal, so a restart goes on with the same doubts.
 """
@@ -14,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemas.settings import DataSettings
+from services.feeds.overlaps import OverlapGuard
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
 from services.feeds.port import BarRow, BlockReason, FeedAnomaly, MarketFeed
 from services.slow_loop.run_state import SAFE_MODE
@@ -32,12 +34,16 @@ class Doubts:
 
     Args:
         guard: judges the rows; None takes them as they come.
+        overlaps: judges their labels first; None for recorded bars, which were judged as a series.
         blocks: say in a row which symbols are in doubt. A feed of recorded bars has no news of missing bars,
             because a backtest over the same bars has none.
     """
 
-    def __init__(self, guard: PlausibilityGuard | None, *, blocks: bool) -> None:
+    def __init__(
+        self, guard: PlausibilityGuard | None, overlaps: OverlapGuard | None, *, blocks: bool
+    ) -> None:
         self._guard = guard
+        self._overlaps = overlaps
         self._blocks = blocks
 
     @classmethod
@@ -50,9 +56,10 @@ class Doubts:
         bars: BarSeries | None,
     ) -> "Doubts":
         """As `data.plausibility` says for this feed, behind the bars so far; None before the first."""
+        overlaps = None if feed.lock_step else OverlapGuard(feed, bars)
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         if not wanted:
-            return cls(None, blocks=False)
+            return cls(None, overlaps, blocks=False)
         guard = PlausibilityGuard(feed.symbols, settings)
         if bars is not None:
             told = [
@@ -60,17 +67,20 @@ class Doubts:
                 async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
             ]
             guard.remember(bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE])
-        return cls(guard, blocks=not feed.lock_step)
+        return cls(guard, overlaps, blocks=not feed.lock_step)
 
     async def sift(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """Items of the feed without the bars in doubt; each doubt is told before its row."""
         try:
             async for item in items:
-                if self._guard is None or isinstance(item, FeedAnomaly):
+                if isinstance(item, FeedAnomaly):
                     yield item
                     continue
-                told, row = self._guard.sift(item, blocks=self._blocks)
-                for anomaly in told:
+                found, row = ([], item) if self._overlaps is None else self._overlaps.sift(item)
+                doubts = list[FeedAnomaly]()
+                if row is not None and self._guard is not None:
+                    doubts, row = self._guard.sift(row, blocks=self._blocks)
+                for anomaly in (*found, *doubts):
                     yield anomaly
                 if row is not None:
                     yield row

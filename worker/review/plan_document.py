@@ -13,13 +13,13 @@ from services.model_calls.quoting import visible
 from services.plans.editing import StepEdit, plan_diff
 from services.store.change_plans import ENDED_BETWEEN
 from services.store.plan_records import EDIT
+from services.text.given_files import read_given
 from worker.pages.figures import shown_time
 
 if TYPE_CHECKING:
     from services.store.plan_records import PlanRecord, StoredPlan
 
 ASSIGNMENT = re.compile(r"steps\.(?P<number>\d{1,3})\.(?P<field>[a-z_]{1,40})=(?P<value>.{0,100})", re.ASCII)
-LARGEST = 1_000_000
 TYPED = {
     "should_use": True,
     "confidence": 0.0,
@@ -225,11 +225,11 @@ def _edits(number: int, before: Mapping[str, Any], given: Mapping[str, Any]) -> 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise ConfigError(f"--file {str(path)!r} is larger than any plan")
-        told = json.loads(path.read_text("utf-8"))
+        told = json.loads(read_given(path, error=ConfigError))
         if not all(isinstance(step, dict) for step in told["steps"]):
             raise TypeError("steps")
+    except ConfigError:
+        raise
     except OSError as error:
         raise ConfigError(f"--file {str(path)!r} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:

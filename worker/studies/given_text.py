@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from schemas.errors import DataError
+from services.text.given_files import open_given
 
 STDIN = "-"
 MAX_TEXT_BYTES = 51_200
@@ -33,8 +34,10 @@ def given_bytes(file: str, most: int, *, wanted: str, hint: str = "") -> bytes:
             if stream is None:
                 raise DataError(f"standard input is closed: pipe {wanted} into it, or name a file")
             return stream.read(most + 1)
-        with Path(file).open("rb") as opened:
+        with open_given(Path(file), sys.maxsize) as opened:
             return opened.read(most + 1)
+    except DataError:
+        raise
     except FileNotFoundError as error:
         raise DataError(f"file {file!r} does not exist: check the path{hint}") from error
     except (OSError, ValueError) as error:

@@ -21,7 +21,7 @@ from services.high_level.table_gate import (
 from services.high_level.trade_bounds import bounds_of, reference_of
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import CLAIMS
-from worker.feeds.files.tables import BarTable
+from worker.feeds.files.tables import BarTable, read_table
 from worker.studies.trade_file import TradeFile, read_trades
 
 SCHEDULES = ("daily", "weekly", "monthly")
@@ -55,7 +55,9 @@ class Grading:
         Raises:
             DataError: it cannot be used; see `read_trades`.
         """
-        gate = self.settings.gate
+        gate, most = self.settings.gate, self.settings.runtime.max_bytes
+        if not isinstance(given, BarTable):
+            given = read_table(given, "at least one trade", most)
         usual = {name: reference_of(item, gate) for name, item in self.definitions.items()}
         usual = {"": gate.reference_r, **usual}
         return read_trades(given, self.settings.runtime.tz, self.reference, usual)

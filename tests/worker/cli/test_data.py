@@ -126,3 +126,14 @@ def test_data_check_tells_pauses_jumps_and_bars_without_volume(shell) -> None:
     assert found["B"]["absent_while_others_trade"] == 1
     shown = shell.run("data", "check", "bars.csv").stdout
     assert "close changes by more than half at 2024-01-01T05:00:00Z" in shown
+
+
+def test_data_check_names_labels_that_overlap_and_labels_off_the_phase(shell) -> None:
+    rows = ["time,open,high,low,close,volume"]
+    rows += [f"2024-01-01T{hour:02}:00:00Z,10,10,10,10,5" for hour in range(9)]
+    Path("bars.csv").write_text("\n".join([*rows, "2024-01-01T09:30:00Z,10,10,10,10,5"]) + "\n", "utf-8")
+    found = json.loads(shell.run("data", "check", "bars.csv", "--json").stdout)["symbols"]["BARS"]
+    assert (found["off_phase"], found["first_off_phase"]) == (1, ["2024-01-01T09:30:00Z"])
+    assert "2024-01-01T09:30:00Z" in shell.run("data", "check", "bars.csv").stdout
+    Path("bars.csv").write_text("\n".join([*rows, "2024-01-01T08:30:00Z,10,10,10,10,5"]) + "\n", "utf-8")
+    assert "bars.csv line 10 and bars.csv line 11" in shell.complaint("data", "check", "bars.csv")

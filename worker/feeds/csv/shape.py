@@ -1,5 +1,6 @@
 """What a growing CSV file holds: settled once, from its header and first bars, before anybody follows it."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -8,6 +9,7 @@ import numpy as np
 
 from schemas.errors import DataError, nearest
 from services.feeds.raw_bar import RawBar
+from services.text.given_files import open_given
 from trading_core.bars import infer_timeframe
 from worker.feeds.csv.rows import CsvRows
 from worker.feeds.csv.tail import CsvShape
@@ -56,8 +58,10 @@ def _beginning(path: Path) -> bytes:
     if path.name.lower().endswith((*PARQUET_SUFFIXES, ".gz")) or path.is_dir():
         raise DataError(f"{path.name} cannot be followed: the feed csv reads one plain CSV file that grows")
     try:
-        with path.open("rb") as file:
+        with open_given(path, sys.maxsize) as file:
             return file.read(_BEGINNING)
+    except DataError:
+        raise
     except FileNotFoundError as error:
         raise DataError(f"no such file: {str(path)!r}; give a CSV file with its header") from error
     except (OSError, ValueError) as error:

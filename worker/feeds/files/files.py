@@ -16,7 +16,9 @@ import pandas as pd
 
 from schemas.errors import DataError, nearest
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.text.given_files import MAX_BYTES
 from trading_core.bars import BarSeries, infer_timeframe
+from trading_core.spacing import show_label
 from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table, symbol_of_name
 from worker.feeds.files.times import utc_labels, zone_named
@@ -55,6 +57,7 @@ def load_bar_file(
     label: Literal["open", "close"] = "open",
     start: Moment | None = None,
     end: Moment | None = None,
+    most: int = MAX_BYTES,
 ) -> BarSeries:
     """The bars of a CSV or Parquet file, or of a folder of such files.
 
@@ -70,13 +73,14 @@ def load_bar_file(
         label: whether a time names the open or the close of its bar.
         start: first label kept, UTC, inclusive; a date means its first instant.
         end: last label kept, UTC, inclusive; a date means the whole day.
+        most: bytes that the file may hold, or all files of the folder, unpacked.
 
     Raises:
         DataError: the file or the request cannot be used; it names the value, its place and the next step.
     """
     wanted = tuple(symbols or ())
     selection = Selection(wanted, timeframe, tz, label, start, end)
-    return bars_of_tables(_tables(Path(path), wanted), selection)
+    return bars_of_tables(_tables(Path(path), wanted, most), selection)
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,9 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
     return series.select(selection.symbols or None, start_ns, end_ns)
 
 
-def _tables(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[BarTable, str]]:
+def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[BarTable, str]]:
     if not path.is_dir():
-        yield read_table(path), wanted[0] if len(wanted) == 1 else symbol_of_name(path)
+        yield read_table(path, most=most), wanted[0] if len(wanted) == 1 else symbol_of_name(path)
         return
     suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
     files = sorted(file for file in path.iterdir() if file.name.lower().endswith(suffixes) and file.is_file())
@@ -116,7 +120,9 @@ def _tables(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[BarTable, str
             f"folder {str(path)!r} holds no file ending in {', '.join(suffixes)}: one file a symbol is read"
         )
     for file in files:
-        yield read_table(file), symbol_of_name(file)
+        table = read_table(file, most=most)
+        most -= sum(column.nbytes for column in table.columns)
+        yield table, symbol_of_name(file)
 
 
 def _parts(table: BarTable, name: str, zone: ZoneInfo | None) -> Iterator[SymbolRows]:
@@ -196,12 +202,13 @@ def _frame(part: SymbolRows) -> pd.DataFrame:
 
 
 def _add_place(error: DataError, parts: dict[str, SymbolRows]) -> DataError:
-    """The same error with the place of the bar that the engine's door refused."""
+    """The same error with the places of the bars that the engine's door refused."""
     part = parts.get(str(error.context.get("symbol")))
-    if part is None or "label" not in error.context:
+    labels = [error.context[name] for name in ("before", "label") if name in error.context]
+    if part is None or not labels:
         return error
-    k = int(np.searchsorted(part.times, error.context["label"]))
-    return DataError(f"{part.place(k)}: {error}", **error.context)
+    places = " and ".join(map(part.place, np.searchsorted(part.times, labels).tolist()))
+    return DataError(f"{places}: {error}", **error.context)
 
 
 def _check_order(part: SymbolRows) -> None:
@@ -209,7 +216,7 @@ def _check_order(part: SymbolRows) -> None:
     if steps.size == 0:
         return
     k = int(steps[0]) + 1
-    shown = str(np.datetime64(int(part.times[k]), "ns"))[:19] + "Z"
+    shown = show_label(int(part.times[k]))
     word = "repeats" if part.times[k] == part.times[k - 1] else "comes before"
     cure = "remove one of the two rows" if word == "repeats" else "sort the file by time"
     raise DataError(f"{part.place(k)}: {part.symbol} time {shown} {word} that of {part.place(k - 1)}: {cure}")

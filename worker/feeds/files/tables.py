@@ -9,7 +9,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,17 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
+from services.text.given_files import MAX_BYTES, check_size, open_given
 from worker.feeds.files.columns import TIME_NAMES
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
 EMPTY_WORDS = ["", "nan", "na", "n/a", "null", "none"]
 _SEPARATORS = ",;\t|"
+_PIECE, _BLOCK = 1_048_576, 65_536
+_GZIP = 31  # the window of zlib with the frame of gzip around it
+_LONGEST_HEADER = 4 * _PIECE
+_ROW_BYTES = 48  # a time and five numbers, however well they are packed
 
 
 @dataclass(frozen=True)
@@ -144,50 +149,70 @@ def symbol_of_name(path: Path) -> str:
     return path.name.split(".")[0].upper() or path.name
 
 
-def read_table(path: Path, needs: str = "at least two bars") -> BarTable:
+def read_table(path: Path, needs: str = "at least two bars", most: int = MAX_BYTES) -> BarTable:
     """The raw columns of a CSV or Parquet file, told apart by suffix, else by content.
 
     Args:
         path: the file.
         needs: what a refusal of an empty file asks for.
+        most: bytes that it may hold, unpacked; counted before anything is parsed.
 
     Raises:
-        DataError: the file is missing, unreadable, empty, or neither format.
+        DataError: the file is missing, unreadable, empty, too large, neither format, or no regular file.
     """
-    data = _bytes_of(path, needs)
-    if path.name.lower().endswith(PARQUET_SUFFIXES) or data[:4] == b"PAR1":
-        return _read_parquet(path, data, needs)
-    if data[:2] == b"\x1f\x8b":
-        data = _gunzip(path, data)
-    return _read_csv(path, data, needs)
-
-
-def _bytes_of(path: Path, needs: str) -> bytes:
     try:
-        data = path.read_bytes()
+        with open_given(path, most) as file:
+            begin = file.read(4)
+            file.seek(0)
+            if not begin:
+                raise DataError(f"{path.name} is empty: it needs a header and {needs}")
+            if path.name.lower().endswith(PARQUET_SUFFIXES) or begin == b"PAR1":
+                return _read_parquet(path, file, needs, most)
+            packed = begin[:2] == b"\x1f\x8b"
+            return _read_csv(path, _unpack(path, file, most) if packed else file.read(), needs)
+    except DataError:
+        raise
     except FileNotFoundError as error:
         raise DataError(f"no such file: {str(path)!r}; give an existing CSV or Parquet file") from error
+    except MemoryError as error:
+        raise DataError(
+            f"this machine has not the memory to read {path.name}: free some, or give a shorter file"
+        ) from error
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {str(path)!r}: {error}") from error
-    if not data:
-        raise DataError(f"{path.name} is empty: it needs a header and {needs}")
-    return data
 
 
-def _gunzip(path: Path, data: bytes) -> bytes:
+def _unpack(path: Path, file: BinaryIO, most: int) -> bytes:
+    """The bytes in a gzip file; a first pass counts them, because one byte can stand for a thousand."""
+    data = file.read()
+    size, part = 0, None
     try:
+        for begin in range(0, len(data), _BLOCK):
+            block = data[begin : begin + _BLOCK]
+            while block := block if part else block.lstrip(b"\0"):  # zeros may fill up between parts
+                part = part or zlib.decompressobj(_GZIP)
+                size += len(part.decompress(block, _PIECE))
+                check_size(path, size, most)
+                block = part.unconsumed_tail or part.unused_data
+                part = None if part.eof else part
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path.name} is not a complete gzip file: {error}; fetch it again") from error
 
 
-def _read_parquet(path: Path, data: bytes, needs: str) -> BarTable:
+def _read_parquet(path: Path, file: BinaryIO, needs: str, most: int) -> BarTable:
     try:
-        table = pa_parquet.ParquetFile(pa.BufferReader(data)).read()
+        parquet = pa_parquet.ParquetFile(file)
+        about = parquet.metadata
+        groups = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+        check_size(path, max(groups, about.num_rows * _ROW_BYTES), most)
+        table = parquet.read()
         table.validate(full=True)
         names = tuple(map(str, table.column_names))
         columns = tuple(_plain(column) for column in table.columns)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+    except (DataError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path.name} is not a readable Parquet file: {_first_line(error)}") from error
     if table.num_rows == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs {needs}")
@@ -197,7 +222,7 @@ def _read_parquet(path: Path, data: bytes, needs: str) -> BarTable:
 def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
     names, separator = csv_header(path, data)
     lines = data.rstrip(b"\r\n") + b"\n"
-    if len(lines.splitlines()) < 2:
+    if lines.count(b"\n") + lines.count(b"\r") < 2:
         raise DataError(f"{path.name} has a header and no rows: it needs {needs}")
     positions = [str(i) for i in range(len(names))]
     try:
@@ -208,6 +233,8 @@ def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
             parse_options=pa_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
             convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(positions, pa.string())),
         )
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         raise DataError(
             f"{path.name} is not a CSV table of {len(names)} columns: {_first_line(error)}"
@@ -222,7 +249,7 @@ def csv_header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
         DataError: no text, or no names.
     """
     try:
-        text = (data.splitlines() or [b""])[0].decode("utf-8-sig")
+        text = (data[:_LONGEST_HEADER].splitlines() or [b""])[0].decode("utf-8-sig")
         separator = max(_SEPARATORS, key=text.count)
         names = next(csv.reader([text], delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error) as error:

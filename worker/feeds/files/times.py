@@ -25,6 +25,7 @@ _ZONED = r"[T ]\d{2}:.*(Z|[+-]\d{2}(:?\d{2})?)$"
 _EPOCH_UNITS = (("s", 10**8, 10**11), ("ms", 10**11, 10**14), ("us", 10**14, 10**17), ("ns", 10**17, 2**63))
 # 20120103, 2012010316, 201201031630, 20120103163000: dates, not epochs of the 1970s or of the year 2600.
 _CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])([0-5]\d){0,2})?")
+_SAMPLE = 100  # values that show whether a column of integers holds dates
 _NS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _FIRST_NS = -9_214_560_000 * 10**9  # 1678-01-01, where int64 nanoseconds begin to reach
 _END_NS = 9_214_646_400 * 10**9  # 2262-01-01
@@ -92,40 +93,51 @@ def _from_stamps(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
 
 def _from_epochs(column: Any, place: Place) -> IntArray:
     values = _integers(column, place)
-    low, high = int(values.min()), int(values.max())
-    for unit, least, limit in _EPOCH_UNITS:
-        if least <= low and high < limit:
-            return _nanoseconds(pd.DatetimeIndex(values.astype(f"datetime64[{unit}]")), place)
-    row = int(values.argmin())
-    raise DataError(
-        f"{place(row)}: time {low} is no epoch in the unit of {high} (s, ms, us or ns; 1973 or later): "
-        "write ISO 8601 times"
-    )
+    inside = {unit: (least <= values) & (values < limit) for unit, least, limit in _EPOCH_UNITS}
+    unit = max(reversed(inside), key=lambda unit: int(inside[unit].sum()))
+    if not inside[unit].all():
+        row, other = int(np.argmin(inside[unit])), values[np.argmax(inside[unit])]
+        raise DataError(
+            f"{place(row)}: time {values[row]} is no epoch in the unit of {other} (s, ms, us or ns; 1973 or "
+            "later): write ISO 8601 times"
+        )
+    return _nanoseconds(pd.DatetimeIndex(values.astype(f"datetime64[{unit}]")), place)
 
 
 def _integers(column: Any, place: Place) -> IntArray:
     try:
         values: IntArray = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
-        raise DataError(f"{place(0)}: a time is too large for an epoch: write ISO 8601 times") from error
-    if all(_CALENDAR.fullmatch(str(value)) for value in values):
+        row = next(row for row, value in enumerate(column) if int(value.as_py()) >= 2**63)
+        raise DataError(f"{place(row)}: the time is too large for an epoch: write ISO 8601 times") from error
+    dates = [_CALENDAR.fullmatch(str(value)) is not None for value in values[:_SAMPLE]]
+    if 2 * sum(dates) > len(dates):
+        row = dates.index(True)
         raise DataError(
-            f"{place(0)}: time {values[0]} reads as a date without separators: write ISO 8601 times"
+            f"{place(row)}: time {values[row]} reads as a date without separators: write ISO 8601 times"
         )
     return values
 
 
 def _from_texts(texts: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
-    if pc.all(pc.match_substring_regex(texts, r"^\d{1,19}$")).as_py():
+    digits, shaped = _mask(texts, r"^\d{1,19}$"), _mask(texts, _ISO)
+    if digits.all():
         return _from_epochs(texts, place)
-    shaped = _mask(texts, _ISO)
+    if digits.sum() > shaped.sum():
+        row = int(np.argmin(digits))
+        raise DataError(
+            f"{place(row)}: time {texts[row].as_py()!r} is no epoch integer like those of other rows: "
+            "correct or remove the row"
+        )
     if not shaped.all():
-        raise _unreadable(texts, int(np.flatnonzero(~shaped)[0]), place)
+        raise _unreadable(texts, int(np.argmin(shaped)), place)
     zoned = _mask(texts, _ZONED)
     if zoned.any() and not zoned.all():
-        row = int(np.flatnonzero(~zoned)[0])
+        most = 2 * int(zoned.sum()) >= zoned.size
+        row, words = int(np.argmax(zoned != most)), ("no zone", "one") if most else ("a zone", "none")
         raise DataError(
-            f"{place(row)}: time {texts[row].as_py()!r} has no zone where others have one: give every row one"
+            f"{place(row)}: time {texts[row].as_py()!r} has {words[0]} where others have {words[1]}: "
+            "give every row one"
         )
     index = _parse(texts, place, utc=bool(zoned.all()))
     if zoned.all():

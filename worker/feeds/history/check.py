@@ -1,6 +1,6 @@
 """What a bar file holds: symbols, range, pauses and bars that deserve a look, as `--data` reads it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,7 @@ def show_label(label: int) -> str:
 
 
 if TYPE_CHECKING:
-    from trading_core.bars import BarSeries
+    from trading_core.bars import BarSeries, IntArray
 
 MOST_PAUSES = 5
 JUMP = (
@@ -136,6 +136,7 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
     doubts: dict[str, list[FeedAnomaly]] = {}
     for _, anomaly in doubted_bars(series, DataSettings()):
         doubts.setdefault(str(anomaly.symbol), []).append(anomaly)
+    off = series.off_phase()
     return {
         "timeframe": series.timeframe,
         "label": series.label,
@@ -145,9 +146,18 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
         "rows": series.shape[0],
         "sha256": series.sha256,
         "symbols": {
-            symbol: _symbol(series, s) | _implausible(doubts.get(symbol, []))
+            symbol: _symbol(series, s)
+            | _implausible(doubts.get(symbol, []))
+            | _off_phase(off.get(symbol, ()))
             for s, symbol in enumerate(series.symbols)
         },
+    }
+
+
+def _off_phase(labels: "IntArray | Sequence[int]") -> dict[str, Any]:
+    return {
+        "off_phase": len(labels),
+        "first_off_phase": [show_label(int(label)) for label in labels[:MOST_PAUSES]],
     }
 
 

@@ -19,6 +19,7 @@ from schemas.errors import ConfigError, DataError
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.settings.planner import OWN
 from services.ports import EvidenceQuestion, ToolHost
+from services.text.given_files import read_text
 from worker.studies.models.comparison import sign_test
 from worker.studies.models.panel import Panel
 from worker.studies.models.strategist import Decided
@@ -227,7 +228,7 @@ def file_questions(path: Path, context: Mapping[str, Any], known_at: int) -> lis
         ConfigError: it cannot be read, has no question, or one that is too long.
     """
     try:
-        lines = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+        lines = [line.strip() for line in read_text(path, ConfigError).splitlines() if line.strip()]
         for line in lines:
             demand_question(line)
     except OSError as error:

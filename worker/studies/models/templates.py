@@ -11,6 +11,7 @@ from agents.strategies import model_strategist
 from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.errors import ConfigError
 from services import policy_level_reflection_service
+from services.text.given_files import read_text
 
 PRESENT = "present"
 STRATEGIST = model_strategist.PROMPT
@@ -29,7 +30,7 @@ def read_template(path: Path | None, name: str = CONSOLIDATION) -> PromptTemplat
     if path is None:
         return present
     try:
-        template = template_from_text(name, path.read_text("utf-8"))
+        template = template_from_text(name, read_text(path, ConfigError))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
     except PromptError as error:
@@ -58,7 +59,7 @@ def read_pair(first: str, second: str) -> tuple[PromptTemplate, PromptTemplate]:
 
 def _read(name: str) -> PromptTemplate:
     try:
-        text = Path(name).read_text("utf-8")
+        text = read_text(Path(name), ConfigError)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name!r} cannot be read: {error}") from error
     try:

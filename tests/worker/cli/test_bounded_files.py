@@ -1,0 +1,209 @@
+"""Files that have no end, or unpack to more than a machine holds: one line, before anything is parsed."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pa_parquet
+
+from agents.language_models.cassette import read_cassette
+from schemas.errors import DataError, OperatorError
+from schemas.settings import RuntimeSettings
+from services.playbooks.loader import load_playbooks
+from services.playbooks.writing import demand_writable
+from services.text.given_files import MAX_BYTES
+from tests.worker.bar_text import bar_csv, days
+from worker.feeds.csv.shape import settled_shape
+from worker.feeds.files.files import load_bar_file
+from worker.feeds.files.tables import read_table
+from worker.settings import load_settings
+from worker.studies.given_text import given_text
+from worker.studies.models.planner import file_questions
+from worker.studies.models.templates import read_pair, read_template
+
+MIB = 1 << 20
+TEXT = bar_csv(days(*range(3, 28))).encode()
+COLUMNS = ("time", "open", "high", "low", "close", "volume")
+
+
+def packed_zeros(path: Path, parts: int) -> None:
+    """A gzip file of so many times 64 MiB."""
+    path.write_bytes(gzip.compress(bytes(64 * MIB), 9) * parts)
+
+
+def claiming(path: Path, rows: int) -> None:
+    """A Parquet file of equal rows, which packs to almost nothing."""
+    million = pa.table({name: np.ones(1_000_000) for name in COLUMNS})
+    with pa_parquet.ParquetWriter(path, million.schema) as writer:
+        for _ in range(rows // 1_000_000):
+            writer.write_table(million)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def levels(path: Path) -> None:
+    path.write_text("a = " + "[" * 200_000, "utf-8")
+
+
+def dotted(path: Path) -> None:
+    path.write_text(".".join(["a"] * 100_000) + " = 1\n", "utf-8")
+
+
+def dotted_known(path: Path) -> None:
+    path.write_text("data.symbols." + ".".join(["a"] * 900) + " = 1\n", "utf-8")
+
+
+def many_keys(path: Path) -> None:
+    path.write_text("".join(f"a.b{number}.c = 1\n" for number in range(100_000)), "utf-8")
+
+
+# A process of its own measures, because a child inherits the largest memory of whoever forks it.
+MEASURE = """
+import json, resource, subprocess, sys
+ran = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([ran.returncode, ran.stderr, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime]))
+"""
+
+
+def memory_and_time(*words: str) -> tuple[str, float, float]:
+    """The complaint of a command that exits with 2, its largest memory in MB and its processor time in s."""
+    command = [sys.executable, "-c", MEASURE, sys.executable, "-m", "thinktwice", *words]
+    measured = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    code, complaint, megabytes, seconds = json.loads(measured)
+    assert code == 2, complaint
+    assert "Traceback" not in complaint
+    return complaint.splitlines()[-1], megabytes, seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "words", "seconds"),
+    [
+        ("bomb.csv.gz", lambda path: packed_zeros(path, 64), ("data", "check"), 10.0),
+        ("claims.parquet", lambda path: claiming(path, 60_000_000), ("data", "check"), 5.0),
+        ("endless.csv", endless, ("gate",), 5.0),
+        ("pipe.csv", os.mkfifo, ("data", "check"), 5.0),
+        ("pipe.txt", os.mkfifo, ("factcheck", "latest"), 5.0),
+        ("endless.toml", endless, ("config", "show"), 5.0),
+        ("levels.toml", levels, ("config", "show"), 5.0),
+        ("dotted.toml", dotted, ("config", "show"), 5.0),
+        ("known.toml", dotted_known, ("config", "show"), 5.0),
+        ("keys.toml", many_keys, ("config", "show"), 5.0),
+    ],
+)
+def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
+    tmp_path, monkeypatch, name, make, words, seconds
+):
+    monkeypatch.chdir(tmp_path)
+    make(Path(name))
+    complaint, megabytes, used = memory_and_time(*words, name)
+    assert complaint.startswith("thinktwice: ")
+    assert name in complaint
+    assert megabytes < 300
+    assert used < seconds
+
+
+def written(folder: Path, kind: str) -> Path:
+    path = folder / f"bars.{kind}"
+    if kind == "parquet":
+        pa_parquet.write_table(pa.table({name: np.ones(1_000) for name in COLUMNS}), path)
+    else:
+        path.write_bytes(gzip.compress(TEXT) if kind == "csv.gz" else TEXT)
+    return path
+
+
+@pytest.mark.parametrize(("kind", "size"), [("csv", len(TEXT)), ("csv.gz", len(TEXT)), ("parquet", 48_000)])
+def test_file_larger_than_max_bytes_is_refused_by_its_unpacked_size_and_names_the_setting(
+    tmp_path, kind, size
+):
+    path = written(tmp_path, kind)
+    read_table(path, most=size)
+    with pytest.raises(DataError, match=f"holds more than the {size - 1:,} bytes that runtime.max_bytes"):
+        read_table(path, most=size - 1)
+
+
+def test_max_bytes_is_a_setting_that_bounds_a_folder_in_all(tmp_path):
+    assert RuntimeSettings().max_bytes == MAX_BYTES == 2_000_000_000
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_bytes(TEXT)
+    assert load_bar_file(tmp_path, most=4 * len(TEXT)).symbols == ("A", "B")
+    with pytest.raises(DataError, match="b.csv"):
+        load_bar_file(tmp_path, most=len(TEXT) + 1)
+
+
+@pytest.mark.parametrize("words", [("data", "check"), ("backtest", "--data"), ("gate",)])
+def test_max_bytes_reaches_every_command_that_reads_a_table(tmp_path, monkeypatch, shell, words):
+    monkeypatch.setenv("THINKTWICE_RUNTIME__MAX_BYTES", "100")
+    path = written(tmp_path, "csv")
+    assert "holds more than the 100 bytes that runtime.max_bytes" in shell.complaint(*words, str(path))
+
+
+def test_gzip_file_in_parts_with_zeros_between_is_read_and_one_cut_off_is_not(tmp_path):
+    half, path = len(TEXT) // 2, tmp_path / "bars.csv.gz"
+    whole = gzip.compress(TEXT[:half]) + bytes(70_000) + gzip.compress(TEXT[half:]) + bytes(512)
+    path.write_bytes(whole)
+    assert load_bar_file(path).bar_count == 25
+    path.write_bytes(whole[:-600])
+    with pytest.raises(DataError, match="not a complete gzip file"):
+        load_bar_file(path)
+
+
+def playbook_folder(path: Path) -> object:
+    return load_playbooks(path.parent)
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "a bar file": load_bar_file,
+    "a growing file": settled_shape,
+    "a text": lambda path: given_text(str(path)),
+    "settings": load_settings,
+    "a playbook": playbook_folder,
+    "a cassette": read_cassette,
+    "questions": lambda path: file_questions(path, {}, 0),
+    "a prompt": read_template,
+    "one of two prompts": lambda path: read_pair(str(path), "present"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("make", [endless, os.mkfifo])
+def test_every_reader_of_a_users_file_refuses_a_pipe_and_a_device(tmp_path, reader, make):
+    path = tmp_path / "given.toml"
+    make(path)
+    with pytest.raises(OperatorError, match="is a pipe or a device") as caught:
+        READERS[reader](path)
+    assert "\n" not in str(caught.value)
+
+
+def test_manifest_of_a_written_folder_that_never_ends_is_no_manifest_of_ours(tmp_path):
+    (tmp_path / "lifecycle.json").symlink_to("/dev/zero")
+    with pytest.raises(OperatorError, match="holds other files"):
+        demand_writable(tmp_path)
+
+
+def test_memory_that_runs_out_while_a_file_is_read_blames_the_machine(tmp_path, monkeypatch):
+    path = written(tmp_path, "csv")
+
+    def out_of_memory(*_: object, **__: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 1024 failed")
+
+    monkeypatch.setattr("worker.feeds.files.tables.pa_csv.read_csv", out_of_memory)
+    with pytest.raises(DataError, match="^this machine has not the memory to read bars.csv"):
+        load_bar_file(path)
+
+
+def test_memory_that_runs_out_in_a_command_is_one_line_about_the_machine(shell, monkeypatch):
+    def out_of_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("worker.feeds.sample_data.load_embedded_bars", out_of_memory)
+    assert shell.complaint("backtest").startswith("thinktwice: this machine has not the memory for it")
