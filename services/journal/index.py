@@ -61,7 +61,7 @@ class Event:
             key = written.pop()
             if key and "\\" not in key:
                 return key
-        found: str | None = self.glance()[field]
+        found: str | None = self.glance().get(field)
         return found
 
 
@@ -195,6 +195,8 @@ class RowIds:
         return sorted(found, key=lambda event: event.row.seq)
 
     def _of(self, event: Event) -> str | None:
+        if ID_FIELDS.get(event.row.kind) == self.field:
+            return event.own_id
         payload = event.glance()
         found: str | None = (payload["episode"] if event.row.kind == "episode" else payload).get(self.field)
         return found
@@ -218,16 +220,16 @@ class JournalIndex:
         self._renewals: dict[str, list[Event]] = {}
 
     @classmethod
-    async def read(cls, rows: AsyncIterable[JournalRow]) -> "JournalIndex":
-        """Index of all rows of a run.
+    async def read(cls, rows: AsyncIterable[JournalRow], *, lazily: bool = False) -> "JournalIndex":
+        """Index of all rows of a run; `lazily` leaves a payload as text until it is looked at.
 
         Raises:
             StoreError: a payload cannot be read.
         """
-        index = cls()
+        index, parsed = cls(), RecentRows()
         async for row in rows:
             try:
-                index.add(Event(row, json.loads(row.payload)))
+                index.add(StoredEvent(row, parsed) if lazily else Event(row, json.loads(row.payload)))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise StoreError(
                     f"row {row.seq} ({row.kind}) is not what was written: see `thinktwice verify`"
