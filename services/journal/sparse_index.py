@@ -12,7 +12,7 @@ from services.journal.index import Event, JournalIndex, RecentRows, StoredEvent,
 Answer = TypeVar("Answer")
 
 
-class Naming(NamedTuple):
+class KeyReference(NamedTuple):
     """Rows of a kind that name a key in a field, or one that starts so."""
 
     kind: str
@@ -21,7 +21,7 @@ class Naming(NamedTuple):
     whole: bool = True
 
 
-class Span(NamedTuple):
+class RowSpan(NamedTuple):
     """Rows of some kinds and one symbol whose numbers lie between two others."""
 
     kinds: tuple[str, ...]
@@ -30,11 +30,11 @@ class Span(NamedTuple):
     before: int
 
 
-Sought = Naming | Span
+Sought = KeyReference | RowSpan
 Find = Callable[[Collection[Sought]], AsyncIterator[JournalRow]]
 
 
-class SparseIndex(JournalIndex):
+class KnownRows(JournalIndex):
     """Rows that were found so far; `wanted` is what was looked for and has not been read."""
 
     def __init__(self, events: Iterable[StoredEvent], known: Collection[Sought]) -> None:
@@ -54,16 +54,16 @@ class SparseIndex(JournalIndex):
     def starting(self, kind: str, prefix: str) -> list[Event]:
         """The events of this kind whose id starts with `prefix`, in order."""
         field = id_field(kind)
-        known = field is not None and self._knows(Naming(kind, field, prefix, whole=False))
+        known = field is not None and self._knows(KeyReference(kind, field, prefix, whole=False))
         return super().starting(kind, prefix) if known else []
 
     def naming(self, kind: str, field: str, key: str) -> list[Event]:
         """The events of this kind that name `key` in a field, in order."""
-        return super().naming(kind, field, key) if self._knows(Naming(kind, field, key)) else []
+        return super().naming(kind, field, key) if self._knows(KeyReference(kind, field, key)) else []
 
     def between(self, kinds: Sequence[str], symbol: str | None, after: int, before: int) -> list[Event]:
         """Events of some kinds and one symbol, in order, whose row numbers lie between two others."""
-        known = self._knows(Span(tuple(kinds), symbol, after, before))
+        known = self._knows(RowSpan(tuple(kinds), symbol, after, before))
         return super().between(kinds, symbol, after, before) if known else []
 
     def _knows(self, sought: Sought) -> bool:
@@ -80,7 +80,7 @@ async def read_sparsely(find: Find, ask: Callable[[JournalIndex], Answer]) -> An
     parsed, known = RecentRows(), set[Sought]()
     rows: dict[int, StoredEvent] = {}
     while True:
-        index = SparseIndex((rows[seq] for seq in sorted(rows)), known)
+        index = KnownRows((rows[seq] for seq in sorted(rows)), known)
         answer = ask(index)
         if not index.wanted:
             return answer

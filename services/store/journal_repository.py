@@ -27,7 +27,7 @@ from schemas.errors import StoreError
 from schemas.plan import ChangePlan
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
 from services.journal.kinds import PLAN_KINDS
-from services.journal.sparse_index import Sought, Span
+from services.journal.sparse_index import RowSpan, Sought
 from services.store.failures import MEND, NO_TEXT, StoreDamaged
 from services.store.losses import losses_of
 from services.store.plan_records import (
@@ -215,7 +215,7 @@ def _matching(sought: Collection[Sought]) -> Iterator[ColumnElement[bool]]:
     """What each row fits one of; the text of a payload is searched for a key where there are few of them."""
     texts: dict[str, set[str]] = {}
     for one in sought:
-        if isinstance(one, Span):
+        if isinstance(one, RowSpan):
             yield and_(
                 journal.c.seq > one.after,
                 journal.c.seq < one.before,

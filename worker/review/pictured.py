@@ -63,7 +63,7 @@ def _fill(event: Event, bars: BarSeries, index: JournalIndex) -> Fill:
         told["price"],
         told["quantity"],
         told["fee"],
-        {"entry_filled": told["quantity"], "exit_filled": 0.0}.get(kind, told.get("remaining")),
+        told["quantity"] if kind == "entry_filled" else told.get("remaining", 0.0),
         kind != "entry_filled",
         order is not None and order.payload["bar_label"] == told["bar_label"],
     )
