@@ -11,7 +11,7 @@ from schemas.settings import ExecutionSettings, Settings
 from services.journal.index import JournalIndex
 from services.store import RunRecord
 from tests.services.store.stores import new_run
-from tests.worker.pages.test_run_page import altered, index_of
+from tests.worker.pages.test_run_page import index_of, picture
 from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.test_symbol_that_stops_trading import STOPPED, stopped_run
 from worker.feeds.sample_data.worlds import make_world
@@ -75,22 +75,22 @@ def picture_of_bars(count: int) -> RunPicture:
     curve = np.concatenate([[100.0], bars.close[:, 0]])
     times = np.concatenate([bars.close_times[:1] - bars.bar_ns, bars.close_times])
     empty = JournalIndex()
-    return altered(
-        bars=bars, equity=curve[1:], curve=curve, times=times, hold=curve, index=empty, episodes=()
+    return replace(
+        picture(), bars=bars, equity=curve[1:], curve=curve, times=times, hold=curve, index=empty, episodes=()
     )
 
 
 def test_page_and_figures_of_a_run_take_memory_that_grows_no_faster_than_the_bars():
-    def draw(picture: RunPicture) -> None:
-        run_html(picture)
-        run_figures(picture)
+    def draw(shown: RunPicture) -> None:
+        run_html(shown)
+        run_figures(shown)
 
     draw(picture_of_bars(1_000))
     peaks = []
     for count in (8_000, 16_000, 32_000):
-        picture = picture_of_bars(count)
+        shown = picture_of_bars(count)
         tracemalloc.start()
-        draw(picture)
+        draw(shown)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] - peaks[1] < 2.5 * max(peaks[1] - peaks[0], 1_000_000)

@@ -72,7 +72,9 @@ def test_page_of_a_run_that_left_bars_out_is_drawn_from_those_that_it_traded(rea
         lines.append(",".join([label, *(repr(float(price)) for price in prices)]))
     (real.folder / "bars.csv").write_text("\n".join(lines))
     (real.folder / "always.toml").write_text('[data]\nplausibility = "always"\n')
-    made = real.run("backtest", "always.toml", "--data", "bars.csv", "--html", "a.html", "--json")
+    made = real.run(
+        "backtest", "always.toml", "--data", "bars.csv", "--tz", "UTC", "--html", "a.html", "--json"
+    )
     assert json.loads(made.stdout)["data"]["left_out"]
     monkeypatch.setattr(Replay, "rebuild", refuse)
     result = real.run("page", "--html", "b.html")
