@@ -75,9 +75,10 @@ def picture_of_bars(count: int) -> RunPicture:
     curve = np.concatenate([[100.0], bars.close[:, 0]])
     times = np.concatenate([bars.close_times[:1] - bars.bar_ns, bars.close_times])
     empty = JournalIndex()
-    return replace(
+    found: RunPicture = replace(
         picture(), bars=bars, equity=curve[1:], curve=curve, times=times, hold=curve, index=empty, episodes=()
     )
+    return found
 
 
 def test_page_and_figures_of_a_run_take_memory_that_grows_no_faster_than_the_bars():

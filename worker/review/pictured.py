@@ -33,14 +33,16 @@ def picture_of(run_id: str, status: str, done: "RunResult", index: JournalIndex)
 
 def picture_of_rows(record: "RunRecord", bars: BarSeries, index: JournalIndex) -> RunPicture:
     """The picture of a finished run as its rows, its document and the bars that it traded have it."""
-    settings = stored_settings(record)
+    settings, ended = stored_settings(record), index.events[-1].row.known_at
+    done = int(np.searchsorted(bars.close_times, ended, side="right"))
+    bars = bars if done >= bars.shape[0] else bars.select(end_ns=int(bars.times[done - 1]))
     trades = [Episode.model_validate(event.glance()["episode"]) for event in index.of_kind("episode")]
     versions = [PlaybookVersion.of_row(event.payload) for event in index.of_kind("playbook_version")]
     fills = sorted((e for kind in FILL_KINDS for e in index.of_kind(kind)), key=lambda event: event.row.seq)
     execution, cash = settings.execution, settings.account.cash
     carry = execution.funding_bps * 1e-4, execution.borrow_bps * 1e-4
-    done = [_fill(event, bars, index) for event in fills]
-    course = Course.of_closes(bars, trades, equity_of_fills(bars, cash, done, *carry), cash)
+    equity = equity_of_fills(bars, cash, [_fill(event, bars, index) for event in fills], *carry)
+    course = Course.of_closes(bars, trades, equity, cash)
     entered: dict[str, tuple[str, str, int]] = {}
     for event in fills:
         symbol, told = str(event.row.symbol), event.payload
