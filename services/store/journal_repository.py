@@ -212,19 +212,19 @@ async def stored_page(
 
 
 def _matching(sought: Collection[Sought]) -> Iterator[ColumnElement[bool]]:
-    """What each row fits one of; the text of a payload is searched for a key where there are few of them."""
+    """Conditions, one for each place or kind; beyond `MOST_TEXTS` keys the whole kind is read."""
     texts: dict[str, set[str]] = {}
-    for one in sought:
-        if isinstance(one, RowSpan):
+    for wanted in sought:
+        if isinstance(wanted, RowSpan):
             yield and_(
-                journal.c.seq > one.after,
-                journal.c.seq < one.before,
-                journal.c.kind.in_(one.kinds),
-                journal.c.symbol == one.symbol,
+                journal.c.seq > wanted.after,
+                journal.c.seq < wanted.before,
+                journal.c.kind.in_(wanted.kinds),
+                journal.c.symbol == wanted.symbol,
             )
         else:
-            key = canonical_json(one.key)
-            texts.setdefault(one.kind, set()).add(f'"{one.field}":{key if one.whole else key[:-1]}')
+            key = canonical_json(wanted.key)
+            texts.setdefault(wanted.kind, set()).add(f'"{wanted.field}":{key if wanted.whole else key[:-1]}')
     for kind, found in sorted(texts.items()):
         any_of = [journal.c.payload.contains(text, autoescape=True) for text in sorted(found)]
         yield and_(journal.c.kind == kind, or_(*any_of) if len(any_of) <= MOST_TEXTS else true())
