@@ -11,7 +11,10 @@ from services.journal.chain import JournalRow
 from thinktwice.backtesting import cancellable, in_own_loop
 from thinktwice.inputs import in_arguments
 from thinktwice.result import BacktestResult, Inputs
+from trading_core.bars import BarSeries
 from worker.feeds.selected_bars import describe
+from worker.pages.run_picture import RunPicture
+from worker.review.pictured import picture_of, picture_of_rows
 from worker.runs.kept_run import keep_beside, rows_of_bars
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import new_run
@@ -29,8 +32,8 @@ NAME = "script"
 def load(run: str = "latest", *, db: str | None = None) -> BacktestResult:
     """A stored run as a result: of `save`, or of the commands `backtest` and `paper`.
 
-    Its figures and everything that its journal says are read; for equity, drawdown, plots and the page it is
-    played again once, as `thinktwice page` does.
+    Its figures and everything that its journal says are read, and its page and its plots are drawn from that,
+    as `thinktwice page` does; for equity and drawdown it is played again once.
 
     Args:
         run: its id, a unique start of one, or `latest`.
@@ -152,6 +155,21 @@ class StoredResult(BacktestResult):
     @cached_property
     def _done(self) -> RunResult:  # type: ignore[override]  # likewise
         return RunResult(self._session, Timing())
+
+    @cached_property
+    def picture(self) -> RunPicture:
+        """What a page of the run shows, of a finished one from what is stored."""
+        bars = in_own_loop(self._traded_bars())
+        if bars is None:
+            return picture_of(self.run_id, self.status, self._done, self.index)
+        return picture_of_rows(self._record, bars, self.index)
+
+    async def _traded_bars(self) -> BarSeries | None:
+        from services.store import open_store
+        from worker.cli.rebuilt import traded_bars
+
+        async with await open_store(self._address, create=False) as store:
+            return await traded_bars(store, self._record)
 
     async def _play(self) -> Session:
         from services.store import open_store

@@ -4,6 +4,9 @@ Ratios are taken on per-bar equity returns, without a risk-free rate, and annual
 year; drawdown is positive; an undefined figure is None, never NaN. A year has 365.25 days.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -143,12 +146,113 @@ def rolling_sharpe(equity: FloatArray, times: IntArray, window: int) -> FloatArr
     returns = bar_returns(equity, times)
     if returns is None or not 2 <= window <= returns.size:
         return found
-    views = np.lib.stride_tricks.sliding_window_view(returns, window)
-    spread = views.std(axis=1, ddof=1)
+    means, spread = _window_moments(returns, window)
     years = (times[window:] - times[:-window]) / YEAR_NS
     moving = (spread > 0.0) & (years > 0.0)
-    found[window:][moving] = views.mean(axis=1)[moving] / spread[moving] * np.sqrt(window / years[moving])
+    found[window:][moving] = means[moving] / spread[moving] * np.sqrt(window / years[moving])
     return found
+
+
+def _window_moments(values: FloatArray, window: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation (ddof 1) of every window of values (n,), each (n - window + 1,).
+
+    A window is the end of one block and the start of the next, blocks being as long as it. What is summed is
+    of the window alone and nothing is taken off again, so that what lies outside of it costs no digits.
+    """
+    blocks = -(-values.size // window) + 1
+    padded = np.zeros(blocks * window)
+    padded[: values.size] = values
+    rows = padded.reshape(blocks, window)
+    # Window i of a block: its last `window - i` values, and the first i of the next block.
+    later = np.arange(window)
+    means, squares = (tail[:, ::-1] for tail in _growing_moments(rows[:-1, ::-1]))
+    next_means, next_squares = _growing_moments(rows[1:])
+    apart = np.zeros_like(means)
+    apart[:, 1:] = next_means[:, :-1] - means[:, 1:] + (rows[1:, :1] - rows[:-1, -1:])
+    squares = squares + apart**2 * (later * (window - later) / window)
+    squares[:, 1:] += next_squares[:, :-1]
+    means = rows[:-1, -1:] + (means + apart * (later / window))
+    count = values.size - window + 1
+    return means.ravel()[:count], np.sqrt(squares.ravel()[:count] / (window - 1))
+
+
+def _growing_moments(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean of the first 1, 2, ... values of each row less the first one, and their squares about it, summed.
+
+    Welford, "Note on a method for calculating corrected sums of squares and products" (1962).
+    """
+    counts = np.arange(1.0, rows.shape[1] + 1.0)
+    centred = rows - rows[:, :1]
+    means = np.cumsum(centred, axis=1) / counts
+    squares = np.zeros_like(means)
+    np.cumsum((centred[:, 1:] - means[:, :-1]) ** 2 * (counts[:-1] / counts[1:]), axis=1, out=squares[:, 1:])
+    return means, squares
+
+
+class Fill(NamedTuple):
+    """What one fill did to the position of symbol `s` on bar `row`.
+
+    Attributes:
+        side: of the position, 1 or -1.
+        quantity: that was bought or sold, in units, as `left` behind it.
+        closes: whether it reduced the position.
+        after_close: whether it came after the funding and borrow of its bar: an entry at a close.
+    """
+
+    row: int
+    s: int
+    side: int
+    price: float
+    quantity: float
+    fee: float
+    left: float
+    closes: bool
+    after_close: bool
+
+
+def equity_of_fills(
+    bars: BarSeries, cash: float, fills: Sequence[Fill], funding: float, borrow: float
+) -> FloatArray:
+    """Equity (T,) at every close of an account that did these fills: the engine's own, bit by bit.
+
+    Args:
+        bars: those that were traded.
+        cash: at the start.
+        fills: in order; each adds to its symbol's position or reduces it.
+        funding: per bar on notional, as a fraction; longs pay it, shorts receive it.
+        borrow: likewise; shorts pay it.
+    """
+    rows = np.arange(bars.shape[0])
+    paid = [_paid(fill) for fill in fills]
+    moments = [3 * fill.row + 2 * fill.after_close for fill in fills]  # carry comes between
+    marks = []
+    for s in sorted({fill.s for fill in fills}):
+        own = [number for number, fill in enumerate(fills) if fill.s == s]
+        held = np.array([0.0, *(fills[number].side * fills[number].left for number in own)])
+        at = np.array([moments[number] for number in own])
+        last = np.maximum.accumulate(np.where(bars.present[:, s], rows, 0))
+        closes = bars.close[last, s]
+        if funding or borrow:
+            charged = held[np.searchsorted(at, 3 * rows + 1)]
+            due = np.flatnonzero((charged != 0.0) & bars.present[:, s])
+            sizes = charged[due]
+            costs = np.abs(sizes) * closes[due] * np.where(sizes > 0.0, funding, borrow - funding)
+            paid += (-costs).tolist()
+            moments += (3 * due + 1).tolist()
+        marks.append((held[np.searchsorted(at, 3 * rows + 2, side="right")], closes))
+    times = np.array(moments, dtype=np.int64)
+    order = np.argsort(times, kind="stable")
+    ledger = np.add.accumulate(np.concatenate([[cash], np.array(paid)[order]]))
+    worth = ledger[np.searchsorted(times[order], 3 * rows + 2, side="right")]
+    for held, closes in marks:
+        worth = np.where(held == 0.0, worth, worth + held * closes)
+    return worth
+
+
+def _paid(fill: Fill) -> float:
+    """What a fill adds to the cash."""
+    value = fill.side * fill.quantity * fill.price
+    return value - fill.fee if fill.closes else -(value + fill.fee)
 
 
 def hold_curve(bars: BarSeries, cash: float, cost: float) -> FloatArray:

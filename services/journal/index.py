@@ -1,7 +1,7 @@
 """The rows of one run by kind and id, payloads parsed: what lineage and the reference check look into."""
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import AsyncIterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +39,11 @@ ID_FIELDS = {
 MOVE_FIELDS = {"stop_tightened": "amendment_id"}
 
 
+def id_field(kind: str) -> str | None:
+    """The field in which rows of a kind have their id; None where they have none."""
+    return "episode_id" if kind == "episode" else ID_FIELDS.get(kind) or MOVE_FIELDS.get(kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A journal row with its payload parsed."""
@@ -61,7 +66,7 @@ class Event:
             key = written.pop()
             if key and "\\" not in key:
                 return key
-        found: str | None = self.glance()[field]
+        found: str | None = self.glance().get(field)
         return found
 
 
@@ -180,6 +185,10 @@ class RowIds:
         there = self._rows.get(key, ())
         return (there,) if isinstance(there, Event) else there
 
+    def all(self, key: str) -> list[Event]:
+        """Every row under an id, in order."""
+        return [event for event in self._under(key) if self._of(event) == key]
+
     def first(self, key: str) -> Event | None:
         """The first row under an id."""
         return next((event for event in self._under(key) if self._of(event) == key), None)
@@ -195,6 +204,8 @@ class RowIds:
         return sorted(found, key=lambda event: event.row.seq)
 
     def _of(self, event: Event) -> str | None:
+        if ID_FIELDS.get(event.row.kind) == self.field:
+            return event.own_id
         payload = event.glance()
         found: str | None = (payload["episode"] if event.row.kind == "episode" else payload).get(self.field)
         return found
@@ -213,21 +224,19 @@ class JournalIndex:
         self.events: Sequence[Event] = self._all
         self.made: dict[tuple[str, int], Any] = {}
         self._kinds: dict[str, list[Event]] = {}
-        self._ids: dict[str, RowIds] = {}
-        self._versions: dict[str, list[Event]] = {}
-        self._renewals: dict[str, list[Event]] = {}
+        self._ids: dict[tuple[str, str], RowIds] = {}
 
     @classmethod
-    async def read(cls, rows: AsyncIterable[JournalRow]) -> "JournalIndex":
-        """Index of all rows of a run.
+    async def read(cls, rows: AsyncIterable[JournalRow], *, lazily: bool = False) -> "JournalIndex":
+        """Index of all rows of a run; `lazily` leaves a payload as text until it is looked at.
 
         Raises:
             StoreError: a payload cannot be read.
         """
-        index = cls()
+        index, parsed = cls(), RecentRows()
         async for row in rows:
             try:
-                index.add(Event(row, json.loads(row.payload)))
+                index.add(StoredEvent(row, parsed) if lazily else Event(row, json.loads(row.payload)))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise StoreError(
                     f"row {row.seq} ({row.kind}) is not what was written: see `thinktwice verify`"
@@ -237,30 +246,36 @@ class JournalIndex:
     def add(self, event: Event) -> None:
         """Take one event; in order of sequence."""
         self._all.append(event)
-        kind = event.row.kind
-        self._kinds.setdefault(kind, []).append(event)
-        if kind == "playbook_version":
-            self._versions.setdefault(event.payload["version_hash"], []).append(event)
-        elif kind == "measure_renewed":
-            self._renewals.setdefault(event.payload["version_hash"], []).append(event)
+        self._kinds.setdefault(event.row.kind, []).append(event)
 
     def get(self, kind: str, key: str | None) -> Event | None:
         """The event of this kind and id."""
-        ids = None if key is None else self._ids_of(kind)
-        return None if ids is None or key is None else ids.first(key)
+        field = id_field(kind)
+        return None if key is None or field is None else self._ids_of(kind, field).first(key)
 
-    def _ids_of(self, kind: str) -> RowIds | None:
-        field = "episode_id" if kind == "episode" else ID_FIELDS.get(kind) or MOVE_FIELDS.get(kind)
-        if field is None:
-            return None
-        ids = self._ids.setdefault(kind, RowIds(field))
+    def _ids_of(self, kind: str, field: str) -> RowIds:
+        ids = self._ids.setdefault((kind, field), RowIds(field))
         ids.take(self._kinds.get(kind, ()))
         return ids
 
     def starting(self, kind: str, prefix: str) -> list[Event]:
         """The events of this kind whose id starts with `prefix`, in order."""
-        ids = self._ids_of(kind)
-        return [] if ids is None else ids.starting(prefix)
+        field = id_field(kind)
+        return [] if field is None else self._ids_of(kind, field).starting(prefix)
+
+    def naming(self, kind: str, field: str, key: str) -> list[Event]:
+        """The events of this kind that name `key` in a field, in order."""
+        return self._ids_of(kind, field).all(key)
+
+    def between(self, kinds: Sequence[str], symbol: str | None, after: int, before: int) -> list[Event]:
+        """Events of some kinds and one symbol, in order, whose row numbers lie between two others."""
+        found = []
+        for kind in kinds:
+            events = self.of_kind(kind)
+            first = bisect_right(events, after, key=lambda event: event.row.seq)
+            end = bisect_left(events, before, key=lambda event: event.row.seq)
+            found += [event for event in events[first:end] if event.row.symbol == symbol]
+        return sorted(found, key=lambda event: event.row.seq)
 
     def of_kind(self, kind: str) -> list[Event]:
         """All events of a kind, in order."""
@@ -278,11 +293,7 @@ class JournalIndex:
 
     def versions(self, version_hash: str) -> list[Event]:
         """Every lifecycle step of one playbook version, in order."""
-        return self._versions.get(version_hash, [])
-
-    def renewals(self, version_hash: str) -> list[Event]:
-        """Every renewal of a measure that a playbook version holds, in order."""
-        return self._renewals.get(version_hash, [])
+        return self.naming("playbook_version", "version_hash", version_hash)
 
 
 class FirstRows(Sequence[Event]):
@@ -337,13 +348,9 @@ class JournalIndexPart(JournalIndex):
             self._kinds[kind] = self._select_known(self._whole.of_kind(kind))
         return self._kinds[kind]
 
-    def versions(self, version_hash: str) -> list[Event]:
-        """Every lifecycle step of one playbook version, in order."""
-        return self._select_known(self._whole.versions(version_hash))
-
-    def renewals(self, version_hash: str) -> list[Event]:
-        """Every renewal of a measure that a playbook version holds, in order."""
-        return self._select_known(self._whole.renewals(version_hash))
+    def naming(self, kind: str, field: str, key: str) -> list[Event]:
+        """The events of this kind that name `key` in a field, in order."""
+        return self._select_known(self._whole.naming(kind, field, key))
 
     def _select_known(self, events: list[Event]) -> list[Event]:
         return events[: bisect_left(events, self._end, key=lambda event: event.row.seq)]

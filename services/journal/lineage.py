@@ -4,10 +4,10 @@ Everything is resolved by the ids in the journal itself; an id that leads nowher
 not found. Read-only; called by `why` and, for dangling ids, by `verify`.
 """
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from sys import maxsize
 from typing import Any
 
 from services.journal.index import ID_FIELDS, Event, JournalIndex
@@ -18,7 +18,7 @@ TIME_FACTS = frozenset(
     {"bar_label", "label", "ts_event", "known_at", "since", "expires_at", "until"}
     | {"window_start", "window_end", "entry_label", "exit_label"}
 )
-SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys() - {"stop_tightened"}
+SEEN_ON_BARS = tuple(sorted(TICK_KINDS - ID_FIELDS.keys() - {"stop_tightened"}))
 REDUCING = ("scale_out_filled", "exit_filled")
 RENEWED = ("measure", "since", "until", "shown")
 MANAGED = {"scale_out_filled": "scale-out of the position", "stop_tightened": "stop move of the position"}
@@ -38,6 +38,11 @@ class LineageNode:
     children: tuple["LineageNode", ...] = ()
     found: bool = True
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything that it names was found."""
+        return self.found and all(child.is_whole for child in self.children)
+
 
 def trace(index: JournalIndex, fill: Event) -> LineageNode:
     """The tree of reasons behind a fill."""
@@ -55,11 +60,7 @@ def trace_move(index: JournalIndex, move: Event) -> LineageNode:
     """The tree of reasons behind a stop move that an evaluation made."""
     payload = move.payload
     key, policy_id = payload["amendment_id"], payload.get("policy_id")
-    entries = [
-        event
-        for event in index.of_kind("entry_filled")
-        if event.row.seq < move.row.seq and event.row.symbol == move.row.symbol
-    ]
+    entries = index.between(("entry_filled",), move.row.symbol, -1, move.row.seq)
     children = [_bar(move, "bar of the stop move"), *(_entry_node(index, event) for event in entries[-1:])]
     children += [*_amendment(index, key), _policy(index, policy_id, index.get("policy_frozen", policy_id))]
     return _node(f"{move.row.kind} {key}", move, key, _plain(payload), children)
@@ -86,13 +87,11 @@ def trace_reflection(index: JournalIndex, reflection: Event) -> LineageNode:
 
 def _verdict_on(index: JournalIndex, reflection: Event) -> Event | None:
     """The judge's verdict on one reflection; it follows before the next policy event."""
-    for event in islice(index.events, reflection.row.seq + 1, None):
-        if event.row.kind == "boundary_verdict":
-            if event.payload["reflection_hash"] == reflection.payload["reflection_hash"]:
-                return event
-        elif event.row.kind == "policy_event":
-            return None
-    return None
+    seq, events = reflection.row.seq, index.of_kind("policy_event")
+    next_event = bisect_right(events, seq, key=lambda event: event.row.seq)
+    end = events[next_event].row.seq if next_event < len(events) else maxsize
+    verdicts = index.naming("boundary_verdict", "reflection_hash", reflection.payload["reflection_hash"])
+    return next((verdict for verdict in verdicts if seq < verdict.row.seq < end), None)
 
 
 def _bar(fill: Event, title: str = "bar of the fill") -> LineageNode:
@@ -120,11 +119,9 @@ def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
 
 
 def _entry_of(index: JournalIndex, fill: Event) -> Event | None:
-    order_id, entries = fill.payload.get("entry_order_id"), index.of_kind("entry_filled")
-    before = bisect_left(entries, fill.row.seq, key=lambda event: event.row.seq)
-    return next(
-        (entry for entry in reversed(entries[:before]) if entry.payload["order_id"] == order_id), None
-    )
+    order_id = fill.payload.get("entry_order_id")
+    entries = [] if order_id is None else index.naming("entry_filled", "order_id", order_id)
+    return next((entry for entry in reversed(entries) if entry.row.seq < fill.row.seq), None)
 
 
 def _entry_node(index: JournalIndex, entry: Event) -> LineageNode:
@@ -135,23 +132,21 @@ def _entry_node(index: JournalIndex, entry: Event) -> LineageNode:
 def _management_nodes(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     """Scale-outs and stop moves between the entry of the position and this fill."""
     entry = _entry_of(index, fill)
-    between = () if entry is None else index.events[entry.row.seq + 1 : fill.row.seq]
-    for event in between:
-        if event.row.kind in MANAGED and event.row.symbol == fill.row.symbol:
-            behind = _amendment(index, event.payload.get("amendment_id"))
-            yield _node(
-                MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload), behind
-            )
+    if entry is None:
+        return
+    for event in index.between(tuple(MANAGED), fill.row.symbol, entry.row.seq, fill.row.seq):
+        behind = _amendment(index, event.payload.get("amendment_id"))
+        yield _node(
+            MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload), behind
+        )
 
 
 def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[LineageNode]:
     """Tick events of the symbol since the policy was frozen, up to the fill."""
     if frozen is None:
         return
-    policy_id, symbol = fill.payload["policy_id"], fill.row.symbol
-    for event in index.events[frozen.row.seq + 1 : fill.row.seq]:
-        if event.row.kind not in SEEN_ON_BARS or event.row.symbol != symbol:
-            continue
+    policy_id = fill.payload["policy_id"]
+    for event in index.between(SEEN_ON_BARS, fill.row.symbol, frozen.row.seq, fill.row.seq):
         if event.payload.get("policy_id", policy_id) == policy_id:
             yield _node(f"tick event {event.row.kind}", event, None, _plain(event.payload))
 
@@ -179,9 +174,9 @@ def _amendment(index: JournalIndex, amendment_id: str | None) -> Iterator[Lineag
 
 def _clamps(index: JournalIndex, subject: str, snapshot: str) -> Iterator[LineageNode]:
     """What was asked for and not allowed of a plan or an amendment, before it was judged."""
-    for event in index.of_kind("proposal_clamped"):
+    for event in index.naming("proposal_clamped", "snapshot_hash", snapshot):
         told = event.payload
-        if (told["snapshot_hash"], told["proposal_hash"]) == (snapshot, subject):
+        if told["proposal_hash"] == subject:
             facts = {name: told[name] for name in ("asked", "allowed", "asked_hash")}
             yield _node(f"clamp of {told['field']}", event, None, facts)
 
@@ -270,7 +265,7 @@ def _playbook(index: JournalIndex, policy: dict[str, Any]) -> LineageNode:
         facts["state"] = last[0].payload["state"]
     renewed = [
         _node("measure renewed", event, None, {name: event.payload[name] for name in RENEWED})
-        for event in index.renewals(key)
+        for event in index.naming("measure_renewed", "version_hash", key)
         if event.row.known_at <= policy["frozen_at"]
     ]
     report_id = first.payload.get("report_id")
@@ -321,16 +316,14 @@ def _replan(index: JournalIndex, verdict_id: str | None) -> LineageNode:
         return _missing("judge on the report", "replan_verdict", verdict_id)
     verdict = event.payload["verdict"]
     facts = {name: verdict.get(name) for name in ("decision", "model", "fallback", "reason", "actions")}
-    read = [
-        plan for plan in index.of_kind("evidence_plan") if plan.payload["report_id"] == verdict["report_id"]
-    ]
+    read = index.naming("evidence_plan", "report_id", event.payload["report_id"])
     return _node("judge on the report", event, verdict_id, facts, [_read(index, plan) for plan in read])
 
 
 def _read(index: JournalIndex, plan: Event) -> LineageNode:
     """What the judge read about one recommendation."""
     key = plan.payload["evidence_id"]
-    calls = [call.payload for call in index.of_kind("evidence_call") if call.payload["evidence_id"] == key]
+    calls = [call.payload for call in index.naming("evidence_call", "evidence_id", key)]
     facts = {name: plan.payload[name] for name in ("question", "status", "confidence", "complete")}
     ids = {call["tool"]: call["ids"] for call in calls}
     return _node("evidence for the judge", plan, key, facts | ids)

@@ -1,18 +1,33 @@
 """Journal rows of a run: appended in one transaction with the run's counters, read back in order."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, Text, bindparam, cast, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    false,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from schemas.canonical import canonical_json
 from schemas.errors import StoreError
 from schemas.plan import ChangePlan
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
 from services.journal.kinds import PLAN_KINDS
+from services.journal.sparse_index import RowSpan, Sought
 from services.store.failures import MEND, NO_TEXT, StoreDamaged
 from services.store.losses import losses_of
 from services.store.plan_records import (
@@ -27,6 +42,7 @@ from services.store.repository import Repository
 from services.store.tables import change_plans, journal, runs
 
 PAGE_ROWS = 5_000
+MOST_TEXTS = 20  # of one kind in a query: more would cost more than to read the kind
 ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
 ROW_NAMES = tuple(column.name for column in ROW_COLUMNS)
 RAW_COLUMNS = tuple(
@@ -59,6 +75,7 @@ class JournalRepository(Repository):
         kinds: Collection[str] | None = None,
         until: int | None = None,
         after: int = -1,
+        sought: Collection[Sought] | None = None,
     ) -> AsyncIterator[JournalRow]:
         """Rows in order of sequence, each held against its hash.
 
@@ -67,18 +84,19 @@ class JournalRepository(Repository):
             kinds: only these kinds; None for all.
             until: only rows with `known_at <= until`, ns.
             after: only rows with a greater sequence number.
+            sought: only what is looked for, and perhaps some more rows of those kinds; None for all.
 
         Raises:
             StoreDamaged: a row is not what was written, is missing, or is one too many.
         """
-        every = kinds is None and until is None
+        every = kinds is None and until is None and sought is None
         last, previous = after, None if after >= 0 else GENESIS_HASH
         problem = await self._run_read(lambda connection: numbering_problem(connection, run_id))
         if problem is not None:
             raise self._describe_damage(run_id, problem)
         while True:
             page = await self._run_read(
-                partial(stored_page, run_id=run_id, kinds=kinds, until=until, after=last)
+                partial(stored_page, run_id=run_id, kinds=kinds, until=until, after=last, sought=sought)
             )
             for row in page:
                 problem = misfit(row, last + 1, previous) if every else damage(row)
@@ -163,6 +181,7 @@ async def stored_page(
     until: int | None = None,
     after: int = -1,
     last: int | None = None,
+    sought: Collection[Sought] | None = None,
 ) -> list[JournalRow]:
     """The next rows as they lie there; all up to row `last`, where it is given.
 
@@ -175,6 +194,8 @@ async def stored_page(
         chosen.append(journal.c.known_at <= until)
     if last is not None:
         chosen.append(journal.c.seq <= last)
+    if sought is not None:
+        chosen.append(or_(false(), *_matching(sought)))
 
     async def fetch_rows(columns: Sequence[ColumnElement[Any]]) -> Sequence[Any]:
         query = select(*columns).where(*chosen).order_by(journal.c.seq)
@@ -188,6 +209,25 @@ async def stored_page(
             raise
         rows = [[_as_text(value) for value in record] for record in await fetch_rows(RAW_COLUMNS)]
         return [JournalRow(*values) for values in rows]
+
+
+def _matching(sought: Collection[Sought]) -> Iterator[ColumnElement[bool]]:
+    """Conditions, one for each place or kind; beyond `MOST_TEXTS` keys the whole kind is read."""
+    texts: dict[str, set[str]] = {}
+    for wanted in sought:
+        if isinstance(wanted, RowSpan):
+            yield and_(
+                journal.c.seq > wanted.after,
+                journal.c.seq < wanted.before,
+                journal.c.kind.in_(wanted.kinds),
+                journal.c.symbol == wanted.symbol,
+            )
+        else:
+            key = canonical_json(wanted.key)
+            texts.setdefault(wanted.kind, set()).add(f'"{wanted.field}":{key if wanted.whole else key[:-1]}')
+    for kind, found in sorted(texts.items()):
+        any_of = [journal.c.payload.contains(text, autoescape=True) for text in sorted(found)]
+        yield and_(journal.c.kind == kind, or_(*any_of) if len(any_of) <= MOST_TEXTS else true())
 
 
 def _as_text(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """What is read off a curve over time: time under water, months, rolling Sharpe, and buy and hold by bar."""
 
 import math
+import tracemalloc
 from datetime import datetime
 
 import numpy as np
@@ -80,6 +81,56 @@ def test_rolling_sharpe_is_the_sharpe_of_each_window():
     )
     assert np.isnan(rolling_sharpe(curve, times, 60)).all()
     assert np.isnan(rolling_sharpe(np.full(60, 5.0), times, 20)).all()
+
+
+NOISE = np.random.default_rng(1).normal(size=1_203)
+CURVES = {
+    "plain": 100.0 * np.cumprod(1.0 + 0.01 * NOISE),
+    "of_a_large_account": 1e15 + 1e3 * np.cumsum(NOISE),
+    "nearly_constant": 1.0 + 1e-9 * np.cumsum(NOISE),
+    "growing_nearly_evenly": np.cumprod(1.001 + 1e-9 * NOISE),
+    "after_a_jump": np.cumprod(1.0 + np.where(np.arange(NOISE.size) == 400, 1e6, 1e-7 * NOISE)),
+    "wild_before_quiet": np.cumprod(1.0 + np.where(np.arange(NOISE.size) < 600, 0.05, 1e-9) * NOISE),
+}
+
+
+@pytest.mark.parametrize("window", [2, 3, 20, 300, 1_202])
+@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
+def test_rolling_sharpe_by_growing_sums_has_the_digits_of_the_plain_computation(curve, window):
+    times = _days(curve.size)
+    returns = (np.diff(curve) / curve[:-1]).astype(np.longdouble)
+    views = np.lib.stride_tricks.sliding_window_view(returns, window)
+    spreads, year = views.std(axis=1, ddof=1), np.sqrt(np.longdouble(365.25))
+    found = rolling_sharpe(curve, times, window)
+    assert np.isnan(found[:window]).all()
+    # A mean near zero has the digits of the largest value that it is of, not of itself.
+    room = 8.0 * np.finfo(np.float64).eps * np.abs(views).max(axis=1) / spreads * year
+    expected = views.mean(axis=1) / spreads * year
+    assert (np.abs(found[window:] - expected) <= 1e-13 * np.abs(expected) + room).all()
+
+
+def test_rolling_sharpe_of_returns_that_are_all_the_same_is_undefined_beside_others():
+    curve = np.concatenate([2.0 ** np.arange(41), 2.0 ** np.arange(40, 80)])
+    found = rolling_sharpe(curve, _days(curve.size), 10)
+    assert np.flatnonzero(np.isfinite(found)).tolist() == list(range(41, 51))
+
+
+def _peak_bytes(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_rolling_sharpe_memory_grows_no_faster_than_the_curve():
+    peaks = [
+        _peak_bytes(lambda count=count: rolling_sharpe(_wandering(1, count), _days(count), count // 4))
+        for count in (4_000, 8_000, 16_000)
+    ]
+    assert peaks[1] < 2.2 * peaks[0]
+    assert peaks[2] < 2.2 * peaks[1]
 
 
 def test_hold_curve_begins_with_the_cash_and_ends_where_buy_and_hold_does():

@@ -138,7 +138,7 @@ async def _write(
             with step(f"writing {folder.path}"), interrupt_at_once():
                 folder.write(result, await stored_reports(store, run_id))
         if html is not None:
-            complain(await page_of(store, run_id, "finished", cast("RunResult", result.outcome), html))
+            complain(await page_of(store, result.record, html, done=cast("RunResult", result.outcome)))
     except ConfigError as error:
         return f"{error}; {tell_kept('OTHER')}"
     except (asyncio.CancelledError, KeyboardInterrupt):

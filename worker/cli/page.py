@@ -1,7 +1,6 @@
-"""`thinktwice page`: a stored run as one page, played again for what is not stored of it."""
+"""`thinktwice page`: a stored run as one page, drawn from its rows and its bars."""
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +10,13 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_line
 from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
-from worker.cli.out_folder import entry_beside, replace_file
+from worker.cli.out_folder import replace_file
 from worker.cli.progress import step
-from worker.cli.rebuilt import rebuilt_run
+from worker.cli.rebuilt import stored_picture
 from worker.runs.interrupts import interrupt_at_once
 
 if TYPE_CHECKING:
-    from services.store import Store
-    from worker.pages.run_picture import RunPicture
+    from services.store import RunRecord, Store
     from worker.runs.run_result import RunResult
 
 HtmlOption = Annotated[Path | None, option("--html", metavar="FILE", help="Write the page of the run there.")]
@@ -42,36 +40,28 @@ async def page(
             raise ConfigError(
                 f"run {record.run_id} is under way, or was killed: its page is made when it is over"
             )
-        built = await rebuilt_run(store, record, data)
-        from worker.runs.run_result import RunResult
-        from worker.session import Timing
-
-        done = RunResult(built.session, Timing())
-        told = await page_of(store, record.run_id, record.status, done, html)
+        told = await page_of(store, record, html, data=data)
     print_line(told)
     if open_it:
         open_page(html)
 
 
-async def page_of(store: "Store", run_id: str, status: str, done: "RunResult", html: Path) -> str:
-    """Write the page of a run whose journal lies in the store; say where it lies."""
+async def page_of(
+    store: "Store",
+    record: "RunRecord",
+    html: Path,
+    *,
+    data: Path | None = None,
+    done: "RunResult | None" = None,
+) -> str:
+    """Write the page of a run that lies in the store, as `stored_picture`; say where it lies."""
     from worker.pages.run_page import run_html
 
+    picture = await stored_picture(store, record, data, done)
     with step(f"drawing {html}"), interrupt_at_once():
-        text = run_html(await stored_picture(store, run_id, status, done))
+        text = run_html(picture)
         write_page(html, text)
-    return f"page of run {run_id}: {html} ({count_noun(len(text.encode()) // 1000, 'kB', 'kB')})"
-
-
-async def stored_picture(store: "Store", run_id: str, status: str, done: "RunResult") -> "RunPicture":
-    """The picture of a run with its journal, and the reports of a worker, as the store has them."""
-    from services.journal.index import JournalIndex
-    from worker.review.pictured import picture_of
-    from worker.slow_worker.ports import JOB
-
-    told = await store.reports.all(run_id, JOB) if store.has_worker_tables else []
-    picture = picture_of(run_id, status, done, await JournalIndex.read(store.journal.rows(run_id)))
-    return replace(picture, outside=tuple(entry_beside(report) for report in told))
+    return f"page of run {record.run_id}: {html} ({count_noun(len(text.encode()) // 1000, 'kB', 'kB')})"
 
 
 def demand_page_file(path: Path) -> None:

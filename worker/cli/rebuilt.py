@@ -2,27 +2,40 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from schemas.errors import ConfigError
+from services.journal.index import JournalIndex
 from services.model_calls.quoting import visible
 from worker.cli import wiring
 from worker.cli.options import open_for_run, open_for_writing, operator_name, store_address
-from worker.cli.progress import progress_bar
+from worker.cli.out_folder import entry_beside
+from worker.cli.progress import progress_bar, told_rows
 from worker.cli.wiring import features_of, load_bars
 from worker.feeds.selected_bars import FRAME, settings_of_bars
 from worker.runs.interrupts import Interrupts
 from worker.runs.kept_run import demand_no_own_parts, kept_bars, kept_playbooks
-from worker.runs.replay import BacktestScript, Replay, Script, stored_settings
+from worker.runs.replay import (
+    BacktestScript,
+    Replay,
+    Script,
+    demand_bars_of,
+    is_of_this_version,
+    stored_settings,
+)
 from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
+    from trading_core.bars import BarSeries
+    from worker.pages.run_picture import RunPicture
     from worker.review.plan_making import PlanRequest
     from worker.runs.replay import Rebuilt
+    from worker.runs.run_result import RunResult
 
 PAPER = "paper"
 
@@ -119,8 +132,7 @@ async def rebuilt_run(
     Raises:
         ConfigError: its bars cannot be found, or it does not replay as it was stored.
     """
-    if record.mode == PAPER and data is not None:
-        raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")
+    _demand_no_other_bars(record, data)
     script = await stored_script(store, record, stored_settings(record), data)
     with watch_replay(script) as progress:
         return await Replay(script, store, record).rebuild(at, progress)
@@ -142,11 +154,86 @@ async def stored_script(
         from worker.live.replay import PaperScript
 
         return PaperScript(settings, store, record, definitions)
-    kept = data is None and record.data.get("source") == FRAME
-    _demand_file(record, data)
-    bars = await kept_bars(store, record) if kept else load_bars(settings_of_bars(record, settings, data))
+    bars = await _bars_of(store, record, settings, data)
     runner = await wiring.stored_runner(store, record)
     return BacktestScript(runner, settings, bars, store, record, definitions)
+
+
+async def stored_picture(
+    store: "Store", record: "RunRecord", data: Path | None = None, done: "RunResult | None" = None
+) -> "RunPicture":
+    """The picture of a run that is over: of a finished one from what is stored, else it is played again.
+
+    Args:
+        store: that holds its journal.
+        record: the run.
+        data: a file of its bars; None for the one that it names.
+        done: the run itself, where it has just been made.
+
+    Raises:
+        NotPlayable: its bars are others, or parts of it are in no store.
+        ConfigError: its bars cannot be found, or it does not replay as it was stored.
+        StoreError: a row of it is not what was written.
+    """
+    from worker.review.pictured import picture_of, picture_of_rows
+    from worker.slow_worker.ports import JOB
+
+    bars = await traded_bars(store, record, data) if done is None else None
+    if bars is None and done is None:
+        from worker.runs.run_result import RunResult
+        from worker.session import Timing
+
+        done = RunResult((await rebuilt_run(store, record, data)).session, Timing())
+    index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events), lazily=True)
+    if bars is None:
+        picture = picture_of(record.run_id, record.status, cast("RunResult", done), index)
+    else:
+        picture = picture_of_rows(record, bars, index)
+    told = await store.reports.all(record.run_id, JOB) if store.has_worker_tables else []
+    return replace(picture, outside=tuple(entry_beside(report) for report in told))
+
+
+async def traded_bars(store: "Store", record: "RunRecord", data: Path | None = None) -> "BarSeries | None":
+    """The bars that a finished run traded, if everything else that its page needs is stored with it.
+
+    None where its document is not there, was changed, or is of another version, and where its bars are not
+    those of its document: then only the run played again says what it was.
+
+    Raises:
+        NotPlayable: its bars are others, or parts of it are in no store.
+        ConfigError: its bars cannot be found, or its configuration was changed.
+    """
+    _demand_no_other_bars(record, data)
+    demand_no_own_parts(record)
+    settings = stored_settings(record)
+    if record.document is None or record.status != "finished" or not is_of_this_version(record):
+        return None
+    if not await store.seals.is_covered(record.run_id) or await store.seals.problems(record.run_id):
+        return None
+    traded = record.document["data"]["sha256"]
+    if record.mode == PAPER:
+        bars = await kept_bars(store, record)
+    else:
+        bars = await _bars_of(store, record, settings, data)
+        demand_bars_of(record, bars)
+        if bars.sha256 != traded:  # some were left out
+            from worker.runs.backtest import sifted_bars
+
+            bars = sifted_bars(bars, settings.data).bars
+    return bars if bars.sha256 == traded else None
+
+
+async def _bars_of(
+    store: "Store", record: "RunRecord", settings: "Settings", data: Path | None
+) -> "BarSeries":
+    kept = data is None and record.data.get("source") == FRAME
+    _demand_file(record, data)
+    return await kept_bars(store, record) if kept else load_bars(settings_of_bars(record, settings, data))
+
+
+def _demand_no_other_bars(record: "RunRecord", data: Path | None) -> None:
+    if record.mode == PAPER and data is not None:
+        raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")
 
 
 def _demand_file(record: "RunRecord", data: Path | None) -> None:

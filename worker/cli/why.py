@@ -8,6 +8,7 @@ import typer
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace, trace_move
+from services.journal.sparse_index import read_sparsely
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
@@ -34,9 +35,17 @@ async def why(
 ) -> None:
     """Print the chain from a fill or a stop move back to bar, events, findings, verdict and playbook."""
     async with open_for_run(db, run) as (store, record):
-        index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
-    event = _one([*index.fills(fill), *index.stop_moves(fill)], fill, record.run_id)
-    root = trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
+        root = await read_sparsely(
+            lambda sought: store.journal.rows(record.run_id, sought=sought),
+            lambda index: _reasons(index, fill),
+        )
+        if (
+            isinstance(root, list) or not root.is_whole
+        ):  # what is missing may be damaged: every row is looked at
+            index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
+            root = _reasons(index, fill)
+    if isinstance(root, list):
+        raise _no_fill(root, fill, record.run_id)
     if json:
         print_json(asdict(root))
         return
@@ -47,15 +56,21 @@ async def why(
     stdout_console().print(tree)
 
 
-def _one(found: list[Event], fill: str, run_id: str) -> Event:
-    if len(found) == 1:
-        return found[0]
+def _reasons(index: JournalIndex, fill: str) -> LineageNode | list[Event]:
+    """The tree of the one that `fill` names; all that it may mean where that is not one."""
+    found = [*index.fills(fill), *index.stop_moves(fill)]
+    if len(found) != 1:
+        return found
+    return trace(index, found[0]) if found[0].row.kind in FILL_KINDS else trace_move(index, found[0])
+
+
+def _no_fill(found: list[Event], fill: str, run_id: str) -> ConfigError:
     kinds = " ".join(f"--kind {kind}" for kind in (*FILL_KINDS, "stop_tightened"))
     listing = f"list them with `thinktwice journal {run_id} {kinds}`"
     if not found:
-        raise ConfigError(f"no fill {fill!r} and no amendment of a stop in run {run_id}: {listing}")
+        return ConfigError(f"no fill {fill!r} and no amendment of a stop in run {run_id}: {listing}")
     some = ", ".join(event.payload.get("fill_id") or event.payload["amendment_id"] for event in found[:SHOWN])
-    raise ConfigError(f"fill {fill!r} is not unique in run {run_id} ({some}, ...): {listing}")
+    return ConfigError(f"fill {fill!r} is not unique in run {run_id} ({some}, ...): {listing}")
 
 
 def _grow(tree: "Tree", node: LineageNode) -> None:

@@ -1,7 +1,7 @@
 """A run as its page shows it: figures, bars, curves, trades, marks and the journal that explains them.
 
-Of a run that has just been made, and of a stored one that was played again: the same run gives the same
-picture. What was measured and where it was stored are left out of it.
+Of a run that has just been made, of a stored one by its rows and bars, and of one that was played again: the
+same run gives the same picture. What was measured and where it was stored are left out of it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,7 +7,6 @@ anonymised has its headline whole, and says so. Nothing here decides anything.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -17,24 +16,13 @@ from agents.language_models.knowledge_cutoffs import Cutoff, cutoffs
 from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.settings import Settings
-from services.statistics.blocks import Floats
-from services.statistics.calendar_units import Integers
 from trading_core.accounting import max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from worker.models import models_in_use
+from worker.runs.course import Course
 
 Label = Literal["clean", "anonymised", "contaminated", "mixed", "unknown"]
 WHOLE: tuple[Label, ...] = ("clean", "anonymised")
-
-
-@dataclass(frozen=True)
-class Course:
-    """What a run came to: `curve` and `times` have one point before the first close (T + 1,)."""
-
-    bars: BarSeries
-    trades: Sequence[Episode]
-    curve: Floats
-    times: Integers
 
 
 def contamination(

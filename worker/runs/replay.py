@@ -207,23 +207,33 @@ class BacktestScript:
         self, journal: JournalWriter, until: int | None, progress: Progress | None
     ) -> RunOutcome | None:
         """Run the backtest again."""
-        record, found, recorded = self.record, self.bars.sha256, self.record.data.get("sha256")
-        if not isinstance(recorded, str):
-            unnamed = f"the row of {record.run_id} ({record.mode!r}) names no hash of its bars"
-            raise NotPlayable(f"not replayed: {unnamed}")
-        if found != recorded:
-            other = f"the bars hash to {found[:16]}, not {recorded[:16]}"
-            raise NotPlayable(f"{other}: name those of the run with --data")
+        record = self.record
+        demand_bars_of(record, self.bars)
         return await self.runner(
             self.settings,
             self.bars,
             journal,
             definitions=self.definitions,
             progress=progress,
-            cassette=await stored_cassette(self.store, self.record) if self.settings.uses_models else None,
-            trial=NoTrial(await ledger_of_run(self.store, self.record)),
+            cassette=await stored_cassette(self.store, record) if self.settings.uses_models else None,
+            trial=NoTrial(await ledger_of_run(self.store, record)),
             until=until,
         )
+
+
+def demand_bars_of(record: "RunRecord", bars: "BarSeries") -> None:
+    """Refuse bars that are not those of a run.
+
+    Raises:
+        NotPlayable: they are others, or the run does not name its own.
+    """
+    found, recorded = bars.sha256, record.data.get("sha256")
+    if not isinstance(recorded, str):
+        unnamed = f"the row of {record.run_id} ({record.mode!r}) names no hash of its bars"
+        raise NotPlayable(f"not replayed: {unnamed}")
+    if found != recorded:
+        other = f"the bars hash to {found[:16]}, not {recorded[:16]}"
+        raise NotPlayable(f"{other}: name those of the run with --data")
 
 
 @dataclass(frozen=True)
@@ -321,11 +331,16 @@ def compared_document(
     """What the stored document of a finished run says otherwise than its replay; None where there is none."""
     if outcome is None or record.status != "finished":
         return None
+    document = outcome.document(record.run_id, journal_url)
+    return differences(record.document, document, same_version=is_of_this_version(record))
+
+
+def is_of_this_version(record: "RunRecord") -> bool:
+    """Whether this version of the program made a run, so that its document has today's figures."""
     present = environment()
     # Runs without a revision of store or document are older than its note, whatever version they name.
     noted = ("thinktwice", STORE_REVISION, DOCUMENT_REVISION)
-    same = all(record.environment.get(name) == present[name] for name in noted)
-    return differences(record.document, outcome.document(record.run_id, journal_url), same_version=same)
+    return all(record.environment.get(name) == present[name] for name in noted)
 
 
 async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -> Cassette:

@@ -18,7 +18,6 @@ from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.blocks import Floats
-from services.statistics.calendar_units import unit_numbers, unit_of_timeframe, unit_starts
 from trading_core.accounting import (
     FloatArray,
     buy_and_hold_return,
@@ -48,8 +47,8 @@ from trading_core.trade_figures import (
     turnover,
     win_rate,
 )
-from worker.pages.figures import shown_time
-from worker.runs.contamination import Course, contamination, headline
+from worker.runs.contamination import contamination, headline
+from worker.runs.course import Course, stale_positions
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
 
@@ -154,23 +153,12 @@ class RunResult:
     @property
     def stale_positions(self) -> list[str]:
         """Open positions whose symbols had no bar in the block of the last one, and what waits for them."""
-        bars, session = self.bars, self.session
-        unit = unit_of_timeframe(session.settings.gate.block, bars.timeframe)
-        now, told = unit_numbers(bars.times[-1], unit), []
-        for s in np.flatnonzero(session.engine.state["direction"]):
-            rows = np.flatnonzero(bars.present[:, s])
-            if unit_numbers(bars.times[rows[-1]], unit) == now:
-                continue
-            symbol = bars.symbols[int(s)]
-            entered, last = (int(bars.times[row]) for row in (session.engine.state["entry_t"][s], rows[-1]))
-            held = session.slow_loop.facts.run_state.held[symbol]
-            waits = int(unit_starts(unit_numbers(entered, unit), unit))
-            told.append(
-                f"{held.playbook_id}: its {held.side} {symbol} is open since {shown_time(entered)}, and "
-                f"{symbol} has no bar after {shown_time(last)}: no trade that the playbook entered from "
-                f"{shown_time(waits)} on counts at the gate before it is closed"
-            )
-        return told
+        bars, state = self.bars, self.session.engine.state
+        entered = {}
+        for s in np.flatnonzero(state["direction"]).tolist():
+            held = self.session.slow_loop.facts.run_state.held[bars.symbols[s]]
+            entered[held.symbol] = held.playbook_id, str(held.side), int(bars.times[state["entry_t"][s]])
+        return stale_positions(bars, self.session.settings, entered)
 
     def _so_far(self, values: Floats) -> Floats:
         return values[: self.bars.shape[0]]
@@ -256,13 +244,8 @@ class RunResult:
     @property
     def course(self) -> Course:
         """Trades, and the equity curve with the cash one bar before the first close."""
-        bars = self.bars
-        spacing = (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
-        times = np.concatenate([[bars.close_times[0] - spacing], bars.close_times])
-        curve = np.concatenate(
-            [[self.session.settings.account.cash], self._so_far(self.session.engine.equity)]
-        )
-        return Course(bars, self.trades, curve, times)
+        equity, cash = self._so_far(self.session.engine.equity), self.session.settings.account.cash
+        return Course.of_closes(self.bars, self.trades, equity, cash)
 
     def _performance(self) -> dict[str, Any]:
         session = self.session

@@ -6,15 +6,17 @@ keys that would change it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.playbook import PlaybookDefinition
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import CheckName, EvaluationOutcome, InvocationOutcome, SkipReason
 from services.model_calls.quoting import count_noun
 from services.playbooks.rendering import render_rules, rule_texts
-from services.policy_loop.counters import PolicyCounters
 from worker.runs.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
+
+if TYPE_CHECKING:
+    from services.policy_loop.counters import PolicyCounters
 
 Cause = tuple[str, int, str]
 
@@ -44,7 +46,7 @@ class RunFacts:
     timeframe: str
     bars: Mapping[str, int]
     needed_bars: int
-    policy: PolicyCounters
+    policy: "PolicyCounters"
     events: Mapping[str, int]
     refused: Mapping[str, int]
     entries_blocked: int

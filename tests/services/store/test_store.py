@@ -9,8 +9,10 @@ import pytest
 from schemas.errors import ConfigError, StoreError
 from services.journal.chain import GENESIS_HASH, check_chain
 from services.journal.sinks import StoreSink
+from services.journal.sparse_index import KeyReference, RowSpan
 from services.journal.writer import JournalWriter
 from services.store import journal_repository, open_store
+from tests.services.journal.decisions import ENTRY, EXIT, decision_rows
 from tests.services.journal.rows import written_rows
 from tests.services.store.stores import new_run
 
@@ -112,6 +114,43 @@ def test_store_rows_by_kind_and_time_keep_their_order(address, page, monkeypatch
     assert by_kind == [row for row in ROWS if row.kind in ("policy_event", "entry_filled")]
     assert by_time == ROWS[:5]
     assert hashes == [row.hash for row in ROWS[10:]]
+
+
+@pytest.mark.parametrize("most", [0, 20])
+def test_store_rows_that_are_sought_come_by_key_by_its_start_and_by_place(address, most, monkeypatch):
+    monkeypatch.setattr(journal_repository, "MOST_TEXTS", most)
+    rows = decision_rows().rows
+    (entry,) = (row for row in rows if row.kind == "entry_filled")
+    odd = KeyReference("entry_filled", "fill_id", '%_"\\ä')
+    sought = {
+        "key": [KeyReference("entry_filled", "fill_id", ENTRY)],
+        "start": [KeyReference("exit_filled", "fill_id", EXIT[:1], whole=False)],
+        "span": [RowSpan(("thesis_armed", "entry_filled"), entry.symbol, entry.seq - 9, entry.seq)],
+        "no such": [odd] if most else [],
+        "both": [KeyReference("entry_filled", "fill_id", ENTRY), odd, RowSpan(("genesis",), None, -1, 1)],
+    }
+
+    async def scenario():
+        async with one_run(address) as (store, run_id):
+            await store.journal.append(run_id, rows)
+            return {
+                name: [row async for row in store.journal.rows(run_id, sought=these)]
+                for name, these in sought.items()
+            }
+
+    found = asyncio.run(scenario())
+    assert found.pop("span") == [
+        row
+        for row in rows[entry.seq - 8 : entry.seq]
+        if row.kind in ("thesis_armed", "entry_filled") and row.symbol == entry.symbol
+    ]
+    kinds = {name: [row.kind for row in these] for name, these in found.items()}
+    assert kinds == {
+        "key": ["entry_filled"],
+        "start": ["exit_filled"],
+        "no such": [],
+        "both": ["genesis", "entry_filled"],
+    }
 
 
 def test_store_runs_made_at_once_by_several_connections_get_different_ids(address):

@@ -10,10 +10,12 @@ import webbrowser
 import pytest
 
 from tests.worker.planted_store import world
+from tests.worker.shared_runs import embedded_bars
 from worker.cli import page, rebuilt, wiring
 from worker.pages import run_page
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
+from worker.runs.replay import Replay
 
 PLAYBOOKS = wiring.playbooks
 RUN = ("backtest", "--symbols", "IBM", "--from", "2003-01-01", "--to", "2004-12-31")
@@ -36,6 +38,48 @@ def test_page_of_a_stored_run_is_the_page_of_its_backtest(real):
     before = (real.folder / "b.html").stat().st_ino
     real.run("page", "r0001", "--html", "b.html")
     assert (real.folder / "b.html").stat().st_ino != before, "an existing page is replaced, not written over"
+
+
+def refuse(*given, **rest):
+    raise AssertionError("the run was played again")
+
+
+def test_page_of_a_finished_run_is_drawn_without_playing_it_again(real, monkeypatch):
+    assert real.run(*RUN, "--html", "a.html").exit_code == 0
+    monkeypatch.setattr(Replay, "rebuild", refuse)
+    result = real.run("page", "--html", "b.html")
+    assert result.exit_code == 0, result.output
+    assert (real.folder / "a.html").read_bytes() == (real.folder / "b.html").read_bytes()
+
+
+def test_page_of_a_run_whose_document_was_changed_shows_what_comes_out_when_it_is_played(real):
+    assert real.run(*RUN, "--html", "a.html").exit_code == 0
+    with sqlite3.connect(real.folder / "thinktwice.db") as store:
+        (text,) = store.execute("SELECT document FROM runs").fetchone()
+        document = json.loads(text)
+        document["performance"]["total_return"] = 9.99
+        store.execute("UPDATE runs SET document = ?", (json.dumps(document),))
+    real.run("page", "--html", "b.html")
+    assert (real.folder / "a.html").read_bytes() == (real.folder / "b.html").read_bytes()
+
+
+def test_page_of_a_run_that_left_bars_out_is_drawn_from_those_that_it_traded(real, monkeypatch):
+    bars = embedded_bars("2003-01-01", "2004-06-30").select(("IBM",))
+    lines = ["time,open,high,low,close,volume"]
+    for t, label in enumerate(bars.times.astype("datetime64[ns]").astype("datetime64[D]").astype(str)):
+        high = float(bars.high[t, 0]) * (10.0 if t == 200 else 1.0)
+        prices = (bars.open[t, 0], high, bars.low[t, 0], bars.close[t, 0], bars.volume[t, 0])
+        lines.append(",".join([label, *(repr(float(price)) for price in prices)]))
+    (real.folder / "bars.csv").write_text("\n".join(lines))
+    (real.folder / "always.toml").write_text('[data]\nplausibility = "always"\n')
+    made = real.run(
+        "backtest", "always.toml", "--data", "bars.csv", "--tz", "UTC", "--html", "a.html", "--json"
+    )
+    assert json.loads(made.stdout)["data"]["left_out"]
+    monkeypatch.setattr(Replay, "rebuild", refuse)
+    result = real.run("page", "--html", "b.html")
+    assert result.exit_code == 0, result.output
+    assert (real.folder / "a.html").read_bytes() == (real.folder / "b.html").read_bytes()
 
 
 def test_page_that_finds_no_room_takes_nothing_of_its_backtest_away(real, monkeypatch):

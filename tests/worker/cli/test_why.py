@@ -1,11 +1,15 @@
 import asyncio
 import json
+from dataclasses import asdict
 
 import pytest
 
-from services.store import open_store
+from services.journal.index import FILL_KINDS, Event, JournalIndex
+from services.journal.lineage import trace, trace_move
+from services.store import journal_repository, open_store
 from tests.services.journal.decisions import ENTRY, EXIT, LEARNT, decision_rows
 from tests.services.store.stores import new_run
+from tests.worker.shared_runs import slice_run
 from tests.worker.test_amendments_in_a_session import ON_A_GRID, halfway, tightening
 from tests.worker.test_session_wires import finished, payloads, session
 
@@ -96,3 +100,37 @@ def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let
     assert "not found" not in told.stdout
     tree = json.loads(shell.run("why", "latest", moves[-1]["amendment_id"], "--json").stdout)
     assert (tree["kind"], tree["id"]) == ("stop_tightened", moves[-1]["amendment_id"])
+
+
+def test_why_of_any_fill_says_what_the_whole_journal_says_and_reads_few_rows_of_it(shell, monkeypatch):
+    rows, read = slice_run().rows, []
+    stored(rows)
+    index = JournalIndex()
+    for row in rows:
+        index.add(Event(row, json.loads(row.payload)))
+    expected = {
+        event.payload["fill_id"]: trace(index, event) for kind in FILL_KINDS for event in index.of_kind(kind)
+    }
+    for event in index.of_kind("stop_tightened"):
+        if event.payload.get("amendment_id"):
+            expected[event.payload["amendment_id"]] = trace_move(index, event)
+    stored_page = journal_repository.stored_page
+
+    async def counted(*given, **rest):
+        read.append(len(page := await stored_page(*given, **rest)))
+        return page
+
+    monkeypatch.setattr(journal_repository, "stored_page", counted)
+    fills = list(expected)
+    assert len(fills) > 100
+    for fill in [*fills[::12], *fills[-3:]]:
+        read.clear()
+        told = shell.run("why", "r0001", fill, "--json")
+        assert json.loads(told.stdout) == json.loads(json.dumps(asdict(expected[fill])))
+        assert sum(read) < len(rows) / 20, "a why-chain is of few rows"
+
+
+def test_why_of_a_fill_with_a_part_that_is_not_there_says_what_the_whole_journal_says(shell):
+    stored(decision_rows(leave_out="policy_reflection").rows)
+    told = shell.run("why", "r0001", ENTRY)
+    assert "not found in the journal" in told.stdout

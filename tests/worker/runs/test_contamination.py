@@ -18,7 +18,8 @@ from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
 from worker.models import Models
-from worker.runs.contamination import Course, contamination
+from worker.runs.contamination import contamination
+from worker.runs.course import Course
 
 SLICE = ("2003-01-01", "2004-12-31")
 CUT = "2003-12-31"
