@@ -214,7 +214,7 @@ def _record_of(question: Question, latency_ms: float, **outcome: Any) -> Recorde
 
 
 def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> RecordedCall:
-    """The record of a reply, whole."""
+    """The record of a reply, whole but for the key, if its texts repeat that."""
     usage = Usage(
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
@@ -225,8 +225,8 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
         question,
         latency_ms,
         outcome=REPLY,
-        text=storable(reply.text),
-        uses=tuple(ToolUse(name=it.name, arguments=storable(it.arguments)) for it in reply.uses),
+        text=storable(reply.mask(reply.text)),
+        uses=tuple(ToolUse(name=it.name, arguments=storable(reply.mask(it.arguments))) for it in reply.uses),
         answered_by=reply.model,
         requests=reply.requests,
         lost=reply.lost,
