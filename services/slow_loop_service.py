@@ -357,8 +357,7 @@ class SlowLoopService(Stateful):
     def _write_verdict(self, verdict: ReplanVerdict, now: int) -> None:
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
-        self.counters.replans[str(verdict.decision)] += 1
-        self.counters.refused.update(refusal.code for refusal in verdict.refused)
+        self.counters.count_verdict(verdict)
         self._append(
             now,
             "replan_verdict",

@@ -6,6 +6,7 @@ replay hands out exactly what the first run saw. Failures and timeouts are outco
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -25,6 +26,16 @@ UNTOLD = frozenset({"timeout", "network", "malformed"})
 RAW_CHARACTERS = 20_000
 
 
+class Purse(IntEnum):
+    """What a call is paid from; a lower purse leaves to the higher ones what these may need."""
+
+    TEXT = 0
+    """It writes or weighs a text."""
+    EVIDENCE = 1
+    """It plans what is read for a decision."""
+    DECISION = 2
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who asks whom: fixed for a run.
@@ -39,6 +50,7 @@ class Caller:
         reads: whether a reply's text can be used; None: any can.
         temperature: asked for; None: the model's own.
         temperature_sent: whether the API takes one, and is sent it.
+        purse: from which its calls are paid.
     """
 
     provider: str
@@ -50,6 +62,7 @@ class Caller:
     reads: Callable[[str], bool] | None = field(default=None, compare=False)
     temperature: float | None = None
     temperature_sent: bool | None = field(default=None, compare=False)
+    purse: Purse = field(default=Purse.DECISION, compare=False)
 
     @property
     def parameters(self) -> dict[str, Any]:
