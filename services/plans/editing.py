@@ -72,7 +72,7 @@ def plan_diff(before: ChangePlan, after: ChangePlan) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     rest = list(after.steps)
     for step in before.steps:
-        match = next((item for item in rest if _target(item) == _target(step)), None)
+        match = next((item for item in rest if target_of(item) == target_of(step)), None)
         if match is None:
             found.append({"step": step.number, "field": "step", "from": step.effect, "to": None})
             continue
@@ -172,7 +172,8 @@ def _facts(plan: ChangePlan, judge: JudgeSettings) -> PlanFacts:
     )
 
 
-def _target(step: PlanStep) -> tuple[Any, ...]:
+def target_of(step: PlanStep) -> tuple[Any, ...]:
+    """What a step changes, whatever it makes of it."""
     names = ("kind", "playbook_id", "regime", "direction", "parameter", "folder")
     return tuple(getattr(step.action, name, None) for name in names)
 
