@@ -115,7 +115,7 @@ def test_judge_whose_report_has_many_words_is_asked_on_every_report(
 
 
 @cache
-def unheard() -> Run:
+def unheard_run() -> Run:
     """A run none of whose models may be asked."""
     settings = chatty(per_event=EventLimits(calls=0))
     model = Scripted({"keep": [], "reason": "too early"})
@@ -125,8 +125,8 @@ def unheard() -> Run:
 
 
 def test_judge_that_was_never_asked_and_texts_that_failed_are_counted_and_said_plainly() -> None:
-    document = unheard().document
-    due = len(fallbacks(unheard()))
+    document = unheard_run().document
+    due = len(fallbacks(unheard_run()))
     assert due > 0
     judge = document["judge"]
     assert (judge["to_ask"], judge["asked"], judge["not_asked"]) == (due, 0, {"budget": due})
@@ -142,7 +142,7 @@ def test_judge_that_was_never_asked_and_texts_that_failed_are_counted_and_said_p
         assert "refused by a limit" in said
 
 
-def test_judge_of_rules_is_not_told_to_be_unheard() -> None:
+def test_judge_of_rules_is_not_told_to_be_unheard_run() -> None:
     made = run_on(world(), losing_settings(), definitions())
     assert made.document["judge"]["to_ask"] == 0
     console = Console(record=True, width=200)
