@@ -37,7 +37,7 @@ class Fallback(StrEnum):
 NOT_ASKED = frozenset({BUDGET, BREAKER, LATE, PACED, Fallback.NO_MODEL})
 
 
-def asked_of(opinions: Mapping[str, int]) -> dict[str, Any]:
+def count_opinions(opinions: Mapping[str, int]) -> dict[str, Any]:
     """Of the verdicts that a model was to be asked about: how many had something to weigh, and were asked."""
     told = dict(sorted(opinions.items()))
     due = sum(told.values()) - told.get(Fallback.NOTHING_TO_DROP, 0)

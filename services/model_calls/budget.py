@@ -163,7 +163,7 @@ class Ledger(Stateful):
             ("run", self.settings.per_run, ever),
         )
         for scope, limits, due in scopes:
-            spent = [replace(self._of(scope, one)) for one in Purse]
+            spent = [replace(self._of(scope, payer)) for payer in Purse]
             for other, use in kept_back:
                 spent[other].add(use)
             above = sum(calls for other, calls in due.items() if other > purse)
@@ -211,7 +211,7 @@ class Ledger(Stateful):
                 continue
             sizes = [allowed * self.settings.decision_share**depth for depth in range(len(Purse) + 1)]
             sizes = [*map(ceil, sizes)] if limit == "calls" else sizes
-            used, need = [getattr(one, limit) for one in spent], getattr(needed, limit)
+            used, need = [getattr(use, limit) for use in spent], getattr(needed, limit)
             left = above = sum(used[purse + 1 :])
             if limit == "calls" and 0 < calls_above < inf:
                 left = max(above, min(sizes[purse + 1], int(calls_above)))

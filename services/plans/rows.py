@@ -2,26 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.plan import ChangePlan, Decision, PlanState, PlanStep
 from schemas.playbook import PlaybookVersion
 from services.plans.drafting import EMPTY_PLAN, EmptyPlan
+from services.plans.same_change import WaitingPlan
 from services.ports import EventJournal
-
-
-@dataclass(frozen=True)
-class WaitingPlan:
-    """A plan that waits for a decision, in which phase (2: the first to act), and whether it was edited.
-
-    `changes` has the id of each change by its subject, as it was proposed: an edit is of the same change.
-    """
-
-    plan: ChangePlan
-    phase: int = 2
-    edited: bool = False
-    changes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
-from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finish
+from services.plans.rows import FinishedPlan, PlanRows, finish
 from services.plans.same_change import (
+    WaitingPlan,
     describe_difference,
     list_changes,
     list_known,

@@ -5,12 +5,24 @@ evidence has grown are no part of it. It is one plan until it is decided, until 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.canonical import content_id
-from schemas.plan import ChangePlan, PlanAction
-from services.plans.editing import plan_diff, target_of
-from services.plans.rows import WaitingPlan
+from schemas.plan import ChangePlan, PlanAction, PlanStep
+
+
+@dataclass(frozen=True)
+class WaitingPlan:
+    """A plan that waits for a decision, in which phase (2: the first to act), and whether it was edited.
+
+    `changes` has the id of each change by its subject, as it was proposed: an edit is of the same change.
+    """
+
+    plan: ChangePlan
+    phase: int = 2
+    edited: bool = False
+    changes: dict[str, str] = field(default_factory=dict)
 
 
 def list_changes(plan: ChangePlan) -> list[tuple[str, str]]:
@@ -68,3 +80,34 @@ def describe_difference(old: ChangePlan, new: ChangePlan, stale: Collection[str]
     """What differs from the plan in whose place another comes; `stale` is why that one no longer holds."""
     rows: list[dict[str, Any]] = plan_diff(old, new)
     return [f"step {row['step']}, {row['field']}: {row['from']} -> {row['to']}" for row in rows] + list(stale)
+
+
+def plan_diff(before: ChangePlan, after: ChangePlan) -> list[dict[str, Any]]:
+    """What differs: {step, field, from, to} by step of the plan before; a dropped step has `to` null."""
+    found: list[dict[str, Any]] = []
+    rest = list(after.steps)
+    for step in before.steps:
+        match = next((item for item in rest if target_of(item) == target_of(step)), None)
+        if match is None:
+            found.append({"step": step.number, "field": "step", "from": step.effect, "to": None})
+            continue
+        rest.remove(match)
+        old, new = _values(step), _values(match)
+        found += [
+            {"step": step.number, "field": name, "from": old[name], "to": new[name]}
+            for name in old
+            if old[name] != new[name]
+        ]
+    found += [{"step": step.number, "field": "step", "from": None, "to": step.effect} for step in rest]
+    return found
+
+
+def target_of(step: PlanStep) -> tuple[Any, ...]:
+    """What a step changes, whatever it makes of it."""
+    names = ("kind", "playbook_id", "regime", "direction", "parameter", "folder")
+    return tuple(getattr(step.action, name, None) for name in names)
+
+
+def _values(step: PlanStep) -> dict[str, Any]:
+    values = {name: getattr(step.action, name, None) for name in ("value", "life_blocks")}
+    return values | {"checkpoint": step.checkpoint, "candidate": step.candidate}

@@ -127,7 +127,7 @@ def thoughts(document: Document) -> Rows:
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
-    asked = asked_of_judge(document)
+    asked = describe_opinions(document)
     yield "judge on reports", f"{_most(document['judge']['replans'])}{f'   {asked}' if asked else ''}"
     if asks_models(document):
         model, net = document["model"], percent(document["performance"]["net_return"])
@@ -149,7 +149,7 @@ def refused_rows(document: Document) -> Rows:
         yield "texts failed", f"{failed:,} of {texts['total_requests']:,}: the rules' text stands"
 
 
-def asked_of_judge(document: Document) -> str | None:
+def describe_opinions(document: Document) -> str | None:
     """On how many reports the judge's model was asked; None where it had nothing to weigh."""
     judge = document["judge"]
     if not judge["to_ask"]:
@@ -338,7 +338,7 @@ def _slow(document: Document) -> Rows:
 def _judge(document: Document) -> Rows:
     yield "at the boundary", counts(document["judge"]["boundary"])
     yield "replans", counts(document["judge"]["replans"])
-    if (asked := asked_of_judge(document)) is not None:
+    if (asked := describe_opinions(document)) is not None:
         yield "opinions", f"{asked}   {counts(document['judge']['opinions'])}"
     plans = document.get("plans", {"made": 0})
     if plans["made"]:
