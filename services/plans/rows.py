@@ -56,7 +56,7 @@ class PlanRows:
         about = {"plan_trigger": trigger, "report_id": source[0], "verdict_id": source[1]}
         self._append(now, "two_phase_phase1_start", about)
         made = plan if isinstance(plan, ChangePlan) else None
-        payload = {
+        payload: dict[str, Any] = {
             **about,
             "plan_id": None if made is None else made.plan_id,
             "plan_hash": None if made is None else made.content_hash,

@@ -15,7 +15,7 @@ from worker.operations.pending_changes import WaitingChanges
 
 DRAFTED = "two_phase_phase1_complete"
 LEDGER = "c" * 64
-LONG = {"max_move_atr": 100.0, "expires_bars": 300}
+LONG: dict[str, Any] = {"max_move_atr": 100.0, "expires_bars": 300}
 
 
 def replan(reason: str) -> JudgeAction:
