@@ -4,12 +4,16 @@ What does not fit, or keeps what was not offered, is a fault with its kind. Pure
 text.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from agents.language_models.paced import PACED
+from services.model_calls.account import BREAKER, BUDGET
 from services.model_calls.quoting import visible
+from services.model_calls.record import LATE
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
@@ -27,6 +31,18 @@ class Fallback(StrEnum):
     REPEATED_ACTION = "repeated_action"
     UNKNOWN_ACTION = "unknown_action"
     REFUSED_ACTION = "refused_action"
+
+
+# No request was made: a limit, the breaker, the clock or the rate did not let it, or there is no model.
+NOT_ASKED = frozenset({BUDGET, BREAKER, LATE, PACED, Fallback.NO_MODEL})
+
+
+def count_opinions(opinions: Mapping[str, int]) -> dict[str, Any]:
+    """Of the verdicts that a model was to be asked about: how many had something to weigh, and were asked."""
+    told = dict(sorted(opinions.items()))
+    due = sum(told.values()) - told.get(Fallback.NOTHING_TO_DROP, 0)
+    not_asked = {name: count for name, count in told.items() if name in NOT_ASKED}
+    return {"opinions": told, "to_ask": due, "asked": due - sum(not_asked.values()), "not_asked": not_asked}
 
 
 class KeepReply(BaseModel):

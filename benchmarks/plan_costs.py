@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 
 from services.plans.drafting import draft
-from services.plans.rows import WaitingPlan
+from services.plans.same_change import WaitingPlan
 from services.store import open_store
 from services.store.tables import change_plans
 from tests.services.plans.plan_worlds import desk_world, risk

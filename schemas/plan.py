@@ -27,7 +27,7 @@ PlanState = Literal[
 ]
 StepState = Literal["waiting", "done", "failed", "undone"]
 Trigger = Literal["verdict", "candidate", "measure", "rollback", "text", "report"]
-Decision = Literal["approve", "cancel", "decline", "expire", "rollback"]
+Decision = Literal["approve", "cancel", "decline", "expire", "replace", "rollback"]
 MOST_STEPS = 50
 MOST_ACTIONS = MOST_STEPS - 1  # a plan of a run that is over has one step more, its folder
 Line = Annotated[str, StringConstraints(max_length=1_000)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from schemas.errors import CassetteMiss, ModelRefused
 from schemas.evidence_plan import RecommendationEvidence
-from schemas.judge import JudgeAction, ReplanVerdict
+from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
@@ -106,7 +106,7 @@ class SlowLoopService(Stateful):
             trials,
             self.facts,
             journal,
-            Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update),
+            Effects(self.retire_changed, policy_loop.replan, self.counters.applied.update, self._refuse),
             asks=approval == "ask" or (approval == "" and not market_waits),
         )
         if settings.plans.enabled:
@@ -357,8 +357,7 @@ class SlowLoopService(Stateful):
     def _write_verdict(self, verdict: ReplanVerdict, now: int) -> None:
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
-        self.counters.replans[str(verdict.decision)] += 1
-        self.counters.refused.update(refusal.code for refusal in verdict.refused)
+        self.counters.count_verdict(verdict)
         self._append(
             now,
             "replan_verdict",
@@ -402,12 +401,15 @@ class SlowLoopService(Stateful):
         done = [action for action in actions if action not in not_done]
         self.counters.applied.update(action.kind for action in done)
         for refusal in refused:
-            self.counters.refused[refusal.code] += 1
-            self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
+            self._refuse(refusal, verdict_id, now)
         self.retire_changed(changed, now)
         self._tell_trials(now)
         if any(action.kind == "replan" for action in actions):
             self._policy_loop.replan()
+
+    def _refuse(self, refusal: RefusedAction, verdict_id: str | None, now: int) -> None:
+        self.counters.refused[refusal.code] += 1
+        self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
 
     def retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
         """Journal every transition.

@@ -25,7 +25,7 @@ from agents.language_models.paced import PacedModel, RequestRate
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import WITHOUT_TOOLS, WireModel
 from agents.planning.plan_reply import PROMPT as PLANNER
-from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
+from agents.reply_forms import FORMS_ON_DEMAND, PURSES, SEAT_FORMS, due_of
 from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.settings import Settings
@@ -46,7 +46,7 @@ from services.deliberation.forms import (
 from services.deliberation.text_models import TextModels
 from services.model_calls.account import Clock, ModelAccount, price_for
 from services.model_calls.language_model import LanguageModel
-from services.model_calls.record import Caller
+from services.model_calls.record import Caller, Purse
 from services.model_calls.reply_format import ReplyFormat
 from services.ports import EventJournal
 from trading_core.tick_guard import TickGuard
@@ -83,11 +83,6 @@ class Models:
     strategist: LanguageModel | None = None
     judge: LanguageModel | None = None
     texts: Mapping[str, LanguageModel] = field(default_factory=dict)
-
-    @property
-    def planner(self) -> LanguageModel | None:
-        """The model that plans what is read."""
-        return self.texts.get(PLANNER)
 
     def text_models(self) -> TextModels:
         """Those of texts with their prompts."""
@@ -340,6 +335,7 @@ def assemble_models(
     cassette: Cassette | None = None,
     past: RecordedPast | None = None,
     texts: Mapping[str, str] | None = None,
+    decides: bool = True,
 ) -> RunModels:
     """The models that the settings name, on an account of their own.
 
@@ -353,6 +349,7 @@ def assemble_models(
         cassette: recorded replies to play instead of the configured ones.
         past: replies of a run that goes on.
         texts: names the model of each prompt about texts; None: as the settings have it.
+        decides: whether anything is decided, for which texts leave something.
 
     Raises:
         ConfigError: a model without a key, or a cassette that cannot be read or made.
@@ -360,7 +357,8 @@ def assemble_models(
     tape = cassette if cassette is not None else configured_cassette(settings)
     asks = given is None and tape is None
     live = configured_models(settings, guard, environment, texts) if asks else given or Models()
-    account = ModelAccount(settings.llm, journal, clock)
+    due = due_of(seats_of(settings), text_models_of(settings)) if decides else None
+    account = ModelAccount(settings.llm, journal, clock, due)
     return RunModels(live, account, accounted_models(settings, live, account, guard, tape, past, texts))
 
 
@@ -411,6 +409,7 @@ def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: st
         form.reads,
         temperature,
         None if temperature is None else takes_temperature(settings),
+        PURSES.get(form.name, Purse.DECISION),
     )
 
 

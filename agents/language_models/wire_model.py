@@ -21,6 +21,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from agents.language_models.key_mask import KeyMask
 from agents.language_models.knowledge_cutoffs import answers_for
 from agents.language_models.trusted_certificates import certificates
 from schemas.errors import ConfigError, ModelError
@@ -107,7 +108,7 @@ class StreamFailure(ValueError):
     """The stream itself carries an error event; `type` is the API's name of it."""
 
     def __init__(self, error_type: str) -> None:
-        super().__init__(f"error event {error_type[:80]!r}")
+        super().__init__(error_type)
         self.type = error_type
 
 
@@ -152,7 +153,7 @@ class WireModel(ABC):
 
         Args:
             model: model id as the API names it.
-            api_key: credential; never logged, never part of an error or a reply.
+            api_key: credential; never logged, never part of an error or of what is stored of a reply.
             guard: refuses calls from inside the tick path.
             base_url: of the API; None leaves the SDK's default.
             stall_ms: the reply is streamed, and given up after a silence this long, pings not counted;
@@ -164,6 +165,7 @@ class WireModel(ABC):
         """
         self._model = model
         self._api_key = api_key
+        self._mask = KeyMask(api_key)
         self._guard = guard
         self._base_url = base_url
         self._stall_ms = stall_ms
@@ -272,7 +274,8 @@ class WireModel(ABC):
             return self._failure("network", reason, received, retryable=True, **_note_unsent(error))
         except StreamFailure as error:
             kind = KIND_OF_EVENT.get(error.type, "rejected")
-            return self._failure(kind, str(error), received, retryable=kind != "rejected")
+            reason = f"error event {self._mask(error.type)[:80]!r}"
+            return self._failure(kind, reason, received, retryable=kind != "rejected")
         except (ValueError, RecursionError) as error:
             return self._describe_malformed(error, received)
 
@@ -314,20 +317,20 @@ class WireModel(ABC):
             if kind == "malformed":
                 reason = self._describe_received(reason, received)
             return self._failure(kind, reason, received, retryable=kind == "malformed", usage=usage)
+        form = "" if self._format is None else json.dumps(self._format.schema)
+        asked = (request.system, request.prompt, form, *(tool.canonical_text() for tool in request.tools))
         return ModelReply(
-            text=self._mask(message.text),
+            text=message.text,
             model=message.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
             latency_ms=latency_ms,
-            cache_write_tokens=usage.cache_write_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            uses=tuple(ToolUse(name=it.name, arguments=self._mask(it.arguments)) for it in message.uses),
+            **usage.model_dump(),
+            uses=message.uses,
+            mask=self._mask.of_reply(asked),
         )
 
     def _incomplete(self, message: Message, request: Request) -> tuple[str, str] | None:
         if not any(answers_for(message.model, name) for name in (self._model, *self._accept)):
-            other = quote_beginning(message.model, 80)
+            other = quote_beginning(self._mask(message.model), 80)
             return (
                 "wrong_model",
                 f"model {other} answered; llm.accept_models names others whose answer counts",
@@ -335,7 +338,7 @@ class WireModel(ABC):
         if message.uses and not request.tools:
             return "malformed", "it calls a tool where none was given"
         if message.fault is not None:
-            return message.fault, f"stopped with {message.stop[:80]!r}: no complete answer"
+            return message.fault, f"stopped with {self._mask(message.stop)[:80]!r}: no complete answer"
         return None if message.uses or message.text.strip() else ("malformed", "it has no text")
 
     def _from_status(self, error: BadStatus, request: Request) -> ModelError:
@@ -366,7 +369,7 @@ class WireModel(ABC):
             return ""
         name, said = error.get("type") or error.get("code"), error.get("message")
         words = quote_beginning(self._mask(said)) if isinstance(said, str) and said else ""
-        return f"{str(name)[:80] if name else ''} {words}".strip()
+        return f"{self._mask(str(name))[:80] if name else ''} {words}".strip()
 
     def _describe_malformed(self, error: BaseException, received: bytearray) -> ModelError:
         reason = str(error) if isinstance(error, Unusable) else type(error).__name__
@@ -389,9 +392,6 @@ class WireModel(ABC):
             raw=raw[:RAW_CHARACTERS],
             **context,
         )
-
-    def _mask(self, text: str) -> str:
-        return text.replace(self._api_key, "***")
 
 
 class Unusable(ValueError):

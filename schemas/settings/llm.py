@@ -139,6 +139,13 @@ class LlmSettings(Contract):
     per_event: EventLimits = EventLimits()
     per_day: ModelLimits = ModelLimits()
     per_run: RunLimits = RunLimits()
+    decision_share: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="share of each limit that texts leave to decisions, and of that the planner of evidence "
+        "to the judge, where models decide",
+    )
     attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
     first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
     at_once: int = Field(

@@ -18,13 +18,14 @@ from services.model_calls.budget import (
     UNUSABLE,
     Breaker,
     BreakerChange,
+    Due,
     Ledger,
     Refusal,
     Spent,
     estimate_use,
     measure_use,
 )
-from services.model_calls.record import Caller, Question, RecordedCall, question_key
+from services.model_calls.record import Caller, Purse, Question, RecordedCall, question_key
 from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
 
@@ -71,6 +72,7 @@ class ModelAccount(Stateful):
         keep: told every record before anybody reads the reply; a cassette that is being recorded.
         answered: models that gave at least one reply.
         unusable: replies that no caller could read.
+        refused: calls that a limit did not admit, by the purse that they would have been paid from.
     """
 
     STATE: ClassVar = {
@@ -82,6 +84,7 @@ class ModelAccount(Stateful):
         "unusable": int,
         "_failures": Counter[str],
         "cut_overs": Counter[str],
+        "refused": Counter[str],
         "requests": int,
         "estimated": int,
         "opened": int,
@@ -91,7 +94,9 @@ class ModelAccount(Stateful):
     REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
-    def __init__(self, settings: LlmSettings, journal: EventJournal, clock: Clock) -> None:
+    def __init__(
+        self, settings: LlmSettings, journal: EventJournal, clock: Clock, due: Due | None = None
+    ) -> None:
         self._settings = settings
         self._journal = journal
         self._clock = clock
@@ -99,13 +104,14 @@ class ModelAccount(Stateful):
         self._asked: Counter[str] = Counter()
         self._symbol: str | None = None
         self._pending: list[_PendingCall] = []
-        self.ledger = Ledger(settings)
+        self.ledger = Ledger(settings, due or Due())
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
         self.answered: set[str] = set()
         self.unusable = 0
         self._failures: Counter[str] = Counter()
         self.cut_overs: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         self.requests = 0
         self.estimated = 0
         self.opened = 0
@@ -115,7 +121,7 @@ class ModelAccount(Stateful):
     def open_event(self, symbol: str | None = None) -> None:
         """A policy event of a symbol, or a slot of the slow loop, begins."""
         self._symbol = symbol
-        self.ledger.open_event()
+        self.ledger.open_event(in_slot=symbol is None)
 
     def admit(self, caller: Caller, system: str, prompt: str, max_tokens: int, tools: Tools = ()) -> Question:
         """The question to ask.
@@ -136,7 +142,7 @@ class ModelAccount(Stateful):
             caller, system, prompt, max_tokens, self._asked[key] + 1, not self.requests, tuple(tools)
         )
         price = price_for(self._settings, caller.model)
-        kept_back = [asked.kept_back for asked in self._pending]
+        kept_back = [(asked.question.caller.purse, asked.kept_back) for asked in self._pending]
         refusal = self.ledger.refusal(question, price, self._clock.now, kept_back)
         if refusal is not None:
             self._refuse(caller, refusal)
@@ -167,7 +173,7 @@ class ModelAccount(Stateful):
         spent, guessed = measure_use(call, question, price_for(self._settings, call.model))
         payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
         self._event("model_call", payload, call.telemetry())
-        self.ledger.charge(spent, self._clock.now)
+        self.ledger.charge(spent, self._clock.now, question.caller.purse)
         self._count(call, guessed)
         outcome = _weigh(call, question)
         self.unusable += outcome == UNUSABLE
@@ -201,6 +207,7 @@ class ModelAccount(Stateful):
             "unusable": self.unusable,
             "failed_because": self._failures.most_common(1)[0][0] if self._failures else None,
             "cut_overs": dict(sorted(self.cut_overs.items())),
+            "refused": {purse.name.lower(): self.refused[purse.name.lower()] for purse in Purse},
             "breaker_opened": self.opened,
             "tokens": {name: self.tokens[name] for name in ("input", "output", "cache_write", "cache_read")},
             "estimated_calls": self.estimated,
@@ -223,11 +230,15 @@ class ModelAccount(Stateful):
         return self.ledger.run.usd * self._settings.quote_per_usd
 
     def _refuse(self, caller: Caller, refusal: Refusal) -> None:
+        purse = caller.purse.name.lower()
         self.cut_overs[f"{refusal.scope}_{refusal.limit}"] += 1
-        self._event("model_budget", {"model": caller.model, "prompt": caller.prompt, **asdict(refusal)})
+        self.refused[purse] += 1
+        asked = {"model": caller.model, "prompt": caller.prompt, "purse": purse}
+        self._event("model_budget", {**asked, **asdict(refusal)})
+        left = f" and {refusal.reserved:g} left to decisions" if refusal.reserved else ""
         raise ModelError(
             f"model {caller.model!r} was not asked: {refusal.needed:g} {refusal.limit} on top of "
-            f"{refusal.used:g} would pass the {refusal.allowed:g} allowed per {refusal.scope}",
+            f"{refusal.used:g}{left} would pass the {refusal.allowed:g} allowed per {refusal.scope}",
             kind=BUDGET,
         )
 

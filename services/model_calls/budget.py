@@ -1,9 +1,10 @@
 """The budget ledger: what calls of models have used, per event, per day of bar time and per run.
 
-A call that might break a limit is not made. Before a call its use is estimated from above; afterwards the
-provider's count is charged, or the estimate where the provider told none, because a call that timed out may
-be billed. Of calls at once the estimates are kept back until each is answered. Pure: time is given, nothing
-is read or written.
+A call that might break a limit is not made. Decisions have a purse of their own in every limit: texts leave
+to them what it still holds, and room for one more call as large as any so far, in whatever order they come.
+Before a call its use is estimated from above; afterwards the provider's count is charged, or the estimate
+where the provider told none, because a call that timed out may be billed. Of calls at once the estimates are
+kept back until each is answered. Pure: time is given, nothing is read or written.
 
 Circuit breaker of one model at one prompt: after failures in a row it is left alone for a number of calls.
 
@@ -11,14 +12,15 @@ Counted in calls, not in seconds, so that a replay opens and closes it at the sa
 account journals what it says.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
+from math import ceil, inf
 from typing import ClassVar, Literal
 
 from schemas.settings.llm import LlmSettings, ModelLimits, ModelPrice
 from schemas.state import PART, Stateful
-from services.model_calls.record import UNTOLD, Question, RecordedCall, Usage
+from services.model_calls.record import UNTOLD, Purse, Question, RecordedCall, Usage
 
 DAY_NS = 86_400_000_000_000
 MILLION = 1_000_000
@@ -26,6 +28,7 @@ MILLION = 1_000_000
 BYTES_PER_TOKEN = 2
 
 Scope = Literal["event", "day", "run"]
+LIMITS: tuple[Literal["calls", "tokens", "usd", "seconds"], ...] = ("calls", "tokens", "usd", "seconds")
 # A reply came that its caller could not read.
 UNUSABLE = "unusable"
 # The machine failed. A refusal or a cut reply is an answer, and a call that was not made shows nothing.
@@ -55,14 +58,26 @@ class Spent(Stateful):
 
 
 @dataclass(frozen=True)
+class Due:
+    """The purses from which models may be asked in policy events, and in slots of the slow loop.
+
+    Each with the calls that it makes there at most; infinity where that is not known before.
+    """
+
+    events: Mapping[Purse, float] = field(default_factory=dict)
+    slots: Mapping[Purse, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Refusal:
-    """The limit that a call would break."""
+    """The limit that a call would break; `reserved` is what it leaves to the purses above its own."""
 
     scope: Scope
     limit: Literal["calls", "tokens", "usd", "seconds"]
     allowed: float
     used: float
     needed: float
+    reserved: float = 0.0
 
 
 def price_of(usage: Usage, price: ModelPrice) -> float:
@@ -101,65 +116,112 @@ def measure_use(call: RecordedCall, question: Question, price: ModelPrice) -> tu
 
 @dataclass
 class Ledger(Stateful):
-    """Ledger of one run."""
+    """Ledger of one run.
 
-    STATE: ClassVar = {"run": PART, "event": PART, "day": PART, "_day_number": int | None}
-    REBUILT = frozenset({"settings"})
+    Attributes:
+        due: which purses are used at all; a purse that nobody uses reserves nothing.
+        in_slot: whether the present event is a slot of the slow loop.
+        by_purse: what was used within a scope from each purse, by both names.
+        largest: estimate of the largest call so far.
+    """
+
+    STATE: ClassVar = {
+        "run": PART, "event": PART, "day": PART, "_day_number": int | None, "in_slot": bool,
+        "by_purse": dict[str, Spent], "largest": PART,
+    }  # fmt: skip
+    REBUILT = frozenset({"settings", "due"})
 
     settings: LlmSettings
+    due: Due = field(default_factory=Due)
     run: Spent = field(default_factory=Spent)
     event: Spent = field(default_factory=Spent)
     day: Spent = field(default_factory=Spent)
     _day_number: int | None = None
+    in_slot: bool = True
+    by_purse: dict[str, Spent] = field(default_factory=dict)
+    largest: Spent = field(default_factory=Spent)
 
-    def open_event(self) -> None:
+    def open_event(self, *, in_slot: bool = True) -> None:
         """A new policy event or slot begins."""
-        self.event = Spent()
+        self.event, self.in_slot = Spent(), in_slot
+        self._empty("event")
 
     def refusal(
-        self, question: Question, price: ModelPrice, now: int, kept_back: Sequence[Spent] = ()
+        self, question: Question, price: ModelPrice, now: int, kept_back: Sequence[tuple[Purse, Spent]] = ()
     ) -> Refusal | None:
         """The first limit that this call might break, narrowest scope first; None: it may be made.
 
-        `kept_back` is what calls that are not answered yet may come to use.
+        `kept_back` is what calls that are not answered yet may come to use, with the purse of each.
         """
         self._turn_page(now)
-        needed = estimate_use(question, price)
-        scopes: tuple[tuple[Scope, Spent, ModelLimits], ...] = (
-            ("event", self.event, self.settings.per_event),
-            ("day", self.day, self.settings.per_day),
-            ("run", self.run, self.settings.per_run),
+        needed, purse = estimate_use(question, price), question.caller.purse
+        self.largest = Spent(*map(max, astuple(self.largest), astuple(needed)))
+        ever = dict.fromkeys((*self.due.events, *self.due.slots), inf)
+        scopes: tuple[tuple[Scope, ModelLimits, Mapping[Purse, float]], ...] = (
+            ("event", self.settings.per_event, self.due.slots if self.in_slot else self.due.events),
+            ("day", self.settings.per_day, ever),
+            ("run", self.settings.per_run, ever),
         )
-        for scope, spent, limits in scopes:
-            taken = replace(spent)
-            for other in kept_back:
-                taken.add(other)
-            found = _broken(scope, taken, needed, limits)
+        for scope, limits, due in scopes:
+            spent = [replace(self._of(scope, payer)) for payer in Purse]
+            for other, use in kept_back:
+                spent[other].add(use)
+            above = sum(calls for other, calls in due.items() if other > purse)
+            found = self._broken(scope, limits, purse, spent, needed, above)
             if found is not None:
                 return found
         return None
 
-    def charge(self, spent: Spent, now: int) -> None:
+    def charge(self, spent: Spent, now: int, purse: Purse = Purse.DECISION) -> None:
         """Enter what a call used."""
         self._turn_page(now)
-        for scope in (self.event, self.day, self.run):
-            scope.add(replace(spent))
+        scopes: tuple[tuple[Scope, Spent], ...] = (
+            ("event", self.event),
+            ("day", self.day),
+            ("run", self.run),
+        )
+        for scope, total in scopes:
+            total.add(spent)
+            self._of(scope, purse).add(spent)
+
+    def _of(self, scope: Scope, purse: Purse) -> Spent:
+        return self.by_purse.setdefault(f"{scope} {purse}", Spent())
+
+    def _empty(self, scope: Scope) -> None:
+        for purse in Purse:
+            self.by_purse.pop(f"{scope} {purse}", None)
 
     def _turn_page(self, now: int) -> None:
         if now // DAY_NS != self._day_number:
             self._day_number, self.day = now // DAY_NS, Spent()
+            self._empty("day")
 
+    def _broken(
+        self, scope: Scope, limits: ModelLimits, purse: Purse, spent: Sequence[Spent], needed: Spent,
+        calls_above: float,
+    ) -> Refusal | None:  # fmt: skip
+        """The first limit of a scope that leaves no room, neither in the whole nor in the call's own purse.
 
-def _broken(scope: Scope, spent: Spent, needed: Spent, limits: ModelLimits) -> Refusal | None:
-    if limits.calls is not None and spent.calls + needed.calls > limits.calls:
-        return Refusal(scope, "calls", limits.calls, spent.calls, needed.calls)
-    if limits.tokens is not None and spent.tokens + needed.tokens > limits.tokens:
-        return Refusal(scope, "tokens", limits.tokens, spent.tokens, needed.tokens)
-    if limits.usd is not None and spent.usd + needed.usd > limits.usd:
-        return Refusal(scope, "usd", limits.usd, spent.usd, needed.usd)
-    if limits.seconds is not None and spent.seconds >= limits.seconds:
-        return Refusal(scope, "seconds", limits.seconds, spent.seconds, needed.seconds)
-    return None
+        A call that came to more than its estimate may have used what was reserved: the purse holds it still.
+        `calls_above` is how many the purses above its own may make.
+        """
+        for limit in LIMITS:
+            allowed = getattr(limits, limit)
+            if allowed is None:
+                continue
+            sizes = [allowed * self.settings.decision_share**depth for depth in range(len(Purse) + 1)]
+            sizes = [*map(ceil, sizes)] if limit == "calls" else sizes
+            used, need = [getattr(use, limit) for use in spent], getattr(needed, limit)
+            left = above = sum(used[purse + 1 :])
+            if limit == "calls" and 0 < calls_above < inf:
+                left = max(above, min(sizes[purse + 1], int(calls_above)))
+            elif calls_above:
+                left = max(sizes[purse + 1], above + getattr(self.largest, limit))
+            rooms = ((sum(used[depth : purse + 1]) + left, sizes[depth]) for depth in range(purse + 1))
+            # How long a call takes is known behind it.
+            if not any(taken < size if limit == "seconds" else taken + need <= size for taken, size in rooms):
+                return Refusal(scope, limit, allowed, sum(used), need, left - above)
+        return None
 
 
 class BreakerChange(StrEnum):

@@ -1,6 +1,7 @@
 """The port of a language model: one call with one deadline, and the reply with what it cost."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.tool import Tools, ToolUse
@@ -14,7 +15,8 @@ class ModelReply:
     """Raw text of a model with what it cost; validation is the caller's.
 
     `requests` were sent for it, of which `lost` failed in a way that may be billed although none was counted.
-    `uses` are the calls that it asks for, of the tools that came with the question.
+    `uses` are the calls that it asks for, of the tools that came with the question. `mask` takes the key out
+    of what is stored of the texts.
     """
 
     text: str
@@ -27,6 +29,7 @@ class ModelReply:
     requests: int = 1
     lost: int = 0
     uses: tuple[ToolUse, ...] = ()
+    mask: Callable[[str], str] = field(default=str, compare=False, repr=False)
 
 
 class LanguageModel(Protocol):

@@ -6,6 +6,7 @@ replay hands out exactly what the first run saw. Failures and timeouts are outco
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -25,6 +26,16 @@ UNTOLD = frozenset({"timeout", "network", "malformed"})
 RAW_CHARACTERS = 20_000
 
 
+class Purse(IntEnum):
+    """What a call is paid from; a lower purse leaves to the higher ones what these may need."""
+
+    TEXT = 0
+    """It writes or weighs a text."""
+    EVIDENCE = 1
+    """It plans what is read for a decision."""
+    DECISION = 2
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who asks whom: fixed for a run.
@@ -39,6 +50,7 @@ class Caller:
         reads: whether a reply's text can be used; None: any can.
         temperature: asked for; None: the model's own.
         temperature_sent: whether the API takes one, and is sent it.
+        purse: from which its calls are paid.
     """
 
     provider: str
@@ -50,6 +62,7 @@ class Caller:
     reads: Callable[[str], bool] | None = field(default=None, compare=False)
     temperature: float | None = None
     temperature_sent: bool | None = field(default=None, compare=False)
+    purse: Purse = field(default=Purse.DECISION, compare=False)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -214,7 +227,7 @@ def _record_of(question: Question, latency_ms: float, **outcome: Any) -> Recorde
 
 
 def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> RecordedCall:
-    """The record of a reply, whole."""
+    """The record of a reply, whole but for the key, if its texts repeat that."""
     usage = Usage(
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
@@ -225,8 +238,8 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
         question,
         latency_ms,
         outcome=REPLY,
-        text=storable(reply.text),
-        uses=tuple(ToolUse(name=it.name, arguments=storable(it.arguments)) for it in reply.uses),
+        text=storable(reply.mask(reply.text)),
+        uses=tuple(ToolUse(name=it.name, arguments=storable(reply.mask(it.arguments))) for it in reply.uses),
         answered_by=reply.model,
         requests=reply.requests,
         lost=reply.lost,

@@ -5,13 +5,13 @@ Other actions are another plan.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction
 from schemas.plan import ChangePlan, FolderAction, PlanStep, RollbackAction
 from schemas.settings import JudgeSettings
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.plans.same_change import plan_diff
 
 FIELDS = ("value", "life_blocks", "checkpoint")
 WHOLE = "a folder is written whole: there is nothing to ask again about, leave the checkpoint out"
@@ -65,26 +65,6 @@ def revise(
     if not plan_diff(plan, made):
         raise ConfigError(f"plan {plan.plan_id}: nothing changes, its revision {plan.revision} stays")
     return made
-
-
-def plan_diff(before: ChangePlan, after: ChangePlan) -> list[dict[str, Any]]:
-    """What differs: {step, field, from, to} by step of the plan before; a dropped step has `to` null."""
-    found: list[dict[str, Any]] = []
-    rest = list(after.steps)
-    for step in before.steps:
-        match = next((item for item in rest if _target(item) == _target(step)), None)
-        if match is None:
-            found.append({"step": step.number, "field": "step", "from": step.effect, "to": None})
-            continue
-        rest.remove(match)
-        old, new = _values(step), _values(match)
-        found += [
-            {"step": step.number, "field": name, "from": old[name], "to": new[name]}
-            for name in old
-            if old[name] != new[name]
-        ]
-    found += [{"step": step.number, "field": "step", "from": None, "to": step.effect} for step in rest]
-    return found
 
 
 def _demand_edits(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> None:
@@ -170,16 +150,6 @@ def _facts(plan: ChangePlan, judge: JudgeSettings) -> PlanFacts:
         kill_switch=basis.kill_switch,
         safe_mode=basis.safe_mode,
     )
-
-
-def _target(step: PlanStep) -> tuple[Any, ...]:
-    names = ("kind", "playbook_id", "regime", "direction", "parameter", "folder")
-    return tuple(getattr(step.action, name, None) for name in names)
-
-
-def _values(step: PlanStep) -> dict[str, Any]:
-    values = {name: getattr(step.action, name, None) for name in ("value", "life_blocks")}
-    return values | {"checkpoint": step.checkpoint, "candidate": step.candidate}
 
 
 def _number(edit: StepEdit, *, whole: bool) -> float:

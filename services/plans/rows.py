@@ -8,16 +8,8 @@ from typing import Any
 from schemas.plan import ChangePlan, Decision, PlanState, PlanStep
 from schemas.playbook import PlaybookVersion
 from services.plans.drafting import EMPTY_PLAN, EmptyPlan
+from services.plans.same_change import WaitingPlan
 from services.ports import EventJournal
-
-
-@dataclass(frozen=True)
-class WaitingPlan:
-    """A plan that waits for a decision, in which phase (2: the first to act), and whether it was edited."""
-
-    plan: ChangePlan
-    phase: int = 2
-    edited: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,12 +22,16 @@ class FinishedPlan:
     revision: int
     length: int
     made: tuple[tuple[str, str, str], ...] = ()
+    edited: bool = False
 
 
-def finish(plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> FinishedPlan:
+def finish(
+    waiting: WaitingPlan, state: PlanState, made: tuple[tuple[str, str, str], ...] = ()
+) -> FinishedPlan:
     """What is kept of a plan that is over."""
+    plan = waiting.plan
     length = len(plan.canonical_text())
-    return FinishedPlan(state, plan.plan_id, plan.content_hash, plan.revision, length, made)
+    return FinishedPlan(state, plan.plan_id, plan.content_hash, plan.revision, length, made, waiting.edited)
 
 
 class PlanRows:
@@ -51,12 +47,16 @@ class PlanRows:
         source: tuple[str | None, str | None],
         now: int,
         started: float | None = None,
+        replaced: Sequence[tuple[ChangePlan, Sequence[str]]] = (),
     ) -> None:
-        """Phase 1, of a plan or of one of which nothing was left; `source` names report and verdict."""
+        """Phase 1, of a plan or of one of which nothing was left; `source` names report and verdict.
+
+        `replaced` has the plans in whose place it waits, and what differs.
+        """
         about = {"plan_trigger": trigger, "report_id": source[0], "verdict_id": source[1]}
         self._append(now, "two_phase_phase1_start", about)
         made = plan if isinstance(plan, ChangePlan) else None
-        payload = {
+        payload: dict[str, Any] = {
             **about,
             "plan_id": None if made is None else made.plan_id,
             "plan_hash": None if made is None else made.content_hash,
@@ -67,6 +67,8 @@ class PlanRows:
             "refused": list(plan.refused),
             "reasoning": None,
         }
+        if replaced:
+            payload["replaces"] = [{"plan_id": old.plan_id, "diff": list(diff)} for old, diff in replaced]
         self._append(now, "two_phase_phase1_complete", payload, started)
 
     def write_decision(
@@ -91,7 +93,7 @@ class PlanRows:
             "by": by,
             "state": state,
             "reasons": list(reasons),
-            "plan_edited": isinstance(decided, WaitingPlan) and decided.edited,
+            "plan_edited": about.edited,
             "plan": plan if other else None,
         }
         self._append(now, "plan_decided", payload)
@@ -128,7 +130,7 @@ class PlanRows:
             "plan_hash": about.plan_hash,
             "phase": acted.phase if isinstance(acted, WaitingPlan) else WaitingPlan.phase,
             "status": status,
-            "plan_edited": isinstance(acted, WaitingPlan) and acted.edited,
+            "plan_edited": about.edited,
             "plan_length": about.length,
             "tools_used": done,
         }
@@ -140,4 +142,4 @@ class PlanRows:
 
 
 def _about(plan: WaitingPlan | FinishedPlan) -> FinishedPlan:
-    return finish(plan.plan, "awaiting_approval", ()) if isinstance(plan, WaitingPlan) else plan
+    return finish(plan, "awaiting_approval") if isinstance(plan, WaitingPlan) else plan

@@ -8,13 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from schemas.errors import ConfigError, InvariantViolation
-from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan, Decision, PlanState, PlanStep, RollbackAction, Trigger
+from schemas.judge import JudgeAction, RefusedAction
+from schemas.plan import ChangePlan, Decision, PlanAction, PlanState, PlanStep, Trigger
 from schemas.playbook import PlaybookVersion
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
@@ -22,15 +22,22 @@ from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
-from services.plans.rows import FinishedPlan, PlanRows, WaitingPlan, finish
-from services.plans.sources import PlanSources, TrialEvidence
+from services.plans.rows import FinishedPlan, PlanRows, finish
+from services.plans.same_change import (
+    WaitingPlan,
+    describe_difference,
+    list_changes,
+    list_known,
+    list_outdated,
+    list_proven,
+)
+from services.plans.sources import OpenTrials, PlanSources, propose_again
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import EventJournal
 from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.promotion_levels import TrialKey
 from trading_core.market import Market
 
-AUTO, UNATTENDED = "auto", "unattended"
+AUTO, UNATTENDED, RUN = "auto", "unattended", "run"
 
 
 @dataclass(frozen=True)
@@ -41,11 +48,13 @@ class Effects:
         entered: journals versions that moved and retires policies of those replaced.
         replanned: retires every frozen policy.
         applied: counts the actions of verdicts that were carried out.
+        refused: journals an action of a verdict that becomes no plan.
     """
 
     entered: Callable[[tuple[PlaybookVersion, ...], int], None]
     replanned: Callable[[], None]
     applied: Callable[[Iterable[str]], None]
+    refused: Callable[[RefusedAction, str | None, int], None]
 
 
 @dataclass
@@ -54,22 +63,6 @@ class PlanCounters(Stateful):
 
     made: int = 0
     ended: Counter[str] = field(default_factory=Counter)
-
-
-class OpenTrials(TrialEvidence, Protocol):
-    """The trials of a run on paper, which are told what became of them."""
-
-    def key_of(self, version_hash: str) -> TrialKey | None:
-        """Key of the ledger of a candidate in shadow; None where there is none any more."""
-        ...
-
-    def note_promotion(self, key: TrialKey, at: int) -> None:
-        """Note that a candidate came into force."""
-        ...
-
-    def note_lift(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
-        """Note measures that ended on their own evidence."""
-        ...
 
 
 class RunPlans(Stateful):
@@ -89,6 +82,7 @@ class RunPlans(Stateful):
     STATE: ClassVar = {
         "waiting": dict[str, WaitingPlan],
         "finished": dict[str, FinishedPlan],
+        "closed": dict[str, int | None],
         "counters": PART,
     }
     REBUILT = frozenset({
@@ -118,6 +112,7 @@ class RunPlans(Stateful):
         self.asks = asks
         self.waiting: dict[str, WaitingPlan] = {}
         self.finished: dict[str, FinishedPlan] = {}
+        self.closed: dict[str, int | None] = {}  # changes that are decided: until when, ns; None: for good
         self.counters = PlanCounters()
 
     def facts(self, now: int) -> PlanFacts:
@@ -173,21 +168,53 @@ class RunPlans(Stateful):
     ) -> ChangePlan | None:
         """Phase 1, and where nobody is asked phase 2 at once.
 
-        None when every action was refused, or the same steps wait already.
+        None when every action was refused, or is part of a plan that waits or was decided. A change that is
+        another one by now takes the place of the plan that waits for it.
         """
-        started = time.perf_counter()
-        plan = draft(
-            proposed, self.facts(now), trigger,
-            understanding=understanding, report_id=source[0], verdict_id=source[1],
-        )  # fmt: skip
-        if isinstance(plan, ChangePlan) and self._waits_already(plan):
-            return None
+        started, facts = time.perf_counter(), self.facts(now)
+
+        def plan_of(items: Sequence[Proposed]) -> ChangePlan | EmptyPlan:
+            return draft(
+                items, facts, trigger,
+                understanding=understanding, report_id=source[0], verdict_id=source[1],
+            )  # fmt: skip
+
+        plan, outdated = plan_of(proposed), list[WaitingPlan]()
+        if isinstance(plan, ChangePlan):
+            outdated = list_outdated(plan, self.waiting.values())
+            others = [held for held in self.waiting.values() if held not in outdated]
+            known = dict(list_known(plan, others, self.closed, now))
+            for action, why in known.items():
+                self._refuse(action, why, source[1], now)
+            if len(known) == len(plan.steps):
+                return None
+            plan = plan_of([item for item in proposed if item.action not in known]) if known else plan
+        replaced = self._replace(outdated, plan, facts, now) if isinstance(plan, ChangePlan) else ()
         self.counters.made += 1
-        self._rows.write_draft(plan, trigger, source, now, started)
+        self._rows.write_draft(plan, trigger, source, now, started, replaced)
         if isinstance(plan, EmptyPlan):
             return None
-        self._wait_or_act(WaitingPlan(plan), now)
+        self._wait_or_act(WaitingPlan(plan, changes=dict(list_changes(plan))), now)
         return plan
+
+    def _refuse(self, action: PlanAction, why: str, verdict_id: str | None, now: int) -> None:
+        """An action of a verdict that is in a plan already, so that nobody takes it for done."""
+        if verdict_id is not None and isinstance(action, JudgeAction):
+            refusal = RefusedAction(action=action, code="already_planned", reason=why)
+            self._effects.refused(refusal, verdict_id, now)
+
+    def _replace(
+        self, outdated: Sequence[WaitingPlan], plan: ChangePlan, facts: PlanFacts, now: int
+    ) -> list[tuple[ChangePlan, Sequence[str]]]:
+        """End the plans that wait for what is another change by now; each with what differs."""
+        ended = list[tuple[ChangePlan, Sequence[str]]]()
+        for held in outdated:
+            limit = self._settings.plans.max_move_atr
+            stale = stale_reasons(held.plan, facts, self._trials.proves(), limit)
+            diff = describe_difference(held.plan, plan, stale)
+            self._end(held, "replace", RUN, "stale", (f"plan {plan.plan_id} takes its place", *diff), now)
+            ended.append((held.plan, diff))
+        return ended
 
     def _wait_or_act(self, waiting: WaitingPlan, now: int) -> None:
         if self.asks:
@@ -251,7 +278,7 @@ class RunPlans(Stateful):
             waiting = self._write_arrival(plan, now)
         edited = waiting.edited or plan.content_hash != waiting.plan.content_hash
         self.waiting.pop(plan_id, None)
-        approved = WaitingPlan(plan, waiting.phase, edited)
+        approved = replace(waiting, plan=plan, edited=edited)
         if plan.expires_at <= now:
             return self._end(approved, "expire", by, "expired", ("it was approved too late",), now)
         return self._approve(approved, by, now, told=waiting.plan)
@@ -262,7 +289,7 @@ class RunPlans(Stateful):
             return _answer(plan.plan_id, "awaiting_approval", ("it is no newer revision",), refused=True)
         arrived = self._write_arrival(plan, now)
         if waiting is not None:
-            arrived = WaitingPlan(plan, waiting.phase, edited=True)
+            arrived = replace(waiting, plan=plan, edited=True)
         self.waiting[plan.plan_id] = arrived
         return _answer(plan.plan_id, "awaiting_approval")
 
@@ -270,13 +297,7 @@ class RunPlans(Stateful):
         """A plan that was made beside the run enters its journal."""
         self.counters.made += 1
         self._rows.write_draft(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
-        return WaitingPlan(plan, edited=plan.revision > 1)
-
-    def _waits_already(self, plan: ChangePlan) -> bool:
-        return any(
-            [step.action for step in waiting.plan.steps] == [step.action for step in plan.steps]
-            for waiting in self.waiting.values()
-        )
+        return WaitingPlan(plan, edited=plan.revision > 1, changes=dict(list_changes(plan)))
 
     def _approve(
         self, waiting: WaitingPlan, by: str, now: int, told: ChangePlan | None = None
@@ -319,7 +340,7 @@ class RunPlans(Stateful):
         if rest:
             self._ask_again(waiting, rest, made, now)
         else:
-            self._finish(plan, "completed", made)
+            self._finish(waiting, "completed", made)
         return _answer(plan.plan_id, status, versions=versions)
 
     def _list_made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
@@ -344,24 +365,26 @@ class RunPlans(Stateful):
         plan = waiting.plan
         proven = self._trials.proves()
         again = draft(
-            [_again(step, proven) for step in rest], self.facts(now), plan.trigger,
+            [propose_again(step, proven) for step in rest], self.facts(now), plan.trigger,
             understanding=plan.understanding, report_id=plan.report_id, verdict_id=plan.verdict_id,
             revises=plan,
         )  # fmt: skip
         self._rows.write_draft(again, plan.trigger, (plan.report_id, plan.verdict_id), now)
         if isinstance(again, EmptyPlan):
             self._rows.write_end(waiting, "failed", 0, now, time.perf_counter())
-            self._finish(plan, "failed", made)
+            self._finish(waiting, "failed", made)
             return
-        self.finished[plan.plan_id] = finish(again, "awaiting_approval", made)
-        self._wait_or_act(WaitingPlan(again, waiting.phase + 1, waiting.edited), now)
+        following = WaitingPlan(again, waiting.phase + 1, waiting.edited, dict(list_changes(again)))
+        self.finished[plan.plan_id] = finish(following, "awaiting_approval", made)
+        self._wait_or_act(following, now)
 
     def _fail(self, waiting: WaitingPlan, failed: StepFailed, now: int, started: float) -> dict[str, Any]:
         for item in failed.before:
             self._rows.step(waiting, item.step, "undone", (), "a step behind it failed", now)
         self._rows.step(waiting, failed.step, "failed", (), str(failed), now)
         self._rows.write_end(waiting, "failed", 0, now, started)
-        self._finish(waiting.plan, "failed", self._list_made(waiting.plan, ()))
+        self._finish(waiting, "failed", self._list_made(waiting.plan, ()))
+        self.closed |= dict.fromkeys(waiting.changes.values(), waiting.plan.expires_at)  # then it opens again
         reason = f"step {failed.step.number}: {failed}"
         return _answer(waiting.plan.plan_id, "failed", (reason,), refused=True)
 
@@ -396,21 +419,14 @@ class RunPlans(Stateful):
         """A plan that is over without having acted."""
         self.waiting.pop(waiting.plan.plan_id, None)
         self._rows.write_decision(waiting, decision, by, state, reasons, now, told)
-        self._finish(waiting.plan, state, self._list_made(waiting.plan, ()))
+        self._finish(waiting, state, self._list_made(waiting.plan, ()))
+        if decision == "cancel":
+            self.closed |= dict.fromkeys(list_proven(waiting))
         return _answer(waiting.plan.plan_id, state, reasons, refused=state not in ("cancelled", "declined"))
 
-    def _finish(self, plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> None:
-        self.finished[plan.plan_id] = finish(plan, state, made)
+    def _finish(self, waiting: WaitingPlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> None:
+        self.finished[waiting.plan.plan_id] = finish(waiting, state, made)
         self.counters.ended[state] += 1
-
-
-def _again(step: PlanStep, proven: Mapping[str, Any]) -> Proposed:
-    """A step behind a checkpoint, proposed on the state of now."""
-    action = step.action
-    if not isinstance(action, JudgeAction | RollbackAction):
-        raise InvariantViolation(f"step {step.number} of a run that trades writes a folder")
-    evidence = proven.get(step.candidate or "", {})
-    return Proposed(action, step.candidate, evidence, checkpoint=step.checkpoint)
 
 
 def _answer(

@@ -4,18 +4,19 @@ Each becomes typed actions with the evidence and the very version that would com
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from schemas.errors import InvariantViolation
 from schemas.judge import JudgeAction
-from schemas.plan import RollbackAction
-from schemas.playbook import PlaybookDefinition
+from schemas.plan import PlanStep, RollbackAction
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
 from services.plans.drafting import Proposed
 from services.playbooks.action_effects import Lift, Limit
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import RISK, Measure
 from services.playbooks.trials import OpenTrial
-from services.slow_loop.promotion_levels import Key
+from services.slow_loop.promotion_levels import Key, TrialKey
 from services.slow_loop.trial_evidence import Evidence
 
 
@@ -29,6 +30,22 @@ class TrialEvidence(Protocol):
 
     def proves(self) -> dict[str, Evidence]:
         """What is proven as of the last step: candidates by version hash, measures as `HASH|CELL`."""
+        ...
+
+
+class OpenTrials(TrialEvidence, Protocol):
+    """The trials of a run on paper, which are told what became of them."""
+
+    def key_of(self, version_hash: str) -> TrialKey | None:
+        """Key of the ledger of a candidate in shadow; None where there is none any more."""
+        ...
+
+    def note_promotion(self, key: TrialKey, at: int) -> None:
+        """Note that a candidate came into force."""
+        ...
+
+    def note_lift(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
+        """Note measures that ended on their own evidence."""
         ...
 
 
@@ -140,3 +157,12 @@ def _let_in(
             "reason": reason,
         }
     )
+
+
+def propose_again(step: PlanStep, proven: Mapping[str, Any]) -> Proposed:
+    """A step behind a checkpoint, proposed on the state of now."""
+    action = step.action
+    if not isinstance(action, JudgeAction | RollbackAction):
+        raise InvariantViolation(f"step {step.number} of a run that trades writes a folder")
+    evidence = proven.get(step.candidate or "", {})
+    return Proposed(action, step.candidate, evidence, checkpoint=step.checkpoint)

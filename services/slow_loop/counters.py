@@ -5,21 +5,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.canonical import ns_to_datetime
+from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
 from schemas.state import Stateful
+from schemas.vocabulary import InvocationOutcome
 from services.deliberation.counters import TextCounters
 from services.statistics.quantiles import quantiles
+
+RULES = "rules"  # whose word a verdict is where no model was asked
 
 
 @dataclass
 class SlowCounters(Stateful):
-    """What the slow loop did; telemetry, the summary reads it."""
+    """What the slow loop did; telemetry, the summary reads it.
+
+    `opinions` counts the verdicts that a model was to be asked about: `model` where its word counts, else why
+    that of the rules does.
+    """
 
     runs: int = 0
     skips: Counter[str] = field(default_factory=Counter)
     findings: Counter[str] = field(default_factory=Counter)
     recommendations: Counter[str] = field(default_factory=Counter)
     replans: Counter[str] = field(default_factory=Counter)
+    opinions: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     applied: Counter[str] = field(default_factory=Counter)
     texts: TextCounters = field(default_factory=TextCounters)
@@ -35,6 +44,8 @@ class SlowCounters(Stateful):
         self.recommendations.update(str(recommendation.action) for recommendation in report.recommendations)
         if report.deliberation is not None:
             self.texts.count(report.deliberation)
+        elif report.meta.outcome is InvocationOutcome.DEGRADED:
+            self.texts.statuses["failed"] += 1
         self.reports.append(
             {
                 "report_id": report_id,
@@ -45,6 +56,13 @@ class SlowCounters(Stateful):
                 "insufficient_sample": report.insufficient_sample,
             }
         )
+
+    def count_verdict(self, verdict: ReplanVerdict) -> None:
+        """A judge has given a verdict on a report."""
+        self.replans[str(verdict.decision)] += 1
+        self.refused.update(refusal.code for refusal in verdict.refused)
+        if verdict.fallback is not None or verdict.model != RULES:
+            self.opinions["model" if verdict.fallback is None else verdict.fallback.partition(":")[0]] += 1
 
     def document(self) -> dict[str, Any]:
         """The `high_level` part of the run's JSON document."""

@@ -22,6 +22,7 @@ from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
 from tests.worker.settings_walk.texts_seen import told
 from tests.worker.settings_walk.walking import settings_with
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
+from tests.worker.test_purses_of_decisions import unheard_run
 from tests.worker.test_texts_of_models import contradicted, corrected, judged_falsely, narrated
 from tools.docs_pages import DOCS, README, ROOT
 from worker.models import Models
@@ -105,7 +106,7 @@ def ruined_run() -> Run:
 
 def runs() -> tuple[Run, ...]:
     many = embedded_run(), planted_run(), strained_run(), modelled_run(), proposed_run(), silent_run()
-    return (*many, doubting_run(), ruined_run())
+    return (*many, doubting_run(), ruined_run(), unheard_run())
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -121,18 +121,32 @@ def test_replies_that_cannot_be_read_open_the_breaker_of_their_prompt(provider, 
 
 
 @EVERY
+@pytest.mark.parametrize("key", ["x", "e", "anthropic"])
+def test_run_whose_key_is_any_word_of_a_server_that_wants_none_has_its_replies_read(
+    key, provider, by_rules, monkeypatch
+):
+    with wire(monkeypatch, saying(FORMATS[provider], json.dumps(AGREES)), provider=provider, key=key):
+        run = run_on(fewer_bars(*SLICE), full(provider))
+    calls = [row["call"] for row in run.of("model_call")]
+    assert len(calls) > 3
+    assert {(call["outcome"], call["text"]) for call in calls} == {("reply", json.dumps(AGREES))}
+    assert run.document["policy_loop"]["degraded_share"] == 0.0
+
+
+@EVERY
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_start_whose_first_question_is_turned_away_stops_with_exit_2_and_no_key(
     status, provider, desk, monkeypatch
 ):
-    handler = answer(FORMATS[provider].error("some_error", "you sent test-key"), status)
-    with wire(monkeypatch, handler, provider=provider) as server:
+    key = "sk-test-key-0123"
+    handler = answer(FORMATS[provider].error("some_error", f"you sent {key}"), status)
+    with wire(monkeypatch, handler, provider=provider, key=key) as server:
         done = desk.backtest("--reflection", "full", provider=provider)
     assert done.exit_code == 2, done.output
     assert f"HTTP {status} some_error 'you sent ***'" in done.stderr
-    assert "test-key" not in done.output
+    assert key not in done.output
     assert len(server.requests) == 1
-    assert b"test-key" not in (desk.folder / "thinktwice.db").read_bytes()
+    assert key.encode() not in (desk.folder / "thinktwice.db").read_bytes()
 
 
 @EVERY

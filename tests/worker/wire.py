@@ -23,6 +23,7 @@ def wire(
     handler: Handler,
     streamed: Handler | None = None,
     provider: str = "anthropic",
+    key: str = "test-key-of-the-wire",
 ) -> Iterator[WireServer]:
     """Serve while the block lasts; after it there is neither a key nor anybody at the address."""
     key_variable, url_variable = PROVIDERS[provider]
@@ -38,7 +39,7 @@ def wire(
     thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
     thread.start()
     assert ready.wait(10)
-    monkeypatch.setenv(key_variable, "test-key")
+    monkeypatch.setenv(key_variable, key)
     monkeypatch.setenv(url_variable, started[0].url)
     try:
         yield started[0]

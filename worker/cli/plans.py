@@ -203,7 +203,7 @@ async def edit(
     before, after = await _edit(plan, assignments or [], drop or [], file, operator_name(by), run, db)
     _print_plan(after, json=json)
     if not json:
-        from services.plans.editing import plan_diff
+        from services.plans.same_change import plan_diff
         from worker.review.plan_document import diff_lines
 
         print_lines(diff_lines(plan_diff(before, after.plan)))

@@ -69,6 +69,8 @@ def _warn(document: Document, console: "Console") -> None:
         console.print(OFF, style="bold yellow", soft_wrap=True)
     if (silence := model_silence(document)) is not None:
         console.print(silence, style="bold yellow", soft_wrap=True)
+    if (unheard := judge_silence(document)) is not None:
+        console.print(unheard, style="bold yellow", soft_wrap=True)
 
 
 def _head(document: Document, console: "Console") -> None:
@@ -125,15 +127,43 @@ def thoughts(document: Document) -> Rows:
     yield "proven", _proven(slow["findings"])
     yield "recommended", _most(slow["recommendations"])
     yield "judge", _most(document["judge"]["boundary"])
-    yield "judge on reports", _most(document["judge"]["replans"])
+    asked = describe_opinions(document)
+    yield "judge on reports", f"{_most(document['judge']['replans'])}{f'   {asked}' if asked else ''}"
     if asks_models(document):
         model, net = document["model"], percent(document["performance"]["net_return"])
         cost = number(document["performance"]["model_cost"])
         yield "model", f"{count_noun(model['calls'], 'call')}   cost {cost}   return after it {net}"
+        yield from refused_rows(document)
     if policy["degraded_share"]:
         yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
     if document["memory"]["degraded"]:
         yield "memory degraded", f"{count_noun(document['memory']['degraded'], 'read')} without cases"
+
+
+def refused_rows(document: Document) -> Rows:
+    """Calls that a limit did not admit, by the purse that they are paid from, and texts that failed."""
+    refused, texts = document["model"]["refused"], document["deliberation"]
+    if total := sum(refused.values()):
+        yield "refused by a limit", f"{count_noun(total, 'call')}: {counts(refused)}"
+    if failed := texts["statuses"]["failed"]:
+        yield "texts failed", f"{failed:,} of {texts['total_requests']:,}: the rules' text stands"
+
+
+def describe_opinions(document: Document) -> str | None:
+    """On how many reports the judge's model was asked; None where it had nothing to weigh."""
+    judge = document["judge"]
+    if not judge["to_ask"]:
+        return None
+    return f"model asked on {judge['asked']:,} of {count_noun(judge['to_ask'], 'report')}"
+
+
+def judge_silence(document: Document) -> str | None:
+    """That the judge's model was never asked although a report had something to weigh, and why."""
+    judge = document["judge"]
+    if judge["asked"] or not judge["to_ask"]:
+        return None
+    reports, why = count_noun(judge["to_ask"], "report"), counts(judge["not_asked"])
+    return f"the judge's model was never asked: 0 of {reports}, {why}; the rules judged alone"
 
 
 def _proven(findings: dict[str, int]) -> str:
@@ -230,7 +260,8 @@ def full_parts(document: Document) -> Iterable[tuple[str, Rows]]:
 
 def asks_models(document: Document) -> bool:
     """Whether any part of the run may ask a language model."""
-    return bool(document["reflection"] == "full" or document["strategist"]["name"] != "rules")
+    model, rules = document["model"], document["strategist"]["name"] == "rules"
+    return bool(document["reflection"] == "full" or not rules or model["calls"] or model["cut_overs"])
 
 
 def _ticks(ticks: Document, timing: Document) -> Rows:
@@ -276,6 +307,7 @@ def _model(document: Document) -> Rows:
     yield "calls", f"{model['calls']:,}   requests {model['requests']:,}   tokens {tokens:,}"
     yield "ended", counts(model["outcomes"])
     yield "not asked", counts(model["cut_overs"])
+    yield from refused_rows(document)
     net = percent(performance["net_return"])
     yield "cost", f"{number(performance['model_cost'])}   return after it {net}"
     yield "call took", _latency(model["latency_ms"])
@@ -308,6 +340,8 @@ def _slow(document: Document) -> Rows:
 def _judge(document: Document) -> Rows:
     yield "at the boundary", counts(document["judge"]["boundary"])
     yield "replans", counts(document["judge"]["replans"])
+    if (asked := describe_opinions(document)) is not None:
+        yield "opinions", f"{asked}   {counts(document['judge']['opinions'])}"
     plans = document.get("plans", {"made": 0})
     if plans["made"]:
         yield "change plans", f"{plans['made']:,}   waiting {plans['waiting']:,}   {counts(plans['ended'])}"

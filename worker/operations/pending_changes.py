@@ -69,6 +69,8 @@ class WaitingChanges:
         detail = {"plan_id": name, "plan_hash": drafted["plan_hash"], "expires_at": plan["expires_at"]}
         detail |= {"steps": [step["effect"] for step in plan["steps"]], "command": command}
         said = f"plan {name} waits for a decision until {until}: {plan['expected_outcome']}"
+        for old in drafted.get("replaces", ()):
+            said += f" (in place of plan {old['plan_id']}: {'; '.join(old['diff'])})"
         about = next(iter(plan["basis"]["versions"]), None)
         topic = f"plan {name} {drafted['revision']}"
         return Alert("approval_waits", f"{said}; `{command}`", at, about, topic, detail)

@@ -163,12 +163,16 @@ class RunSummary:
         model = self._document["model"]
         if not model["calls"] and not model["cut_overs"]:
             return []
+        judge, texts = self._document["judge"], self._document["deliberation"]
         return [
             ("calls", f"{model['calls']:,}"),
             ("requests", f"{model['requests']:,}"),
             ("tokens", counts(model["tokens"])),
             ("ended", counts(model["outcomes"])),
             ("not asked", counts(model["cut_overs"])),
+            ("refused by a limit", counts(model["refused"])),
+            ("texts failed", f"{texts['statuses']['failed']:,} of {texts['total_requests']:,}"),
+            ("the judge's model was asked", f"{judge['asked']:,} of {judge['to_ask']:,}"),
             ("cost in the account's currency", number(model["cost"])),
         ]
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import ConfigError
 from schemas.plan import HASH_DIGITS, PlanStep
 from services.model_calls.quoting import visible
-from services.plans.editing import StepEdit, plan_diff
+from services.plans.editing import StepEdit
+from services.plans.same_change import plan_diff
 from services.store.change_plans import ENDED_BETWEEN
 from services.store.plan_records import EDIT
 from services.text.given_files import read_given

@@ -183,6 +183,7 @@ async def judge_models(
         note("judge_without_model", {"reason": str(error)})
         yield None
         return
-    async with asked_models(asking, environment, text_models_of(asking), clock) as (models, account):
+    texts = text_models_of(asking)
+    async with asked_models(asking, environment, texts, clock, decides=True) as (models, account):
         wordings = Wordings.of_run(symbols, anonymise=settings.llm.anonymise)
         yield JudgeModels(models.judge, models.texts, wordings, account.open_event)

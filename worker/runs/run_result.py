@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.judge_reply import count_opinions
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
@@ -195,6 +196,7 @@ class RunResult:
                 "replans": dict(sorted(slow.replans.items())),
                 "actions": dict(sorted(slow.applied.items())),
                 "refused": dict(sorted(slow.refused.items())),
+                **count_opinions(slow.opinions),
             },
             "plans": session.slow_loop.plans.document(),
             "deliberation": texts_document((policy.texts, slow.texts)),

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import SecretBytes, SecretStr
 
 from schemas.errors import ConfigError
-from worker.secrets.secrets import FILE, WEBHOOK_URL, is_secret_name, secret
+from worker.secrets.secrets import FILE, MODEL_KEYS, WEBHOOK_URL, is_secret_name, secret
 
 MASK = "***"
 LEAST_NAMED = 8  # a shorter value of a variable is rather a flag than a secret
@@ -117,7 +117,9 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[str]:
         base = name.removesuffix(FILE)
         if is_secret_name(base) and name != base:
             value = _file_of(base, environment)
-        if is_secret_name(base) and len(value) >= LEAST_NAMED:
+        # Any word is the key of a server that wants none: a short one is no secret, and may be a command.
+        least = PLAIN_FROM if base in MODEL_KEYS else LEAST_NAMED
+        if is_secret_name(base) and len(value) >= least:
             yield value
         if base == WEBHOOK_URL:
             yield from _webhook_parts(value)

@@ -14,7 +14,12 @@ from worker.models import Models, assemble_models, check_models
 
 @asynccontextmanager
 async def asked_models(
-    settings: Settings, environment: Mapping[str, str], asked: Mapping[str, str], clock: Clock | None = None
+    settings: Settings,
+    environment: Mapping[str, str],
+    asked: Mapping[str, str],
+    clock: Clock | None = None,
+    *,
+    decides: bool = False,
 ) -> AsyncIterator[tuple[Models, ModelAccount]]:
     """The model of each prompt, admitted and counted by the account, which an event is to be opened in.
 
@@ -23,6 +28,7 @@ async def asked_models(
         environment: holds the key.
         asked: the model's name by prompt.
         clock: of the account, whose days begin by it; None stands still.
+        decides: whether the judge is asked too, for whom something is left.
 
     Raises:
         ConfigError: a model without a key, a price or a cassette.
@@ -35,6 +41,7 @@ async def asked_models(
         TickGuard(),
         environment,
         texts=asked,
+        decides=decides,
     )
     try:
         yield made.accounted, made.account

@@ -163,7 +163,7 @@ def test_accounted_call_over_a_limit_is_not_made_and_says_so():
     ((refusal, _),) = run.rows("model_budget")
     assert refusal == {
         "model": "claude-test", "prompt": "policy_level_reflection", "scope": "event", "limit": "calls",
-        "allowed": 1, "used": 1, "needed": 1,
+        "allowed": 1, "used": 1, "needed": 1, "purse": "decision", "reserved": 0,
     }  # fmt: skip
     run.account.open_event()
     assert asyncio.run(run.ask()).text == "fine"

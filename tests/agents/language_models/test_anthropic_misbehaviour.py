@@ -124,13 +124,14 @@ def test_anthropic_refusal_keeps_what_was_said_and_counted():
     assert error.context["usage"].total == 18
 
 
-def test_anthropic_key_echoed_by_a_gateway_is_masked():
+def test_anthropic_key_echoed_by_a_gateway_is_masked_in_what_is_shown_and_stored():
     for handler in (answer(f"you sent {KEY}".encode(), 502), answer(f"<p>{KEY}".encode())):
         error, _ = asyncio.run(attempt(handler, LONG_MS))
         assert "***" in error.context["raw"]
         assert KEY not in str(error.context) + str(error)
     reply, _ = asyncio.run(attempt(answer(message(f"your key is {KEY}")), LONG_MS))
-    assert reply.text == "your key is ***"
+    assert (reply.text, reply.mask(reply.text)) == (f"your key is {KEY}", "your key is ***")
+    assert KEY not in repr(reply.mask)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ class Ended:
     guess_usd: float
 
 
-async def _call(provider: str, handler: Handler, path: Any, deadline_ms: float, **given: Any) -> Ended:
+async def _call(
+    provider: str, handler: Handler, path: Any, deadline_ms: float, prompt: str = "p", **given: Any
+) -> Ended:
     settings = LlmSettings(provider=provider, prices=(PRICE,), breaker_failures=100)
     account = ModelAccount(settings, JournalWriter(MemorySink()), SimulatedClock())
     records: list[RecordedCall] = []
@@ -73,14 +75,20 @@ async def _call(provider: str, handler: Handler, path: Any, deadline_ms: float, 
     caller = Caller(provider, "claude-test", FORM.name, "ab" * 32, True, FORM, FORM.reads)
     async with serve(handler) as server:
         model = FORMATS[provider].model(
-            "claude-test", api_key=KEY, guard=TickGuard(), base_url=server.url, reply_format=FORM, **given
+            "claude-test",
+            guard=TickGuard(),
+            base_url=server.url,
+            reply_format=FORM,
+            **{"api_key": KEY, **given},
         )
         model.open()
         source = LiveSource(RetryingModel(model, attempts=TWO_TRIES, first_wait_ms=1.0))
         accounted = AccountedModel(caller, source, account, TickGuard())
         reply, failure = None, None
         try:
-            reply = await accounted.complete(system="s", prompt="p", max_tokens=64, deadline_ms=deadline_ms)
+            reply = await accounted.complete(
+                system="s", prompt=prompt, max_tokens=64, deadline_ms=deadline_ms
+            )
         except ModelError as error:
             failure = error
         await model.close()
@@ -236,6 +244,41 @@ def test_providers_streamed_reply_ends_as_the_whole_one(provider, stop, outcome,
 def test_providers_temperature_is_sent_where_the_format_has_one(provider, sent, called):
     _, body = called(provider, saying(FORMATS[provider], AGREES), temperature=0.2).server.requests[0]
     assert body.get("temperature") == sent
+
+
+@EVERY
+@pytest.mark.parametrize("key", ["x", "e", "pass", "a" * 11, "deferred_needs", "policy_level_reflection"])
+def test_reply_that_holds_the_letters_of_the_key_is_read_and_stored_whole(provider, key, called):
+    said = json.dumps({**json.loads(AGREES), "summary": f"A word like {key} is an example."})
+    prompt = "of policy_level_reflection"
+    ended = called(provider, saying(FORMATS[provider], said), api_key=key, prompt=prompt)
+    assert ended.reply is not None
+    assert (ended.reply.text, ended.call.text) == (said, said)
+    assert ended.document["unusable"] == 0
+
+
+@EVERY
+@pytest.mark.parametrize("key", [KEY, 'a"quoted/key', "x" * 12])
+@pytest.mark.parametrize("stall_ms", [None, 2_000.0])
+def test_reply_that_repeats_the_key_is_stored_without_it_and_read_alike_from_the_cassette(
+    provider, key, stall_ms, called, tmp_path
+):
+    said = json.dumps({**json.loads(AGREES), "summary": f"your key is {key}"})
+    handler = FORMATS[provider].streamed(said) if stall_ms else saying(FORMATS[provider], said)
+    ended = called(provider, handler, api_key=key, stall_ms=stall_ms)
+    (played,) = read_cassette(tmp_path / "c.jsonl").calls()
+    assert ended.reply is not None
+    assert json.loads(ended.reply.text) == {**json.loads(AGREES), "summary": "your key is ***"}
+    assert played.result().text == ended.reply.text == ended.call.text
+    assert ended.document["unusable"] == 0
+
+
+@EVERY
+def test_message_of_a_server_has_no_holes_where_the_key_is_a_short_word(provider, called):
+    handler = answer(FORMATS[provider].error("some_error", "no such model: see the list"), 422)
+    ended = called(provider, handler, api_key="e")
+    assert "some_error 'no such model: see the list'" in str(ended.error)
+    assert "no such model" in ended.call.text
 
 
 @EVERY

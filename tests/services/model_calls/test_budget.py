@@ -1,11 +1,29 @@
+"""What calls may use: prices, estimates, limits, and the purses from which they are paid."""
+
+import json
+import math
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.errors import ModelError
 from schemas.settings.llm import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
-from services.model_calls.budget import DAY_NS, Ledger, Spent, estimate, measure_use, price_of
+from services.model_calls.budget import (
+    DAY_NS,
+    Due,
+    Ledger,
+    Spent,
+    estimate,
+    estimate_use,
+    measure_use,
+    price_of,
+)
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import (
     Caller,
+    Purse,
     Question,
     Usage,
     record_failure,
@@ -80,6 +98,101 @@ def test_ledger_new_day_is_seen_by_a_question_too():
     ledger.charge(Spent(1), now=0)
     assert ledger.refusal(QUESTION, PRICE, now=DAY_NS - 1) is not None
     assert ledger.refusal(QUESTION, PRICE, now=DAY_NS) is None
+
+
+def asking(purse: Purse, tokens: int) -> Question:
+    """A question that comes to this many tokens by its estimate."""
+    return Question(replace(CALLER, purse=purse), "", "", tokens, 1)
+
+
+def limited(scope: str, limit: str, value: float, share: float = 0.5) -> Ledger:
+    kinds = {"event": EventLimits, "day": ModelLimits, "run": RunLimits}
+    limits = {name: kind(calls=None, usd=None) for name, kind in kinds.items()}
+    limits[scope] = kinds[scope].model_validate({"calls": None, "usd": None, limit: value})
+    told = {f"per_{name}": entry for name, entry in limits.items()}
+    due = Due(slots={Purse.EVIDENCE: math.inf, Purse.DECISION: 1.0})
+    return Ledger(LlmSettings.model_validate(told | {"decision_share": share}), due)
+
+
+def asked_until_refused(ledger: Ledger, question: Question, seconds: float = 0.0) -> int:
+    """How many calls were made before one was refused; a thousand at most."""
+    for count in range(1_000):
+        if ledger.refusal(question, PRICE, now=5) is not None:
+            return count
+        ledger.charge(replace(estimate_use(question, PRICE), seconds=seconds), 5, question.caller.purse)
+    return 1_000
+
+
+@pytest.mark.parametrize("scope", ["event", "day", "run"])
+@pytest.mark.parametrize(
+    ("limit", "value", "decision"),
+    [("calls", 10, 100), ("tokens", 2_000, 100), ("usd", 0.02, 100), ("seconds", 20.0, 100),
+     ("calls", 1, 100), ("tokens", 2_000, 1_900), ("usd", 0.02, 1_900), ("tokens", 100, 100)],
+)  # fmt: skip
+def test_text_that_spends_all_it_may_leaves_a_decision_its_call(scope, limit, value, decision):
+    ledger = limited(scope, limit, value)
+    ledger.refusal(asking(Purse.DECISION, decision), PRICE, now=5)  # as large as the decision before it
+    texts = asked_until_refused(ledger, asking(Purse.TEXT, 100), seconds=7.0)
+    plans = asked_until_refused(ledger, asking(Purse.EVIDENCE, 100), seconds=7.0)
+    assert ledger.refusal(asking(Purse.DECISION, decision), PRICE, now=5) is None
+    assert texts + plans > 0 or value in (1, 100) or decision == 1_900, "what is left is for the text"
+
+
+def test_text_that_overran_its_estimate_has_not_used_the_purse_of_decisions():
+    ledger = limited("run", "usd", 1.0)
+    ledger.charge(Spent(1, 0, 5.0), 5, Purse.TEXT)
+    assert ledger.refusal(asking(Purse.TEXT, 1), PRICE, now=5) is not None
+    assert ledger.refusal(asking(Purse.DECISION, 1), PRICE, now=5) is None
+
+
+def test_text_in_a_run_that_decides_by_rules_may_use_every_limit_whole():
+    ledger = limited("event", "calls", 10)
+    ledger.due = Due()
+    assert asked_until_refused(ledger, asking(Purse.TEXT, 1)) == 10
+
+
+def test_text_in_an_event_leaves_no_more_than_its_decisions_may_ask():
+    ledger = limited("event", "calls", 10)
+    ledger.due = Due(slots={Purse.DECISION: 1.0})
+    assert asked_until_refused(ledger, asking(Purse.TEXT, 1)) == 9
+    ledger.open_event(in_slot=False)
+    assert asked_until_refused(ledger, asking(Purse.TEXT, 1)) == 10
+
+
+CALLS = st.lists(st.tuples(st.sampled_from(Purse), st.integers(1, 400), st.integers(0, 100)), max_size=60)
+
+
+@given(
+    CALLS,
+    st.sampled_from(["event", "day", "run"]),
+    st.sampled_from(["calls", "tokens"]),
+    st.integers(1, 3_000),
+)
+def test_limit_holds_and_no_decision_is_starved_whatever_the_order(calls, scope, limit, value):
+    ledger = limited(scope, limit, value)
+    decided = 0
+    for purse, tokens, percent in calls:
+        question = asking(purse, tokens)
+        need = 1 if limit == "calls" else tokens
+        if ledger.refusal(question, PRICE, now=5) is None:
+            used = Spent(1, tokens * percent // 100, 0.0)
+            ledger.charge(used, 5, purse)
+            decided += getattr(used, limit) * (purse is Purse.DECISION)
+        elif purse is Purse.DECISION:
+            assert decided + need > value * 0.25, "its own purse had room"
+        assert getattr(getattr(ledger, scope), limit) <= value
+
+
+@given(st.lists(st.sampled_from(Purse), max_size=30))
+def test_ledger_goes_on_where_it_stood_with_every_purse(purses):
+    ledger, other = limited("run", "tokens", 500), limited("run", "tokens", 500)
+    for purse in purses:
+        ledger.charge(Spent(1, 20, 0.0, 1.0), 5, purse)
+    other.restore(json.loads(json.dumps(ledger.state())))
+    assert other == ledger
+    for purse in Purse:
+        question = asking(purse, 90)
+        assert other.refusal(question, PRICE, now=5) == ledger.refusal(question, PRICE, now=5)
 
 
 def test_used_by_a_reply_is_what_the_provider_counted():

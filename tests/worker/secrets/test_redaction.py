@@ -121,6 +121,14 @@ def test_known_secrets_come_from_variables_files_addresses_and_webhooks(tmp_path
     assert "p@ss" not in Redactor(found).text("refused: p@ss")
 
 
+def test_key_of_a_model_is_a_secret_from_twelve_characters_on():
+    words = {"ANTHROPIC_API_KEY": "backtest", "OPENAI_API_KEY": "not-needed0"}
+    assert known_secrets(words) == frozenset()
+    said = "thinktwice backtest: the key is not-needed0"
+    assert redactor_of(words).text(said) == said
+    assert known_secrets({"OPENAI_API_KEY": "not-needed-0"}) == {"not-needed-0"}
+
+
 def test_value_masks_fields_by_name_and_text_within_anything():
     redactor = Redactor([CANARY])
     masked = redactor.value(

@@ -13,6 +13,7 @@ from tests.worker.settings_walk.models_seen import (
     paced,
     priced,
     temperatures,
+    texts_admitted,
 )
 from tests.worker.settings_walk.walking import Entry
 
@@ -56,6 +57,7 @@ MODELS: dict[str, Entry] = {
     **{f"llm.{scope}.tokens": Entry(10, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
     **{f"llm.{scope}.usd": Entry(1e-9, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
     **{f"llm.{scope}.seconds": Entry(0.0, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
+    "llm.decision_share": Entry(0.2, texts_admitted, {**FULL, "llm.per_run.calls": 10}),
     "llm.attempts": Entry(4, asked_in_vain, FULL),
     "llm.first_wait_ms": Entry(200.0, asked_in_vain, FULL),
     "llm.at_once": Entry(2, paced, FULL),

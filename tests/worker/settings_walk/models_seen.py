@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from math import ceil
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from agents.reply_forms import SEAT_FORMS, due_of
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import Settings
 from schemas.settings.llm import PROVIDERS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount
 from services.model_calls.language_model import ModelReply
 from services.model_calls.reply_format import ReplyFormat
 from tests.agents.test_judge_model import REPORT, RULES
@@ -25,9 +27,10 @@ from tests.worker.settings_walk.runs_seen import rows_of
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import KEY_VARIABLE
 from trading_core.bars import BarSeries
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
-from worker.models import check_models, configured_models
+from worker.models import caller_of, check_models, configured_models, seats_of, text_models_of
 from worker.runs.backtest import run_backtest
 
 AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
@@ -159,6 +162,17 @@ def temperatures(settings: Settings) -> Any:
     with on_the_wire() as wire:
         configured_models(settings, TickGuard(), os.environ)
         return wire.temperatures
+
+
+def texts_admitted(settings: Settings) -> Any:
+    """How many calls for texts are admitted before one is refused."""
+    due = due_of(seats_of(settings), text_models_of(settings))
+    account = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(), due)
+    caller = caller_of(settings, settings.llm.slow_model, SEAT_FORMS["slow"], "ab" * 32)
+    with suppress(ModelError):
+        for _ in range(100):
+            account.admit(caller, "s", "p", 8)
+    return len(account._pending)
 
 
 def judged_reason(settings: Settings) -> Any:

@@ -12,7 +12,7 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction
 from services.plans.detection import DetectionContext, detect_two_phase
-from services.plans.editing import plan_diff
+from services.plans.same_change import plan_diff
 from services.plans.text_forms import UnreadableText
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
