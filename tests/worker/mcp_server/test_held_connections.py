@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,8 @@ class Host:
 @asynccontextmanager
 async def served(monkeypatch, host, **bounds):
     """The port of a server in this process, with other deadlines."""
-    stops, lines = [], asyncio.Queue()
+    stops: list[Any] = []
+    lines: asyncio.Queue[str] = asyncio.Queue()
     monkeypatch.setattr(serving, "hear_stops", stops.append)
     for name, value in bounds.items():
         monkeypatch.setattr(serving, name, value)
