@@ -196,7 +196,7 @@ class McpTools:
         return await client.session.send_request(request, CallToolResult, progress_callback=progress)
 
     async def _or_pinned(self, read: Definitions | None) -> Definitions:
-        return read if read is not None else _accepted((await self._pins.pins_of(self.name)).values())
+        return read if read is not None else _vouch_for((await self._pins.pins_of(self.name)).values())
 
     async def _look(self) -> Definitions | None:
         """Those of what is offered that are as they are pinned; None where the server does not say."""
@@ -219,7 +219,7 @@ class McpTools:
                 extra={"server": self.name, "tools": sorted(self._refused), "next": ACCEPT % self.name},
             )
         known = [item for item in listed if item.name not in self._refused and item not in silent]
-        return (*_accepted(known), *silent)
+        return (*_vouch_for(known), *silent)
 
     async def _list_tools(self) -> list[ToolDefinition] | None:
         """Every page of definitions; None when the server does not give them."""
@@ -338,7 +338,7 @@ def _definition(tool: Tool) -> ToolDefinition | None:
     return definition if len(definition.canonical_text()) <= LONGEST_DEFINITION else None
 
 
-def _accepted(pinned: Iterable[ToolDefinition]) -> Definitions:
+def _vouch_for(pinned: Iterable[ToolDefinition]) -> Definitions:
     """Definitions as they are offered: whoever pins one vouches for what it does not say, that it reads."""
     return tuple(
         item.model_copy(update={"reads_only": True}) if item.reads_only is None else item for item in pinned

@@ -78,7 +78,7 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberate(requests, settings, None if no_run else run or "", db))
+        run_id, texts = run_async(_deliberate(requests, settings, run, db, alone=no_run))
     if json:
         documents = [document_of(run_id, done) for done in texts]
         print_json(documents if also else documents[0])
@@ -90,14 +90,16 @@ def deliberate(
 
 
 async def _deliberate(
-    requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None
+    requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None, *, alone: bool
 ) -> tuple[str | None, "list[Deliberation]"]:
     from dataclasses import replace
 
     from worker.review.run_facts import read_facts
     from worker.studies.deliberated import deliberate_all
 
-    if run == "":
+    if run is None and db is not None:
+        run = LATEST
+    elif run is None and not alone:
         async with listed_runs(db) as (_, records):
             run = LATEST if records else None
     if run is None:

@@ -80,7 +80,7 @@ def prompts() -> None:
 async def spread(
     run: Annotated[
         str,
-        argument(metavar="[RUN|CASSETTE]", help="Run id, prefix or 'latest'; or a cassette file. [latest]"),
+        argument(metavar="RUN|CASSETTE", help="Run id, prefix or 'latest'; or a cassette file. [latest]"),
     ] = LATEST,
     config: ConfigArgument = None,
     samples: Annotated[int, typer.Option(min=1, max=MOST_SAMPLES, help="Times to ask each question.")] = 5,

@@ -25,7 +25,7 @@ option, argument = partial(typer.Option, show_default=False), partial(typer.Argu
 # One grammar: a command about a run takes it first; one about anything else takes that first, and --run.
 LATEST = "latest"
 RUN_HELP = "Run id, a unique prefix of one, or 'latest'. [latest]"
-RunArgument = Annotated[str, argument(metavar="[RUN]", help=RUN_HELP)]
+RunArgument = Annotated[str, argument(metavar="RUN", help=RUN_HELP)]
 RunOption = Annotated[str, option("--run", metavar="RUN", help=RUN_HELP)]
 DbOption = Annotated[
     str | None,

@@ -48,7 +48,7 @@ async def make(
     change: Annotated[
         str | None,
         argument(
-            metavar="[TEXT|REPORT]",
+            metavar="TEXT|REPORT",
             help="What to change, in words of yours; or a report by the start of its id. [the newest report]",
         ),
     ] = None,

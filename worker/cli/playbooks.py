@@ -66,11 +66,8 @@ async def export(
     """Write the playbooks in force, embedded, of settings or of a run, as files to change and trade."""
     from services.playbooks.writing import demand_writable
 
-    if str(folder) == LATEST or folder.suffix == ".toml":
-        raise ConfigError(
-            f"{str(folder)!r} says whose playbooks, not where to: "
-            "`thinktwice playbooks export DIR --run RUN`, or `... DIR CONFIG`"
-        )
+    if str(folder) == LATEST:
+        raise ConfigError("'latest' is a run, not where to: `thinktwice playbooks export DIR --run latest`")
     demand_writable(folder, "the folder")
     if run is not None and config is not None:
         raise ConfigError("CONFIG and --run both say whose playbooks: give one of them")

@@ -47,7 +47,7 @@ async def replan(
     target: Annotated[
         str,
         argument(
-            metavar="[RUN|REPORT]",
+            metavar="RUN|REPORT",
             help="A run: reflect on it now, then judge; or a report by the start of its id. [latest]",
         ),
     ] = LATEST,

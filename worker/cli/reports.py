@@ -146,7 +146,7 @@ async def report(
     run: RunArgument = LATEST,
     report_id: Annotated[
         str,
-        typer.Argument(metavar="[REPORT]", help="Report id, a unique prefix of one, or 'latest'."),
+        typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'."),
     ] = LATEST,
     html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
     db: DbOption = None,

@@ -18,7 +18,7 @@ SHOWN = 90
 async def kill(
     switch: Annotated[
         Literal["on", "off"],
-        typer.Argument(help="on: close positions, enter no more; off: release."),
+        typer.Argument(metavar="on|off", help="on: close positions, enter no more; off: release."),
     ],
     run: RunOption = LATEST,
     db: DbOption = None,

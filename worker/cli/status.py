@@ -2,15 +2,12 @@
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, stdout_console
 from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import shown_time
-
-if TYPE_CHECKING:
-    pass
 
 SILENT_MS = 10_000
 

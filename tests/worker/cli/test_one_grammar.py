@@ -53,7 +53,7 @@ def test_every_command_with_a_run_is_of_one_kind():
 def test_command_about_a_run_takes_it_first_and_the_newest_without_it(words):
     (run, *others), _ = COMMANDS[words]
     assert (names_a_run(run), run.required, run.default) == (True, False, LATEST)
-    assert run.metavar.startswith("[RUN")
+    assert run.metavar.startswith("RUN")
     assert "[latest]" in run.help
     assert not any(map(names_a_run, others))
     assert not any(other.required for other in others)
@@ -84,8 +84,9 @@ def test_option_that_takes_another_run_than_the_newest_says_which(words):
         (("kill", "latest", "on"), "'latest' is not one of"),
         (("verify", "note.txt"), "'note.txt' is a file where a run is named"),
         (("journal", "note.txt"), "'note.txt' is a file where a run is named"),
+        (("playbooks", "export", "note.txt", "out"), "'note.txt' is a file: name a folder"),
         (("plans", "list", "latest"), "Usage: thinktwice plans list [OPTIONS]"),
-        (("playbooks", "export", "latest", "out"), "`thinktwice playbooks export DIR --run RUN`"),
+        (("playbooks", "export", "latest", "out"), "`thinktwice playbooks export DIR --run latest`"),
     ],
 )
 def test_words_in_another_order_are_refused_with_the_right_one(shell, words, told):

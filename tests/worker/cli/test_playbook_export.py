@@ -64,8 +64,7 @@ def test_run_is_exported_as_it_stood_at_a_time(planted):
     ("words", "says"),
     [
         ((), "Missing argument 'DIR'"),
-        (("latest",), "'latest' says whose playbooks, not where to: `thinktwice playbooks export DIR --run"),
-        (("run.toml", "out"), "'run.toml' says whose playbooks, not where to"),
+        (("latest",), "'latest' is a run, not where to: `thinktwice playbooks export DIR --run latest`"),
         (("out", "none.toml"), "none.toml"),
         (("out", "--run", "r9"), "r9"),
         (("out", "none.toml", "--run", "latest"), "CONFIG and --run both say whose playbooks"),

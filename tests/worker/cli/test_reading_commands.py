@@ -70,7 +70,7 @@ def test_journal_without_jsonl_is_one_readable_line_an_event(shell):
         (["why", "ab", "--run", "r0007"], "no run 'r0007'"),
         (["why", "ab", "--run", "r0001"], "thinktwice journal r0001 --kind entry_filled"),
         (["journl", "r0001"], "Did you mean 'journal'?"),
-        (["journal", "--jsonl"], "RUN"),
+        (["journal", "r0001", "r0002"], "Usage: thinktwice journal [OPTIONS] [RUN]"),
         (["runs", "--db", "thinktwice.db"], "has no scheme"),
     ],
 )
