@@ -10,14 +10,14 @@ from schemas.contract import Contract, FrozenMap
 class ToolDefinition(Contract):
     """Name, words and schemas of a tool; `content_hash` is what a pin holds on to.
 
-    `reads_only` is what its server says of it.
+    `reads_only` is what its server says of it; None: nothing.
     """
 
     name: str
     description: str
     input_schema: FrozenMap[str, Any]
     output_schema: FrozenMap[str, Any] | None = None
-    reads_only: bool = True
+    reads_only: bool | None = True
 
 
 Tools = Sequence[ToolDefinition]

@@ -48,7 +48,7 @@ def test_saved_result_is_a_run_that_every_command_reads(made, store, tmp_path):
     assert made.save(store) == "r0001"
     assert made.head_hash[:8] in said(store, "runs")
     fill = made.trades["fill_id"].iloc[0]
-    assert fill[:12] in said(store, "why", "r0001", fill)
+    assert fill[:12] in said(store, "why", fill, "--run", "r0001")
     told = said(store, "verify", "r0001")
     assert f"replay same: {len(made.rows):,} of {len(made.rows):,} rows equal" in told
     assert "stored holds: document, bars and orders are as they were written" in told

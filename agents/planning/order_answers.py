@@ -15,8 +15,8 @@ SUPPOSED_ANSWER = (
     f"shown before you approve it: {FORMS_TOLD}."
 )
 KILL_SWITCH = (
-    "`thinktwice kill RUN on` closes the positions of a run that trades and enters no more, "
-    "`thinktwice kill RUN off` releases it."
+    "`thinktwice kill on --run RUN` closes the positions of a run that trades and enters no more, "
+    "`thinktwice kill off --run RUN` releases it."
 )
 # The run itself or all that it holds is to be stopped.
 STOPS = re.compile(

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -38,6 +38,8 @@ READ = "`thinktwice tools list CONFIG --server %s` shows what was accepted"
 ACCEPT = "they are refused until `thinktwice tools pin CONFIG --server %s` accepts them"
 # What the SDK says of another server's noise, tracebacks and all, goes to logs that are set up, if to any.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
+MAY_WRITE = "its server says that it may write"
+SILENT = "does not say that it only reads; accept it by `tools pin`"
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MOST_PAGES = 50
 MOST_TOOLS = 500
@@ -68,6 +70,13 @@ class OfferedTool:
     def changed(self) -> bool:
         """Whether it is another one than was accepted."""
         return self.pinned is not None and self.pinned != self.definition.content_hash
+
+    @property
+    def left_out(self) -> str | None:
+        """Why no question gets it; None where it is offered, or was changed."""
+        if self.definition.reads_only is False:
+            return MAY_WRITE
+        return SILENT if self.definition.reads_only is None and self.pinned is None else None
 
 
 class McpTools:
@@ -157,6 +166,8 @@ class McpTools:
             return _fail(f"{self.name}.{name} changed since it was pinned: `thinktwice tools pin` accepts it")
         if name not in usable:
             return _fail(f"{self.name} has no tool {quote_value(name)}.{nearest(name, usable)}")
+        if not usable[name].reads_only:
+            return _fail(f"{self.name}.{name} is not offered: `thinktwice tools list` says why")
         if self._client is None:
             return _fail(f"server {self.name} does not answer: ask without it, or start it")
         try:
@@ -185,28 +196,30 @@ class McpTools:
         return await client.session.send_request(request, CallToolResult, progress_callback=progress)
 
     async def _or_pinned(self, read: Definitions | None) -> Definitions:
-        return read if read is not None else tuple((await self._pins.pins_of(self.name)).values())
+        return read if read is not None else _vouch_for((await self._pins.pins_of(self.name)).values())
 
     async def _look(self) -> Definitions | None:
         """Those of what is offered that are as they are pinned; None where the server does not say."""
         pinned, listed = await self._pins.pins_of(self.name), await self._list_tools()
         if listed is None:
             return None
-        new = [item for item in listed if item.name not in pinned]
+        silent = [item for item in listed if item.name not in pinned and item.reads_only is None]
+        new = [item for item in listed if item.name not in pinned and item not in silent]
         if new:
             await self._pins.pin(self.name, new)
             LOG.warning(
                 "tools_pinned_at_first_use",
                 extra={"server": self.name, "tools": [item.name for item in new], "next": READ % self.name},
             )
-        held = {**{item.name: item for item in new}, **pinned}
+        held = {**{item.name: item for item in [*new, *silent]}, **pinned}
         self._refused = {item.name for item in listed if item != held[item.name]}
         if self._refused:
             LOG.warning(
                 "tools_changed_since_pinned",
                 extra={"server": self.name, "tools": sorted(self._refused), "next": ACCEPT % self.name},
             )
-        return tuple(item for item in listed if item.name not in self._refused)
+        known = [item for item in listed if item.name not in self._refused and item not in silent]
+        return (*_vouch_for(known), *silent)
 
     async def _list_tools(self) -> list[ToolDefinition] | None:
         """Every page of definitions; None when the server does not give them."""
@@ -315,15 +328,21 @@ def _definition(tool: Tool) -> ToolDefinition | None:
     """A definition within bounds; None for one that no prompt could hold."""
     if TOOL_NAME.fullmatch(tool.name) is None:
         return None
-    reads = tool.annotations is not None and tool.annotations.read_only_hint is True
     definition = ToolDefinition(
         name=tool.name,
         description=tool.description or "",
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
-        reads_only=reads,
+        reads_only=None if tool.annotations is None else tool.annotations.read_only_hint,
     )
     return definition if len(definition.canonical_text()) <= LONGEST_DEFINITION else None
+
+
+def _vouch_for(pinned: Iterable[ToolDefinition]) -> Definitions:
+    """Definitions as they are offered: whoever pins one vouches for what it does not say, that it reads."""
+    return tuple(
+        item.model_copy(update={"reads_only": True}) if item.reads_only is None else item for item in pinned
+    )
 
 
 def _fits(document: Any, schema: Mapping[str, Any]) -> bool:

@@ -386,8 +386,8 @@ def _as_of(record: PlanRecord, status: str, now: int) -> PlanRecord:
 
 def _no_process(run_id: str) -> str:
     return (
-        f"run {run_id} trades no more, so nothing can change in it: `thinktwice plans make {run_id} "
-        "--into DIR` plans a folder of playbooks"
+        f"run {run_id} trades no more, so nothing can change in it: `thinktwice plans make --run "
+        f"{run_id} --into DIR` plans a folder of playbooks"
     )
 
 

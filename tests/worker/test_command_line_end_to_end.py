@@ -84,7 +84,7 @@ def test_command_line_journal_until_shows_what_was_known(folder: Path) -> None:
 def test_command_line_why_leads_from_a_fill_back_to_its_bar_and_findings(folder: Path) -> None:
     lines = run("journal", "latest", "--kind", "exit_filled", "--jsonl", cwd=folder).stdout.splitlines()
     fill = json.loads(lines[0])["payload"]["fill_id"]
-    text = run("why", "latest", fill[:10], "--json", cwd=folder).stdout
+    text = run("why", fill[:10], "--json", cwd=folder).stdout
     for word in (
         "order_accepted",
         "policy_event",

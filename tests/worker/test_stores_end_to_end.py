@@ -49,7 +49,7 @@ def test_run_on_a_server_equals_the_run_in_a_file_and_every_command_reads_it(com
     assert {verified["replay"]["head_hash"]} == heads
     rows = [json.loads(line) for line in journals.pop().splitlines()]
     fill = next(row for row in rows if row["kind"] == "exit_filled")["payload"]["fill_id"]
-    reasons = {commands("why", "latest", fill, "--db", where) for where in (file, postgres_url)}
+    reasons = {commands("why", fill, "--db", where) for where in (file, postgres_url)}
     assert len(reasons) == 1
     assert fill[:8] in reasons.pop()
     answers = []

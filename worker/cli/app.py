@@ -94,6 +94,8 @@ def _with_nearest(error: typer.TyperException) -> str:
         known = [name for option in context.command.get_params(context) for name in option.opts]
         return f"{error.message}.{nearest(getattr(error, 'option_name', ''), known)}"
     told = error.format_message()
+    if told.startswith("Got unexpected extra") and context is not None:
+        return f"{told}. {' '.join(context.get_usage().split())}."
     unknown = re.fullmatch(r"No such command '(.*)'\.", told)
     commands = getattr(getattr(context, "command", None), "commands", ())
     return told if unknown is None else told + nearest(unknown[1], commands)

@@ -14,8 +14,10 @@ from schemas.errors import ConfigError, StoreError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_document, print_json, print_line, print_lines, time_option
 from worker.cli.options import (
+    LATEST,
     DbOption,
     JsonOption,
+    RunOption,
     open_for_run,
     open_for_writing,
     open_to_read,
@@ -43,9 +45,7 @@ async def ask(
         str | None,
         typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
     ] = None,
-    run: Annotated[
-        str, option(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'. [latest]")
-    ] = "latest",
+    run: RunOption = LATEST,
     at: Annotated[
         str | None,
         option(metavar="TIME", help="The clock: nothing that was known later is told. [the newest row]"),

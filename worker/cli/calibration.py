@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from worker.cli.console import made_table, print_json, print_table, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import DASH, number, percent
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LONGEST_BAR = 60
 BESIDE_BAR = 34  # columns of a terminal that the figures of a bin take
 
 
-async def calibration(run: RunArgument, db: DbOption = None, json: JsonOption = False) -> None:
+async def calibration(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """Hold stated confidence against what came true: Brier score with its parts, calibration error, bins.
 
     Sources: the conviction of frozen policies against R > 0 of their episodes, and the confidence of model

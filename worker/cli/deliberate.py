@@ -8,7 +8,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import made_table, print_json, print_line, stdout_console
-from worker.cli.options import DbOption, JsonOption, argument, open_for_run, option
+from worker.cli.options import LATEST, DbOption, JsonOption, argument, listed_runs, open_for_run, option
 from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument, run_settings, takes
 from worker.runs.interrupts import run_async
@@ -33,7 +33,11 @@ def deliberate(
         ),
     ],
     config: ConfigArgument = None,
-    run: Annotated[str | None, option(metavar="RUN", help="Hold its claims against this run.")] = None,
+    run: Annotated[
+        str | None,
+        option(metavar="RUN", help="Hold its claims against this run. [latest, where the store has one]"),
+    ] = None,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Hold its claims against no run.")] = False,
     question: Annotated[
         str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
     ] = "",
@@ -64,6 +68,8 @@ def deliberate(
     from worker.studies.deliberated import TextRequest, check_question, preset_named, with_mode
     from worker.studies.given_text import given_text, source_of
 
+    if no_run and (run is not None or db is not None):
+        raise ConfigError("--no-run reads no store: leave --run and --db out")
     named = preset_named(preset)
     settings = run_settings(context).settings
     settings = settings.model_copy(update={"deliberation": with_mode(settings.deliberation, named, mode)})
@@ -72,7 +78,7 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberate(requests, settings, run, db))
+        run_id, texts = run_async(_deliberate(requests, settings, run, db, alone=no_run))
     if json:
         documents = [document_of(run_id, done) for done in texts]
         print_json(documents if also else documents[0])
@@ -84,16 +90,19 @@ def deliberate(
 
 
 async def _deliberate(
-    requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None
+    requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None, *, alone: bool
 ) -> tuple[str | None, "list[Deliberation]"]:
     from dataclasses import replace
 
     from worker.review.run_facts import read_facts
     from worker.studies.deliberated import deliberate_all
 
+    if run is None and db is not None:
+        run = LATEST
+    elif run is None and not alone:
+        async with listed_runs(db) as (_, records):
+            run = LATEST if records else None
     if run is None:
-        if db is not None:
-            raise ConfigError("--db is the store of the run: name it with --run, or leave --db out")
         return None, await deliberate_all(requests, settings, os.environ)
     async with open_for_run(db, run, read_only=True) as (store, record):
         first = replace(requests[0], facts=lambda: read_facts(store, record))

@@ -6,7 +6,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import made_table, print_json, stdout_console, time_option
-from worker.cli.options import DbOption, JsonOption, RunArgument, argument, open_for_run, option
+from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, argument, open_for_run, option
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ FileArgument = Annotated[
 
 
 def factcheck(
-    run: RunArgument,
     file: FileArgument,
+    run: RunOption = LATEST,
     report: Annotated[
         str | None, option(metavar="ID", help="As of this report, which the text is about. [the newest]")
     ] = None,

@@ -10,14 +10,14 @@ from services.journal.chain import JournalRow
 from services.journal.kinds import JOURNAL_KINDS
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
-from worker.cli.options import DbOption, RunArgument, open_for_run, option
+from worker.cli.options import LATEST, DbOption, RunArgument, open_for_run, option
 from worker.pages.figures import shown_time
 
 LINE_WIDTH = 200
 
 
 async def journal(
-    run: RunArgument,
+    run: RunArgument = LATEST,
     kind: Annotated[list[str] | None, option(help="Only this kind; give it again for more.")] = None,
     until: Annotated[
         str | None, option(metavar="TIME", help="Only what was known at TIME (ISO, UTC), inclusive.")

@@ -14,7 +14,16 @@ import typer
 from schemas.errors import ConfigError
 from schemas.settings import Settings, asking_name
 from worker.cli.console import complain, print_document
-from worker.cli.options import DbOption, JsonOption, RunArgument, argument, open_for_run, option
+from worker.cli.options import (
+    LATEST,
+    DbOption,
+    JsonOption,
+    RunArgument,
+    RunOption,
+    argument,
+    open_for_run,
+    option,
+)
 from worker.cli.progress import ReadingBar, progress_bar, told_rows
 from worker.runs.interrupts import Interrupts
 from worker.settings import load_settings
@@ -69,7 +78,10 @@ def prompts() -> None:
 
 @app.command("spread")
 async def spread(
-    run: Annotated[str, argument(metavar="RUN", help="Run id, prefix or 'latest'; or a cassette file.")],
+    run: Annotated[
+        str,
+        argument(metavar="RUN|CASSETTE", help="Run id, prefix or 'latest'; or a cassette file. [latest]"),
+    ] = LATEST,
     config: ConfigArgument = None,
     samples: Annotated[int, typer.Option(min=1, max=MOST_SAMPLES, help="Times to ask each question.")] = 5,
     limit: LimitOption = None,
@@ -112,7 +124,7 @@ async def spread(
 
 @app.command("compare")
 async def compare(
-    run: RunArgument,
+    run: RunArgument = LATEST,
     config: ConfigArgument = None,
     prompt: PromptOption = None,
     limit: LimitOption = None,
@@ -181,7 +193,7 @@ async def diff(
     cassette: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of replies: played back, or asked and kept.")
     ] = Path(KEPT),
-    run: Annotated[str, typer.Option(help="Run whose questions are asked.")] = "latest",
+    run: RunOption = LATEST,
     limit: LimitOption = None,
     questions: QuestionsOption = None,
     db: DbOption = None,

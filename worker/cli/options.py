@@ -22,10 +22,11 @@ LONGEST_NAME = 64
 # An option or argument whose help says its default in brackets, where it has one.
 option, argument = partial(typer.Option, show_default=False), partial(typer.Argument, show_default=False)
 
-RunArgument = Annotated[str, argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")]
-LatestArgument = Annotated[
-    str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
-]
+# One grammar: a command about a run takes it first; one about anything else takes that first, and --run.
+LATEST = "latest"
+RUN_HELP = "Run id, a unique prefix of one, or 'latest'. [latest]"
+RunArgument = Annotated[str, argument(metavar="RUN", help=RUN_HELP)]
+RunOption = Annotated[str, option("--run", metavar="RUN", help=RUN_HELP)]
 DbOption = Annotated[
     str | None,
     option(
@@ -87,6 +88,7 @@ async def open_for_run(
     from services.store import StoreMissing, open_store
 
     address = store_address(db)
+    _refuse_file(run)
     try:
         opened = open_store(address, create=False) if upgrades else open_to_read(address, read_only=read_only)
         store = await opened
@@ -94,6 +96,11 @@ async def open_for_run(
         raise ConfigError(f"no run {run!r}: {error}") from error
     async with store:
         yield store, await store.runs.find(run)
+
+
+def _refuse_file(run: str) -> None:
+    if Path(run).is_file():
+        raise ConfigError(f"{run!r} is a file where a run is named: `thinktwice runs` lists the runs")
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import typer
 from schemas.errors import ConfigError
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_line
-from worker.cli.options import DataOption, DbOption, argument, open_for_run, option
+from worker.cli.options import LATEST, DataOption, DbOption, RunArgument, open_for_run, option
 from worker.cli.out_folder import replace_file
 from worker.cli.progress import step
 from worker.cli.rebuilt import stored_picture
@@ -23,9 +23,7 @@ HtmlOption = Annotated[Path | None, option("--html", metavar="FILE", help="Write
 
 
 async def page(
-    run: Annotated[
-        str, argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'. [latest]")
-    ] = "latest",
+    run: RunArgument = LATEST,
     html: HtmlOption = None,
     open_it: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     data: DataOption = None,

@@ -12,6 +12,7 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain, print_document, print_json, print_line, print_lines, print_page
 from worker.cli.options import (
+    LATEST,
     DbOption,
     JsonOption,
     argument,
@@ -44,11 +45,16 @@ ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decide
 
 @app.command("make")
 async def make(
-    target: Annotated[
-        str | None, argument(metavar="[RUN|REPORT]", help="The report to plan; of a run its latest.")
+    change: Annotated[
+        str | None,
+        argument(
+            metavar="TEXT|REPORT",
+            help="What to change, in words of yours; or a report by the start of its id. [the newest report]",
+        ),
     ] = None,
-    text: Annotated[str | None, option(metavar="TEXT", help="What to change, in words of yours.")] = None,
-    run: Annotated[str | None, option(metavar="RUN", help="The run of TEXT or REPORT.")] = None,
+    run: Annotated[
+        str | None, option(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'. [latest]")
+    ] = None,
     two_phase: Annotated[
         bool, typer.Option("--two-phase", help="Note that two phases were asked for.")
     ] = False,
@@ -59,39 +65,36 @@ async def make(
     json: JsonOption = False,
 ) -> None:
     """Draft a change plan from a report or a text; it waits for a decision and changes nothing."""
-    if (target is None) == (text is None):
-        raise ConfigError("plans make: give a RUN or a REPORT, or --text with --run")
-    _print_plan(await _make(target, text, run, into, db, forced=two_phase), json=json)
+    _print_plan(await _make(change, run, into, db, forced=two_phase), json=json)
 
 
 async def _make(
-    target: str | None, text: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
+    change: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
 ) -> "StoredPlan":
     from worker.cli.rebuilt import open_to_write, plan_request
     from worker.review.plan_making import plan_report, plan_text
     from worker.review.report_finder import find_report, latest_report, names_report
 
-    named = target is not None and names_report(target)
-    if target is not None and not named and run is not None:
-        raise ConfigError(f"{target!r} names a run: --run goes with a report or --text")
-    opened = open_to_write(db, run or "latest" if named or target is None else target)
-    async with opened as (store, record):
-        if target is not None and named:
-            found = await find_report(store, target, None if run is None else record)
-            record = await store.runs.find(found.run_id)
-        elif target is not None:
-            found = await latest_report(store, record)
-        asked = plan_request(record, into)
-        if text is not None:
-            kept = await plan_text(store, asked, text, forced=forced)
+    async with open_to_write(db, run or LATEST) as (store, record):
+        if change is not None and not names_report(change):
+            if change in (LATEST, *(known.run_id for known in await store.runs.all())):
+                raise ConfigError(f"{change!r} is a run, not a change: name it with --run {change}")
+            kept = await plan_text(store, plan_request(record, into), change, forced=forced)
         else:
-            kept = await plan_report(store, asked, found)
+            if change is None:
+                found = await latest_report(store, record)
+            else:
+                found = await find_report(store, change, None if run is None else record)
+            record = await store.runs.find(found.run_id)
+            kept = await plan_report(store, plan_request(record, into), found)
         return await store.plans.find(kept.plan_id, kept.run_id)
 
 
 @app.command("list")
 async def list_plans(
-    run: Annotated[str | None, argument(metavar="[RUN]", help="Only plans of this run.")] = None,
+    run: Annotated[
+        str | None, option("--run", metavar="RUN", help="Only plans of this run. [every run]")
+    ] = None,
     state: Annotated[State | None, option(help="Only plans in this state.")] = None,
     db: DbOption = None,
     json: JsonOption = False,

@@ -21,16 +21,20 @@ from worker.cli.console import (
     time_option,
 )
 from worker.cli.options import (
+    LATEST,
     AtOption,
     DataOption,
     DbOption,
     JsonOption,
-    LatestArgument,
+    RunArgument,
+    RunOption,
     argument,
     open_for_run,
+    option,
 )
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
+from worker.cli.run_options import ConfigArgument
 from worker.pages.figures import DASH, r_multiple, shown_time
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 from worker.settings import load_settings
@@ -42,22 +46,19 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from worker.runs.replay import Rebuilt
 
-EMBEDDED, LATEST, SETTINGS = "embedded", "latest", ".toml"
-SourceArgument = Annotated[
-    str,
-    argument(
-        metavar="SOURCE",
-        help="'embedded', a TOML file of settings, a run id, a unique prefix of one, or 'latest'. [embedded]",
-    ),
-]
+EMBEDDED = "embedded"
 FolderArgument = Annotated[
-    Path | None, argument(metavar="DIR", help="Folder that is new, empty, or was written so before.")
+    Path, argument(metavar="DIR", help="Folder that is new, empty, or was written so before.")
+]
+SourceOption = Annotated[
+    str | None, option("--run", metavar="RUN", help="Those of this run. [of CONFIG, else the embedded]")
 ]
 
 
 async def export(
-    source: SourceArgument = "",
-    folder: FolderArgument = None,
+    folder: FolderArgument,
+    config: ConfigArgument = None,
+    run: SourceOption = None,
     at: AtOption = None,
     db: DbOption = None,
     json: JsonOption = False,
@@ -65,10 +66,18 @@ async def export(
     """Write the playbooks in force, embedded, of settings or of a run, as files to change and trade."""
     from services.playbooks.writing import demand_writable
 
-    if folder is None:
-        source, folder = EMBEDDED, _lone(source)
+    if str(folder) == LATEST:
+        raise ConfigError("'latest' is a run, not where to: `thinktwice playbooks export DIR --run latest`")
     demand_writable(folder, "the folder")
-    names = await _write(source, folder, at, db)
+    if run is not None and config is not None:
+        raise ConfigError("CONFIG and --run both say whose playbooks: give one of them")
+    if run is not None:
+        names = await _of_run(run, folder, None if at is None else time_option(at, "--at"), db)
+    elif at is not None:
+        raise ConfigError(f"--at {at!r} goes with a run: name it with --run")
+    else:
+        names = _of_definitions(config, folder)
+    source = run or (EMBEDDED if config is None else str(config))
     print_document({"source": source, "folder": str(folder), "files": list(names)}, json, _render_export)
 
 
@@ -80,30 +89,14 @@ def _render_export(found: dict[str, Any]) -> None:
     print_line(f'Next: runtime.playbooks = "{folder}" in the settings, and they are traded.')
 
 
-def _lone(word: str) -> Path:
-    if not word:
-        raise ConfigError("name a folder to write into: `thinktwice playbooks export DIR`")
-    if word in (EMBEDDED, LATEST) or word.endswith(SETTINGS):
-        raise ConfigError(f"{word!r} says whose playbooks, not where to: name a folder after it")
-    return Path(word)
-
-
-async def _write(source: str, folder: Path, at: str | None, db: str | None) -> tuple[str, ...]:
-    if source != EMBEDDED and not source.endswith(SETTINGS):
-        return await _of_run(source, folder, None if at is None else time_option(at, "--at"), db)
-    if at is not None:
-        raise ConfigError(f"--at {at!r} goes with a run: {source!r} has no time")
-    return _of_definitions(source, folder)
-
-
-def _of_definitions(source: str, folder: Path) -> tuple[str, ...]:
+def _of_definitions(config: Path | None, folder: Path) -> tuple[str, ...]:
     from services.playbooks.loader import load_playbooks
     from services.playbooks.writing import write_playbooks
 
     definitions: tuple[PlaybookDefinition, ...] = (
-        load_playbooks() if source == EMBEDDED else wiring.playbooks(load_settings(Path(source)).settings)
+        load_playbooks() if config is None else wiring.playbooks(load_settings(config).settings)
     )
-    manifest: dict[str, Any] = {"reason": f"export of {source}"}
+    manifest: dict[str, Any] = {"reason": f"export of {config or EMBEDDED}"}
     return write_playbooks(folder, definitions, (), manifest)
 
 
@@ -128,14 +121,11 @@ app = typer.Typer(
     no_args_is_help=True, help="Versions of playbooks: list them, their history, as files, the way back."
 )
 app.command("export")(export)
-RunOption = Annotated[
-    str, typer.Option("--run", metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
-]
 NameArgument = Annotated[str, argument(metavar="NAME", help="Id of a playbook.")]
 
 
 @app.command("list")
-async def list_playbooks(run: LatestArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def list_playbooks(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List every version of every playbook of a run, with its present state."""
     print_document(await _history(run, None, db), json, _render_list)
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, LatestArgument, option
+from worker.cli.options import LATEST, AtOption, DataOption, DbOption, JsonOption, RunArgument, option
 from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
 
 
 async def reflect(
-    run: LatestArgument = "latest",
+    run: RunArgument = LATEST,
     at: AtOption = None,
     data: DataOption = None,
     out: Annotated[

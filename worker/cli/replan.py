@@ -10,7 +10,16 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_document, print_lines, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, argument, operator_name, option
+from worker.cli.options import (
+    LATEST,
+    AtOption,
+    DataOption,
+    DbOption,
+    JsonOption,
+    argument,
+    operator_name,
+    option,
+)
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.pages.figures import shown_time
 from worker.runs.replay import stored_settings
@@ -39,16 +48,16 @@ async def replan(
         str,
         argument(
             metavar="RUN|REPORT",
-            help="A run ('latest'): reflect on it now, then judge; or a report by its id or the start of it.",
+            help="A run: reflect on it now, then judge; or a report by the start of its id. [latest]",
         ),
-    ],
+    ] = LATEST,
     at: AtOption = None,
     judge: Annotated[
         Literal["rules", "model"] | None,
         typer.Option(help="Who judges; a model may only drop what the rules accept. [as the run's settings]"),
     ] = None,
     write: WriteOption = None,
-    run: Annotated[str | None, option(metavar="RUN", help="The run of REPORT, when several have it.")] = None,
+    run: Annotated[str | None, option(metavar="RUN", help="The run of REPORT. [the one that has it]")] = None,
     data: DataOption = None,
     db: DbOption = None,
     json: JsonOption = False,
@@ -82,7 +91,7 @@ async def _answer(
         raise ConfigError(f"{target!r} names a run: --run goes with a report")
     if report_wanted and at is not None:
         raise ConfigError(f"{target!r} names a report, which has its own time: --at goes with a run")
-    async with open_to_write(db, (run or "latest") if report_wanted else target) as (store, record):
+    async with open_to_write(db, (run or LATEST) if report_wanted else target) as (store, record):
         found = await find_report(store, target, None if run is None else record) if report_wanted else None
         if found is not None:
             record = await store.runs.find(found.run_id)

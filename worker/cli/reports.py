@@ -16,9 +16,9 @@ from worker.cli.console import (
     stdout_console,
 )
 from worker.cli.options import (
+    LATEST,
     DbOption,
     JsonOption,
-    LatestArgument,
     RunArgument,
     listed_runs,
     open_for_run,
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from services.store.reports_on_demand import OnDemandReport
 
 
-LATEST = "latest"
 OF_CLAIM = ("by", "facts", "attempts", "epoch")  # what a run that heard of a report does not know of it
 
 
-async def reports(run: LatestArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
+async def reports(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
     if run == LATEST:
         async with listed_runs(db) as (store, records):
@@ -144,10 +143,10 @@ SHOWN = 5
 
 
 async def report(
-    run: RunArgument,
+    run: RunArgument = LATEST,
     report_id: Annotated[
         str,
-        typer.Argument(metavar="[REPORT]", help="Report id, a unique prefix of one, or 'latest'."),
+        typer.Argument(metavar="REPORT", help="Report id, a unique prefix of one, or 'latest'."),
     ] = LATEST,
     html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
     db: DbOption = None,

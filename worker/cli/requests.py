@@ -6,7 +6,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import made_table, print_document, print_json, print_line, stdout_console
-from worker.cli.options import DbOption, JsonOption, LatestArgument, RunArgument, open_for_run
+from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, RunOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, takes_requests, told_request
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ SHOWN = 90
 
 
 async def kill(
-    run: RunArgument,
     switch: Annotated[
         Literal["on", "off"],
-        typer.Argument(help="on: close positions, enter no more; off: release."),
+        typer.Argument(metavar="on|off", help="on: close positions, enter no more; off: release."),
     ],
+    run: RunOption = LATEST,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -34,7 +34,7 @@ async def kill(
     print_document(asked, json, lambda told: print_line(told_request(told)))
 
 
-async def requests(run: LatestArgument = "latest", db: DbOption = None, json: JsonOption = False) -> None:
+async def requests(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """List what was asked of the process that trades a run, and what it answered."""
     async with open_for_run(db, run) as (store, record):
         found = await store.operator.all(record.run_id) if store.has_operator_tables else []

@@ -2,28 +2,17 @@
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import Any
 
 from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, stdout_console
-from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import shown_time
-
-if TYPE_CHECKING:
-    pass
 
 SILENT_MS = 10_000
 
 
-async def status(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
-    ] = "latest",
-    db: DbOption = None,
-    json: JsonOption = False,
-) -> None:
+async def status(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
     async with open_for_run(db, run) as (store, record):
         seen = await store.trading.last_seen(record.run_id) if store.has_trading_tables else None

@@ -39,7 +39,7 @@ async def list_tools(
 async def pin(
     config: ConfigArgument = None, server: ServerOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
-    """Accept the definitions of the configured servers' tools as they are now."""
+    """Accept the definitions of the configured servers' tools as they are now, and that they only read."""
     await _tell(config, server, db, json=json, accepts=True)
 
 
@@ -75,7 +75,7 @@ def _own() -> list[dict[str, Any]]:
     from schemas.settings.planner import OWN
     from services.evidence.tools import TOOLS
 
-    return [_row(OWN, tool.definition, tool.definition.content_hash) for tool in TOOLS.values()]
+    return [_row(OWN, tool.definition, tool.definition.content_hash, None) for tool in TOOLS.values()]
 
 
 async def _list_offered(
@@ -92,7 +92,7 @@ async def _list_offered(
         for name, target in targets.items():
             async with McpTools(name, target, pins) as host:
                 offered = await (host.accept() if accepts else host.list_offered())
-            found += [_row(name, tool.definition, tool.pinned) for tool in offered]
+            found += [_row(name, tool.definition, tool.pinned, tool.left_out) for tool in offered]
     return found
 
 
@@ -108,7 +108,7 @@ async def _pins(stack: AsyncExitStack, address: str, *, writes: bool) -> "PinBoo
         return NoPins()
 
 
-def _row(client: str, tool: "ToolDefinition", pinned: str | None) -> dict[str, Any]:
+def _row(client: str, tool: "ToolDefinition", pinned: str | None, left_out: str | None) -> dict[str, Any]:
     return {
         "client": client,
         "name": tool.name,
@@ -116,6 +116,7 @@ def _row(client: str, tool: "ToolDefinition", pinned: str | None) -> dict[str, A
         "hash": tool.content_hash,
         "pinned": pinned,
         "changed": pinned is not None and pinned != tool.content_hash,
+        "not_offered": left_out,
     }
 
 
@@ -126,7 +127,7 @@ def _render(document: dict[str, Any]) -> None:
             row["name"],
             row["hash"][:SHOWN_HASH],
             "no" if row["pinned"] is None else "CHANGED" if row["changed"] else "yes",
-            row["description"],
+            row["description"] if row["not_offered"] is None else f"not offered: {row['not_offered']}",
         )
         for row in document["tools"]
     )

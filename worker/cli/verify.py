@@ -17,7 +17,7 @@ from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import count_noun
 from worker.cli.console import made_table, print_document, stdout_console
-from worker.cli.options import DataOption, DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.options import LATEST, DataOption, DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
 from worker.runs.replay import (
@@ -39,7 +39,7 @@ UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
 
 
 async def verify(
-    run: RunArgument, data: DataOption = None, db: DbOption = None, json: JsonOption = False
+    run: RunArgument = LATEST, data: DataOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
     async with open_for_run(db, run) as (store, record):

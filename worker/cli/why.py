@@ -11,7 +11,7 @@ from services.journal.lineage import LineageNode, trace, trace_move
 from services.journal.sparse_index import read_sparsely
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, open_for_run
 from worker.cli.progress import told_rows
 from worker.pages.figures import fact_text, shown_time
 
@@ -22,7 +22,6 @@ SHOWN = 5
 
 
 async def why(
-    run: RunArgument,
     fill: Annotated[
         str,
         typer.Argument(
@@ -30,6 +29,7 @@ async def why(
             help="Fill id, or the amendment id of a stop move, or a unique prefix of one.",
         ),
     ],
+    run: RunOption = LATEST,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -190,7 +190,7 @@ class TradedRun:
             symbols = list(given.feed.symbols)
             self._note("following", {"run_id": record.run_id, **followed, "symbols": symbols})
         if crash_loop:
-            self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill RUN off` lets it enter again")
+            self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill off --run RUN` lets it enter again")
         self._ask = self._ask_beside
         if not given.feed.lock_step:
             known = dict(script.verdicts)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import hmac
+import logging
 import os
 import signal
 import socket
@@ -13,15 +14,18 @@ from typing import Any, cast
 
 import uvicorn
 from anyio import create_memory_object_stream, create_task_group
+from h11 import IDLE, SEND_RESPONSE
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from schemas.errors import ConfigError
@@ -29,12 +33,17 @@ from worker.operations.endpoint import LOOPBACK_NAMES
 from worker.operations.endpoint_access import most_connections
 from worker.runs.interrupts import hear_stops, nothing_to_lose
 
+LOG = logging.getLogger("thinktwice.mcp")
+PATH = "/mcp"
+MOST_BODY = 65_536
 DEADLINE_S = 5.0
+ANSWER_S = 300.0  # a rule is tried for two minutes, and may have waited for another
 
 
 class HttpConnection(H11Protocol):
-    """Ends when nothing is asked for a few seconds; where places run out, the oldest silent one does.
+    """Ends when nothing is asked for a few seconds, and when an answer takes minutes.
 
+    Where places run out, the oldest that asks nothing gives way, else the one that has waited longest.
     uvicorn waits for the rest of a request for ever, and refuses everybody while all places are taken.
     """
 
@@ -43,31 +52,73 @@ class HttpConnection(H11Protocol):
         super().connection_made(transport)
         self._seen: RequestResponseCycle | None = None
         self._since = self.loop.time()
-        self.loop.call_later(DEADLINE_S, self._look)
+        self.loop.call_later(DEADLINE_S, self._examine)
         there = [cast("HttpConnection", other) for other in self.connections]
         held = [other for other in there if other is not self and not other.transport.is_closing()]
-        silent = [other for other in held if other.silent]
-        if silent and len(held) + 1 >= cast("int", self.limit_concurrency):
-            min(silent, key=lambda other: other._since).transport.close()
+        waiting = [other for other in held if self._since - other._since >= DEADLINE_S]
+        yielding = [other for other in held if other.silent] or waiting
+        if yielding and len(held) + 1 >= cast("int", self.limit_concurrency):
+            min(yielding, key=lambda other: other._since).transport.abort()
 
     @property
     def silent(self) -> bool:
-        """Whether no whole request waits for its answer."""
+        """Whether no whole request waits for its answer, or the answer is not read."""
         cycle: Any = self.cycle
-        return cycle is None or cycle.response_complete or cycle.more_body
+        asks = cycle is not None and not cycle.response_complete and not cycle.more_body
+        return not asks or self.transport.get_write_buffer_size() > 0
 
-    def _look(self) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP where that can still be answered; else, or after it, uvicorn would raise."""
+        if self.conn.our_state in (IDLE, SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+
+    def _examine(self) -> None:
         if self.transport.is_closing():
             return
-        if self.silent and self.cycle is self._seen:
-            self.transport.close()
+        if self.cycle is not self._seen:
+            self._seen, self._since = self.cycle, self.loop.time()
+        elif self.silent or self.loop.time() - self._since >= ANSWER_S:
+            self.transport.abort()  # a close would wait until what was written is read
             return
-        self._seen = self.cycle
-        self.loop.call_later(DEADLINE_S, self._look)
+        self.loop.call_later(DEADLINE_S, self._examine)
 
 
-PATH = "/mcp"
-MOST_BODY = 65_536
+class WholePosts:
+    """Passes on each POST once its body is whole; a stateless server has no stream to give to a GET.
+
+    Of an upload that breaks off the SDK and uvicorn would write a traceback.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._bounded = RequestBodyLimitMiddleware(self._pass_on, MOST_BODY)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["path"] == PATH and scope["method"] != "POST":
+            await Response("POST each request\n", 405, {"Allow": "POST"})(scope, receive, send)
+        else:
+            await self._bounded(scope, receive, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await receive()
+        if body["type"] != "http.request" or body.get("more_body", False):
+            LOG.warning("mcp_upload_broken_off", extra={"client": (scope["client"] or ("",))[0]})
+            return
+        parts = [body]
+
+        async def receive_again() -> Message:
+            return parts.pop() if parts else await receive()
+
+        await self._app(scope, receive_again, send)
+
+
 UNREADABLE = JSONRPCError(
     jsonrpc="2.0",
     id=None,
@@ -139,16 +190,17 @@ def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
             "auth": AuthSettings(issuer_url=issuer, resource_server_url=None),
             "token_verifier": TokenGuard(address.token),
         }
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
-        max_request_body_size=MOST_BODY,
         transport_security=TransportSecuritySettings(
             allowed_hosts=[f"{name}{port}" for name in names for port in ("", ":*")],
             allowed_origins=[*own, *address.origins],
         ),
         **guarded,
     )
+    app.add_middleware(WholePosts)
+    return app
 
 
 class HttpServer(uvicorn.Server):
@@ -195,6 +247,7 @@ async def serve_http(
         proxy_headers=False,
         server_header=False,
         http=HttpConnection,
+        ws="none",
         limit_concurrency=most_connections(),
     )
     with _listening(address) as listening:

@@ -51,7 +51,7 @@ def given_text(file: str) -> str:
     Raises:
         DataError: it cannot be read, is longer, empty, binary, or no UTF-8.
     """
-    data = given_bytes(file, MAX_TEXT_BYTES, wanted="a text")
+    data = given_bytes(file, MAX_TEXT_BYTES, wanted="a text", hint="; a run is named by --run")
     source = source_of(file)
     if len(data) > MAX_TEXT_BYTES:
         raise DataError(

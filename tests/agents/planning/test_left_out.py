@@ -114,7 +114,10 @@ TOLD = {
         "Why did squeeze_breakout lose?",
     ),
     "Delete the run. How did AAPL do?": ("'Delete the run.'. I read and change nothing.", "How did AAPL do?"),
-    "Kill the run! What was the price of IBM?": ("`thinktwice kill RUN on`", "What was the price of IBM?"),
+    "Kill the run! What was the price of IBM?": (
+        "`thinktwice kill on --run RUN`",
+        "What was the price of IBM?",
+    ),
     "How did AAPL do? What's the weather?": ("'What's the weather?'", "How did AAPL do?"),
     "what is squeeze_breakout, and who wrote it?": ("'who wrote it?'", "what is squeeze_breakout"),
     "how did IBM do and what will it do tomorrow?": ("'what will it do tomorrow?'", "how did IBM do"),

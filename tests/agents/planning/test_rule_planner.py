@@ -275,7 +275,7 @@ def test_change_that_is_no_plan_is_answered_with_the_words_that_make_one(text):
     ],
 )
 def test_order_to_stop_all_is_answered_with_the_kill_switch(text, named):
-    assert ("`thinktwice kill RUN on`" in planned(text).clarification) == named
+    assert ("`thinktwice kill on --run RUN`" in planned(text).clarification) == named
 
 
 @pytest.mark.parametrize(

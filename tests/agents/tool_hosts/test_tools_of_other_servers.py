@@ -31,8 +31,17 @@ class Book:
         self.kept.setdefault(client, {}).update({item.name: item for item in definitions})
 
 
-def tool(name="quote", description="The price.", schema=SCHEMA, output=None):
-    return types.Tool(name=name, description=description, input_schema=schema, output_schema=output)
+READS = types.ToolAnnotations(read_only_hint=True)
+
+
+def tool(name="quote", description="The price.", schema=SCHEMA, output=None, annotations=READS):
+    return types.Tool(
+        name=name,
+        description=description,
+        input_schema=schema,
+        output_schema=output,
+        annotations=annotations,
+    )
 
 
 def server(tools, answer=None):
@@ -75,6 +84,27 @@ def test_every_page_is_read_and_new_definitions_are_pinned_and_told(caplog):
     caplog.clear()
     assert with_tools(offered, names, book) == [f"t{number}" for number in range(5)]
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("silent", [None, types.ToolAnnotations(title="Quote")], ids=["none", "title"])
+def test_tool_that_does_not_say_that_it_only_reads_is_offered_once_it_is_pinned(silent):
+    async def readable(host):
+        reply = await host.call("quote", {})
+        offered = {tool.definition.name: tool.left_out for tool in await host.list_offered()}
+        return [known.name for known in await host.tools() if known.reads_only], reply.is_error, offered
+
+    async def accepted(host):
+        return [tool.left_out for tool in await host.accept()]
+
+    writes = types.ToolAnnotations(read_only_hint=False)
+    target = server([tool(annotations=silent), tool("news"), tool("sell", annotations=writes)], said)
+    book, may_write = Book(), "its server says that it may write"
+    reason = "does not say that it only reads; accept it by `tools pin`"
+    left_out = {"quote": reason, "news": None, "sell": may_write}
+    assert with_tools(target, readable, book) == (["news"], True, left_out)
+    assert "quote" not in book.kept["desk"], "first use accepts none that is silent"
+    assert with_tools(target, accepted, book) == [None, None, may_write]
+    assert with_tools(target, readable, book) == (["quote", "news"], False, left_out | {"quote": None})
 
 
 @pytest.mark.parametrize(

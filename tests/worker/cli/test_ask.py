@@ -294,7 +294,7 @@ def test_id_that_the_run_does_not_have_is_answered_with_a_next_line_that_works(d
 def test_stop_of_the_run_is_asked_back_with_the_kill_switch_and_plans_nothing(desk, said):
     told = asked(desk, said, code=3)
     assert (told["status"], told["plan_id"], told["tool_calls"]) == ("abstained", None, [])
-    assert told["clarification"].startswith("`thinktwice kill RUN on`")
+    assert told["clarification"].startswith("`thinktwice kill on --run RUN`")
     assert desk.run("kill", "--help").exit_code == 0
 
 

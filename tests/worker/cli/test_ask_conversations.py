@@ -38,7 +38,7 @@ def test_trade_that_the_turn_before_told_is_the_one_that_it_means(planted, quest
     told = asked(planted, question, "--conversation", "desk")
     (name, arguments), *further = calls(told)
     assert (name, further) == ("explain_fill", [])
-    fill = planted.run("why", "latest", arguments["fill_id"], "--json")
+    fill = planted.run("why", arguments["fill_id"], "--json")
     r = json.loads(fill.stdout)["facts"]["r"] if fill.exit_code == 0 else None
     assert r is not None
     assert f"{r:+.2f}R" in json.loads(worst.stdout)["answer"]

@@ -336,9 +336,7 @@ def test_playbooks_of_a_run_of_another_version_are_listed_without_what_trades_ha
     assert "on the account: n 3" in history
 
 
-@pytest.mark.parametrize(
-    "words", [("verify", "latest"), ("status",), ("why", "latest", "aa"), ("journal", "latest")]
-)
+@pytest.mark.parametrize("words", [("verify", "latest"), ("status",), ("why", "aa"), ("journal", "latest")])
 def test_run_whose_document_was_cut_off_is_named_by_whoever_reads_it(words, tmp_path):
     said(tmp_path, "backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31", code=0)
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:

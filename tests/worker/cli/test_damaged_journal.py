@@ -70,7 +70,7 @@ def commands(fill: str) -> dict[str, tuple[tuple[str, ...], int]]:
     return {
         "verify": (("verify", "r0001"), 1),
         "journal": (("journal", "r0001"), 2),
-        "why": (("why", "r0001", fill), 2),
+        "why": (("why", fill, "--run", "r0001"), 2),
         "db check": (("db", "check", "--full"), 1),
     }
 

@@ -128,7 +128,8 @@ def test_mode_of_a_review_decides_whether_there_is_one(shell):
         (("--preset", "review", "--mode", "sometimes"), "always, never, on_error"),
         (("--preset", "pass", "--mode", "full"), "it has none"),
         (("--preset", "quality", "--question", "x" * 8_001), "8,001 characters; at most 8,000"),
-        (("--preset", "quality", "--db", "sqlite:///x.db"), "name it with --run"),
+        (("--preset", "quality", "--db", "sqlite:///x.db"), "there is no store at sqlite:///x.db"),
+        (("--preset", "quality", "--db", "sqlite:///x.db", "--no-run"), "leave --run and --db out"),
         (("--preset", "quality", "--run", "r9999"), "r9999"),
         (("--preset", "quality", "--reflection", "full"), "llm.provider"),
     ],
@@ -173,3 +174,8 @@ def test_outcome_in_a_terminal_is_clean(planted, columns):
     seen.demand_clean()
     assert seen.code == 0, seen.end
     assert "quality against run" in seen.text
+
+
+def test_text_without_a_named_run_is_held_against_the_newest(planted):
+    assert told(planted, LIE, "--preset", "pass")["run_id"] is not None
+    assert told(planted, LIE, "--preset", "pass", "--no-run")["run_id"] is None

@@ -25,7 +25,7 @@ def narratives(folder):
 
 def told(shell, text, *words):
     (shell.folder / "text.txt").write_text(text, "utf-8")
-    result = shell.run("factcheck", "latest", "text.txt", *words, "--json")
+    result = shell.run("factcheck", "text.txt", *words, "--json")
     return result.exit_code, json.loads(result.stdout)
 
 
@@ -59,7 +59,7 @@ def test_claim_is_held_against_what_was_known_then(planted):
     assert then["counts"]["contradicted"] == 1
     moment = datetime.fromtimestamp(then["known_at"] / 1e9, UTC).isoformat()
     assert told(planted, text.format(total), "--at", moment)[1]["known_at"] == then["known_at"]
-    before = planted.complaint("factcheck", "latest", "text.txt", "--at", "1980-01-01")
+    before = planted.complaint("factcheck", "text.txt", "--at", "1980-01-01")
     assert "had begun at no bar by that time" in before
 
 
@@ -91,22 +91,22 @@ def test_store_cannot_be_written_to_while_a_text_is_checked(planted, monkeypatch
 )
 def test_bad_text_is_one_line_with_its_limit(planted, content, word):
     (planted.folder / "text.txt").write_bytes(content)
-    assert word in planted.complaint("factcheck", "latest", "text.txt")
+    assert word in planted.complaint("factcheck", "text.txt")
 
 
 def test_file_or_report_or_run_that_is_not_there_is_named(planted):
     (planted.folder / "text.txt").write_text("fine", "utf-8")
-    assert "'none.txt' does not exist" in planted.complaint("factcheck", "latest", "none.txt")
-    assert "cannot be read" in planted.complaint("factcheck", "latest", ".")
-    assert "no report 'ffff'" in planted.complaint("factcheck", "latest", "text.txt", "--report", "ffff")
-    assert "r9999" in planted.complaint("factcheck", "r9999", "text.txt")
-    both = planted.complaint("factcheck", "latest", "text.txt", "--report", "ff", "--at", "2001-01-01")
+    assert "'none.txt' does not exist" in planted.complaint("factcheck", "none.txt")
+    assert "cannot be read" in planted.complaint("factcheck", ".")
+    assert "no report 'ffff'" in planted.complaint("factcheck", "text.txt", "--report", "ffff")
+    assert "r9999" in planted.complaint("factcheck", "text.txt", "--run", "r9999")
+    both = planted.complaint("factcheck", "text.txt", "--report", "ff", "--at", "2001-01-01")
     assert "leave out --at" in both
 
 
 def test_text_without_claims_says_so(planted):
     (planted.folder / "text.txt").write_text("A quiet week.", "utf-8")
-    result = planted.run("factcheck", "latest", "text.txt")
+    result = planted.run("factcheck", "text.txt")
     assert result.exit_code == 0
     assert "claims nothing that a run could answer" in result.stdout
 
@@ -114,7 +114,7 @@ def test_text_without_claims_says_so(planted):
 @pytest.mark.parametrize("columns", [60, 200])
 def test_table_in_a_terminal_is_clean(planted, columns):
     (planted.folder / "text.txt").write_text(f"{LIE} \x1b[2J [/x] n 3.", "utf-8")
-    words = ["thinktwice", "factcheck", "latest", "text.txt"]
+    words = ["thinktwice", "factcheck", "text.txt"]
     seen = in_terminal(words, planted.folder, columns=columns)
     seen.demand_clean()
     assert seen.code == 1, seen.end

@@ -85,6 +85,6 @@ def test_why_shows_control_characters_and_sends_none(shell):
             await store.journal.append(run.run_id, rows)
 
     asyncio.run(store_rows())
-    shown = shell.run("why", "latest", "fa").stdout
+    shown = shell.run("why", "fa").stdout
     assert r"\x1b[2J\x9b1mp\u202eass\r\x07" in shown
     assert shown.replace("\n", "").isprintable()

@@ -25,7 +25,7 @@ FIELDS = {
 
 
 def made(shell, text=RISK, *words):
-    return answered(shell, "plans", "make", "--text", text, "--run", "latest", "--into", "books", *words)
+    return answered(shell, "plans", "make", text, "--run", "latest", "--into", "books", *words)
 
 
 def risk_of(shell, folder="books"):
@@ -71,7 +71,7 @@ def trading(shell):
 
 
 def test_plan_of_a_text_is_made_without_compiler_frames_or_model_sdk(planted):
-    words = ["plans", "make", "--text", RISK, "--run", "latest", "--into", "books"]
+    words = ["plans", "make", RISK, "--run", "latest", "--into", "books"]
     program = (
         "import sys\nfrom worker.cli import app\n"
         f"try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
@@ -114,9 +114,7 @@ def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(re
 
 def test_plan_of_a_text_says_what_it_changes_until_when_and_what_to_type(planted):
     rows = len(journalled(planted))
-    text = planted.run(
-        "plans", "make", "--text", RISK, "--run", "latest", "--into", "books", "--two-phase"
-    ).stdout
+    text = planted.run("plans", "make", RISK, "--run", "latest", "--into", "books", "--two-phase").stdout
     plan = answered(planted, "plans", "list")[0]
     assert "risk_fraction 0.0025 -> 0.002" in text
     assert "two phases: yes, " in text
@@ -185,7 +183,7 @@ def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(pla
     assert risk_of(planted) == 0.0025
     states = [plan["state"] for plan in answered(planted, "plans", "list") if plan["trigger"] == "text"]
     assert sorted(states) == ["cancelled", "rolled_back"]
-    (only,) = answered(planted, "plans", "list", "latest", "--state", "cancelled")
+    (only,) = answered(planted, "plans", "list", "--run", "latest", "--state", "cancelled")
     assert only["plan_id"] == gone["plan_id"]
 
 
@@ -194,7 +192,7 @@ def test_plan_of_a_folder_has_no_checkpoint_that_nobody_would_ask_at(planted):
     told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.checkpoint=true")
     assert "a folder is written whole" in told
     text = f"{RISK}; checkpoint; set the risk of mean_reversion to 0.3 %"
-    told = planted.complaint("plans", "make", "--text", text, "--run", "latest", "--into", "books")
+    told = planted.complaint("plans", "make", text, "--run", "latest", "--into", "books")
     assert "leave the checkpoint out" in told
 
 
@@ -271,7 +269,7 @@ def test_folder_that_cannot_be_made_is_told_before_a_plan_is(planted, monkeypatc
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("services.playbooks.writing.tempfile.TemporaryDirectory", refuses)
-    told = planted.complaint("plans", "make", "--text", RISK, "--run", "latest", "--into", "books")
+    told = planted.complaint("plans", "make", RISK, "--run", "latest", "--into", "books")
     assert "--into 'books' cannot be written (Permission denied): name another folder" in told
 
 
@@ -287,25 +285,25 @@ def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):
 
 def test_nothing_is_left_of_actions_that_are_all_refused(planted):
     told = planted.complaint(
-        "plans", "make", "--text", "set the risk of buys_strength to 0.25 %", "--run", "latest", "--into", "b"
+        "plans", "make", "set the risk of buys_strength to 0.25 %", "--run", "latest", "--into", "b"
     )
     assert "empty_plan" in told
     assert "unchanged" in told
-    told = planted.complaint("plans", "make", "--text", "replan", "--run", "latest", "--into", "b")
+    told = planted.complaint("plans", "make", "replan", "--run", "latest", "--into", "b")
     assert "replan: it needs a run that trades" in told
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["make"], "give a RUN or a REPORT"),
-        (["make", "latest", "--text", "replan"], "give a RUN or a REPORT"),
-        (["make", "latest"], "--into DIR says where"),
-        (["make", "--text", RISK, "--run", "latest"], "--into DIR says where"),
-        (["make", "--text", RISK, "--run", "latest", "--into", "."], "--into '.' holds other files"),
-        (["make", "--text", RISK, "--run", "latest", "--into", "a\x1bb"], "cannot be seen"),
-        (["make", "--text", "do something", "--run", "latest", "--into", "b"], "set the risk of PLAYBOOK"),
-        (["make", "--text", "ban\u202e x", "--run", "latest", "--into", "b"], "cannot be seen"),
+        (["make"], "--into DIR says where"),
+        (["make", "latest"], "'latest' is a run, not a change: name it with --run latest"),
+        (["make", "r0001", "--into", "b"], "'r0001' is a run, not a change: name it with --run r0001"),
+        (["make", RISK, "--run", "latest"], "--into DIR says where"),
+        (["make", RISK, "--run", "latest", "--into", "."], "--into '.' holds other files"),
+        (["make", RISK, "--run", "latest", "--into", "a\x1bb"], "cannot be seen"),
+        (["make", "do something", "--run", "latest", "--into", "b"], "set the risk of PLAYBOOK"),
+        (["make", "ban\u202e x", "--run", "latest", "--into", "b"], "cannot be seen"),
         (["show", "0123"], "no plan '0123' in this store"),
         (["show", "\x1b[2J"], "no plan '\\x1b[2J'"),
         (["approve", "PLAN", "--hash", "123"], "at least 12 digits"),
@@ -334,7 +332,7 @@ def test_bad_input_is_one_line(planted, words, said):
 
 def test_value_off_its_grid_is_refused_with_the_grid(planted):
     told = planted.complaint(
-        "plans", "make", "--text", "set side of buys_strength to 0.3", "--run", "latest", "--into", "b"
+        "plans", "make", "set side of buys_strength to 0.3", "--run", "latest", "--into", "b"
     )
     assert "off_grid" in told
     assert "[-1.0" in told
@@ -360,7 +358,7 @@ def test_run_whose_settings_forbid_edits_refuses_them(planted):
 
 def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_its_process(planted):
     run_id = trading(planted)
-    plan = answered(planted, "plans", "make", "--text", RISK, "--run", run_id)
+    plan = answered(planted, "plans", "make", RISK, "--run", run_id)
     assert plan["steps"][-1]["kind"] == "set_risk_fraction"
     assert plan["made_at"] == plan["basis"]["at"] == int(world().close_times[-1])
     symbols = world().symbols
@@ -369,9 +367,7 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
         <= {name: float(world().close[-1, s]) for s, name in enumerate(symbols)}.items()
     )
     assert plan["basis"]["closes"].keys() == plan["basis"]["atr"].keys() != set()
-    assert "leave out --into" in planted.complaint(
-        "plans", "make", "--text", RISK, "--run", run_id, "--into", "b"
-    )
+    assert "leave out --into" in planted.complaint("plans", "make", RISK, "--run", run_id, "--into", "b")
     assert answered(planted, "status", run_id)["plans_waiting"] == 1
     assert "plans      1 change plan waits for a decision" in planted.run("status", run_id).stdout
     done = approve(planted, plan, "--by", "ann")

@@ -8,9 +8,7 @@ import pytest
 @pytest.mark.parametrize("words", [(), ("--two-phase",)])
 def test_typed_text_takes_two_phases_whatever_its_words(planted, words):
     text = "set the risk of buys_strength to 0.2 %"
-    result = planted.run(
-        "plans", "make", "--text", text, "--run", "latest", "--into", "books", *words, "--json"
-    )
+    result = planted.run("plans", "make", text, "--run", "latest", "--into", "books", *words, "--json")
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout)["two_phase"]
     assert said["should_use"]
@@ -21,7 +19,7 @@ def test_typed_text_takes_two_phases_whatever_its_words(planted, words):
 
 def test_text_of_no_form_is_refused_with_the_forms_before_anything_is_made(planted):
     text = "please rewrite everything and go live"
-    result = planted.run("plans", "make", "--text", text, "--run", "latest", "--into", "books", "--two-phase")
+    result = planted.run("plans", "make", text, "--run", "latest", "--into", "books", "--two-phase")
     assert result.exit_code == 2
     assert "roll back PLAYBOOK" in result.output
     assert len(result.output.strip().splitlines()) == 1

@@ -29,16 +29,16 @@ def test_exported_playbooks_trade_as_the_embedded_the_configured_and_those_of_a_
     assert {path.name for path in EMBEDDED.glob("*.toml")} < {path.name for path in (here / "out").iterdir()}
     (here / "run.toml").write_text('[runtime]\nplaybooks = "out"\n')
     assert head("run.toml") == embedded
-    for source in ("embedded", "run.toml", "r0001"):
+    for source in ("run.toml", "--run=r0001"):
         folder = f"out of {source}"
-        assert said("playbooks", "export", source, folder).exit_code == 0
+        assert said("playbooks", "export", folder, source).exit_code == 0
         (here / "other.toml").write_text(f'[runtime]\nplaybooks = "{folder}"\n')
         assert head("other.toml") == embedded, source
 
 
 def test_run_is_exported_as_it_stood_at_a_time(planted):
     def exported(folder, *words):
-        done = planted.run("playbooks", "export", "latest", folder, "--json", *words)
+        done = planted.run("playbooks", "export", folder, "--run", "latest", "--json", *words)
         assert done.exit_code == 0, done.stderr
         made = json.loads((planted.folder / folder / "lifecycle.json").read_text("utf-8"))
         return (
@@ -63,16 +63,16 @@ def test_run_is_exported_as_it_stood_at_a_time(planted):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "name a folder to write into"),
-        (("latest",), "'latest' says whose playbooks, not where to: name a folder after it"),
-        (("run.toml",), "name a folder after it"),
-        (("none.toml", "out"), "none.toml"),
-        (("r9", "out"), "r9"),
-        (("embedded", "no/such"), "there is no folder 'no'"),
-        (("embedded", "full"), "'full' holds other files"),
-        (("embedded", "out", "--at", "2004-01-01"), "--at '2004-01-01' goes with a run"),
-        (("latest", "out", "--at", "soon"), "--at 'soon' is not a time"),
-        (("latest", "out", "--at", "1970-01-01"), "had no playbook in force at 1970-01-01"),
+        ((), "Missing argument 'DIR'"),
+        (("latest",), "'latest' is a run, not where to: `thinktwice playbooks export DIR --run latest`"),
+        (("out", "none.toml"), "none.toml"),
+        (("out", "--run", "r9"), "r9"),
+        (("out", "none.toml", "--run", "latest"), "CONFIG and --run both say whose playbooks"),
+        (("no/such",), "there is no folder 'no'"),
+        (("full",), "'full' holds other files"),
+        (("out", "--at", "2004-01-01"), "--at '2004-01-01' goes with a run"),
+        (("out", "--run", "latest", "--at", "soon"), "--at 'soon' is not a time"),
+        (("out", "--run", "latest", "--at", "1970-01-01"), "had no playbook in force at 1970-01-01"),
     ],
 )
 def test_export_that_cannot_be_made_is_refused_and_writes_nothing(planted, words, says):
@@ -86,7 +86,7 @@ def test_files_of_an_export_are_replaced_by_the_next(here):
     assert said("playbooks", "export", "out").stdout.startswith(
         "wrote 5 playbooks of the embedded strategy into out"
     )
-    assert said("playbooks", "export", "embedded", "out").exit_code == 0
+    assert said("playbooks", "export", "out", "--json").exit_code == 0
 
 
 def test_playbook_that_was_edited_is_not_lost_to_the_next_export(here):

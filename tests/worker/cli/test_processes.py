@@ -54,7 +54,7 @@ def stored_run(shell):
         ["--help"],
         ["runs"],
         ["journal", "r0001", "--jsonl"],
-        ["why", "r0001", "zz"],
+        ["why", "zz", "--run", "r0001"],
         ["report", "r0001"],
         ["report", "r0001", "latest", "--html", "page.html"],
         ["page", "--help"],

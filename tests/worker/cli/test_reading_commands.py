@@ -67,10 +67,10 @@ def test_journal_without_jsonl_is_one_readable_line_an_event(shell):
         (["journal", "r0001", "--until", "noon"], "--until 'noon' is not a time"),
         (["journal", "r0007"], "no run 'r0007'"),
         (["verify", "r0007"], "no run 'r0007'"),
-        (["why", "r0007", "ab"], "no run 'r0007'"),
-        (["why", "r0001", "ab"], "thinktwice journal r0001 --kind entry_filled"),
+        (["why", "ab", "--run", "r0007"], "no run 'r0007'"),
+        (["why", "ab", "--run", "r0001"], "thinktwice journal r0001 --kind entry_filled"),
         (["journl", "r0001"], "Did you mean 'journal'?"),
-        (["journal", "--jsonl"], "RUN"),
+        (["journal", "r0001", "r0002"], "Usage: thinktwice journal [OPTIONS] [RUN]"),
         (["runs", "--db", "thinktwice.db"], "has no scheme"),
     ],
 )
@@ -79,7 +79,9 @@ def test_reading_commands_bad_input_is_one_line(shell, words, part):
     assert part in shell.complaint(*words)
 
 
-@pytest.mark.parametrize("words", [["journal", "r0001"], ["verify", "latest"], ["why", "r0001", "ab"]])
+@pytest.mark.parametrize(
+    "words", [["journal", "r0001"], ["verify", "latest"], ["why", "ab", "--run", "r0001"]]
+)
 def test_naming_a_run_without_a_store_exits_two_and_makes_none(shell, words):
     assert "there is no store at sqlite:///thinktwice.db" in shell.complaint(*words)
     assert list(shell.folder.iterdir()) == []

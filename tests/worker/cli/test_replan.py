@@ -228,8 +228,8 @@ def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
     asked = answered(shell, "replan", run_id)
     assert (asked["request"], asked["kind"], asked["payload"]) == (1, "replan", {"report_id": None})
     assert asked["result"] == f"thinktwice requests {run_id}"
-    assert "request 2 (kill_switch) waits for run r0001" in shell.run("kill", run_id, "on").stdout
-    assert answered(shell, "kill", run_id, "off")["request"] == 3
+    assert "request 2 (kill_switch) waits for run r0001" in shell.run("kill", "on", "--run", run_id).stdout
+    assert answered(shell, "kill", "off", "--run", run_id)["request"] == 3
     waiting = in_store(lambda store: store.operator.waiting(run_id))
     assert [(row.kind, row.payload) for row in waiting] == [
         ("replan", {"report_id": None}),
@@ -248,8 +248,8 @@ def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
 
 def test_run_that_nobody_trades_takes_no_request(shell):
     run_id = running("backtest")
-    for words in (["replan", run_id], ["kill", run_id, "on"], ["reflect", run_id]):
+    for words in (["replan", run_id], ["kill", "on", "--run", run_id], ["reflect", run_id]):
         assert "is a backtest under way, or one that was killed" in shell.complaint(*words)
     in_store(lambda store: store.runs.close(run_id, "interrupted"))
-    assert "nothing trades it" in shell.complaint("kill", run_id, "on")
+    assert "nothing trades it" in shell.complaint("kill", "on", "--run", run_id)
     assert answered(shell, "requests") == []

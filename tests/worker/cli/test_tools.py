@@ -68,6 +68,17 @@ def test_changed_definition_shows_until_it_is_pinned_again(shell):
     assert not told(shell, "list", "t.toml", "--server", "desk")[0]["changed"]
 
 
+def test_tool_that_does_not_say_that_it_only_reads_is_listed_with_the_way_to_accept_it(shell):
+    configured(shell)
+    reason = "does not say that it only reads; accept it by `tools pin`"
+    assert [tool["not_offered"] for tool in told(shell, "list", "t.toml", "--server", "desk")] == [reason]
+    shown = shell.run("tools", "list", "t.toml", "--server", "desk").stdout
+    assert f"not offered: {reason}" in " ".join(shown.split())
+    for words in ("pin", "list"):
+        assert [tool["not_offered"] for tool in told(shell, words, "t.toml", "--server", "desk")] == [None]
+    assert {tool["not_offered"] for tool in told(shell, "list")} == {None}
+
+
 def test_server_that_prints_noise_is_listed_without_a_traceback(shell):
     configured(shell)
     program = (shell.folder / "server.py").read_text("utf-8")

@@ -33,7 +33,7 @@ def decided(shell):
 
 
 def test_why_prints_the_tree_from_the_fill_to_the_lesson(decided):
-    result = decided.run("why", "latest", "fa")
+    result = decided.run("why", "fa")
     assert result.exit_code == 0
     for text in (
         f"entry_filled {ENTRY}",
@@ -52,7 +52,7 @@ def test_why_prints_the_tree_from_the_fill_to_the_lesson(decided):
 
 
 def test_why_json_is_the_same_tree(decided):
-    tree = json.loads(decided.run("why", "r0001", EXIT, "--json").stdout)
+    tree = json.loads(decided.run("why", EXIT, "--run", "r0001", "--json").stdout)
     assert (tree["kind"], tree["id"], tree["found"]) == ("exit_filled", EXIT, True)
     assert LEARNT in json.dumps(tree)
 
@@ -61,7 +61,7 @@ def test_why_json_is_the_same_tree(decided):
     ("fill", "part"), [("zz", "no fill 'zz'"), ("f", f"not unique in run r0001 ({ENTRY}, {EXIT}")]
 )
 def test_why_fill_that_is_not_one_says_how_to_find_fills(decided, fill, part):
-    complaint = decided.complaint("why", "r0001", fill)
+    complaint = decided.complaint("why", fill, "--run", "r0001")
     assert part in complaint
     assert (
         "thinktwice journal r0001 --kind entry_filled --kind scale_out_filled --kind exit_filled "
@@ -81,7 +81,7 @@ def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let
         for payload in payloads(rows, "proposal_clamped")
         if payload["proposal_hash"] == amended[moves[0]["amendment_id"]]["amendment_hash"]
     ]
-    told = shell.run("why", "latest", moves[0]["amendment_id"][:12])
+    told = shell.run("why", moves[0]["amendment_id"][:12])
     assert told.exit_code == 0
     for text in (
         f"stop_tightened {moves[0]['amendment_id']}",
@@ -98,7 +98,7 @@ def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let
     ):
         assert text in told.stdout, text
     assert "not found" not in told.stdout
-    tree = json.loads(shell.run("why", "latest", moves[-1]["amendment_id"], "--json").stdout)
+    tree = json.loads(shell.run("why", moves[-1]["amendment_id"], "--json").stdout)
     assert (tree["kind"], tree["id"]) == ("stop_tightened", moves[-1]["amendment_id"])
 
 

@@ -1,0 +1,94 @@
+"""One grammar over all commands: a run first and optionally, or what is asked about first and `--run RUN`."""
+
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from tools.docs_reference import commands
+from worker.cli import app
+
+LATEST = "latest"
+ABOUT_A_RUN = {
+    "status", "requests", "journal", "verify", "page", "report", "reports", "playbooks list", "reflect",
+    "replan", "calibration", "model spread", "model compare",
+}  # fmt: skip
+# Whose subject is a file, a question, a change, or a thing of a run, and that take the newest run.
+OF_THE_NEWEST = {
+    "why", "kill", "ask", "factcheck", "deliberate", "plans make", "playbooks history", "playbooks rollback",
+    "prompts diff", "worker",
+}  # fmt: skip
+# A plan is of one run, a list is of every run, a server answers for every run, and an export has a default.
+OF_EVERY_RUN = {
+    "plans list", "plans show", "plans diff", "plans edit", "plans approve", "plans cancel", "plans rollback",
+    "mcp", "mcp config", "playbooks export",
+}  # fmt: skip
+TREE = get_command(app)
+
+
+def parameters_of(words):
+    command: Any = TREE
+    for word in words:
+        command = command.commands[word]
+    first = [part for part in command.params if part.param_type_name == "argument"]
+    runs = [part for part in command.params if "--run" in part.opts]
+    return first, runs
+
+
+def names_a_run(argument):
+    return argument.name == "run" or "RUN" in (argument.metavar or "")
+
+
+COMMANDS = {" ".join(words): parameters_of(words) for words in commands() if words}
+
+
+def test_every_command_with_a_run_is_of_one_kind():
+    first = {words for words, (arguments, _) in COMMANDS.items() if any(map(names_a_run, arguments))}
+    option = {words for words, (_, runs) in COMMANDS.items() if runs}
+    assert first == ABOUT_A_RUN
+    assert option - {"replan"} == OF_THE_NEWEST | OF_EVERY_RUN  # `replan` takes a report in its place, too
+
+
+@pytest.mark.parametrize("words", sorted(ABOUT_A_RUN))
+def test_command_about_a_run_takes_it_first_and_the_newest_without_it(words):
+    (run, *others), _ = COMMANDS[words]
+    assert (names_a_run(run), run.required, run.default) == (True, False, LATEST)
+    assert run.metavar.startswith("RUN")
+    assert "[latest]" in run.help
+    assert not any(map(names_a_run, others))
+    assert not any(other.required for other in others)
+
+
+@pytest.mark.parametrize("words", sorted(OF_THE_NEWEST))
+def test_command_about_anything_else_takes_that_first_and_the_newest_run_by_option(words):
+    arguments, (run,) = COMMANDS[words]
+    assert arguments or words == "worker"
+    assert (run.metavar, run.required) == ("RUN", False)
+    assert run.default == LATEST or "[latest" in run.help
+
+
+@pytest.mark.parametrize("words", sorted(OF_EVERY_RUN))
+def test_option_that_takes_another_run_than_the_newest_says_which(words):
+    _, (run,) = COMMANDS[words]
+    assert (run.metavar, run.required, run.default) == ("RUN", False, None)
+    assert run.help.endswith("]")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("why", "latest", "ab"), "Got unexpected extra argument(s) (ab). Usage: thinktwice why [OPTIONS]"),
+        (("factcheck", "latest", "note.txt"), "Usage: thinktwice factcheck [OPTIONS]"),
+        (("factcheck", "latest"), "'latest' does not exist: check the path; a run is named by --run"),
+        (("deliberate", "r0001", "--preset", "pass"), "a run is named by --run"),
+        (("kill", "latest", "on"), "'latest' is not one of"),
+        (("verify", "note.txt"), "'note.txt' is a file where a run is named"),
+        (("journal", "note.txt"), "'note.txt' is a file where a run is named"),
+        (("playbooks", "export", "note.txt", "out"), "'note.txt' is a file: name a folder"),
+        (("plans", "list", "latest"), "Usage: thinktwice plans list [OPTIONS]"),
+        (("playbooks", "export", "latest", "out"), "`thinktwice playbooks export DIR --run latest`"),
+    ],
+)
+def test_words_in_another_order_are_refused_with_the_right_one(shell, words, told):
+    (shell.folder / "note.txt").write_text("A note.", "utf-8")
+    assert told in shell.complaint(*words)
