@@ -66,7 +66,7 @@ class OnDemandRepository(Repository):
             statement = insert_once(self._url.dialect, reports_on_demand).values(row)
             new = (await connection.execute(statement)).rowcount == 1
             if new:
-                await seal_row(connection, reports_on_demand, _named(run_id, report.content_hash[:ID_LENGTH]))
+                await seal_row(connection, reports_on_demand, _at(run_id, report.content_hash[:ID_LENGTH]))
         return new
 
     async def decide(
@@ -79,7 +79,7 @@ class OnDemandRepository(Repository):
             "calls": canonical_json(calls),
             "decided_ms": now_ms(self._url.dialect),
         }
-        own = _named(run_id, report_id)
+        own = _at(run_id, report_id)
         open_one = own & reports_on_demand.c.verdict.is_(None)
         async with self._write() as connection:
             changed = await connection.execute(update(reports_on_demand).where(open_one).values(values))
@@ -103,7 +103,7 @@ class OnDemandRepository(Repository):
             return [_report(row) for row in (await connection.execute(query)).all()]
 
 
-def _named(run_id: str, report_id: str) -> ColumnElement[bool]:
+def _at(run_id: str, report_id: str) -> ColumnElement[bool]:
     return (reports_on_demand.c.run_id == run_id) & (reports_on_demand.c.report_id == report_id)
 
 

@@ -230,6 +230,8 @@ def _read(path: Path) -> dict[str, Any]:
         told = json.loads(path.read_text("utf-8"))
         if not all(isinstance(step, dict) for step in told["steps"]):
             raise TypeError("steps")
+    except ConfigError:
+        raise
     except OSError as error:
         raise ConfigError(f"--file {str(path)!r} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -35,6 +35,8 @@ def given_bytes(file: str, most: int, *, wanted: str, hint: str = "") -> bytes:
             return stream.read(most + 1)
         with Path(file).open("rb") as opened:
             return opened.read(most + 1)
+    except DataError:
+        raise
     except FileNotFoundError as error:
         raise DataError(f"file {file!r} does not exist: check the path{hint}") from error
     except (OSError, ValueError) as error:

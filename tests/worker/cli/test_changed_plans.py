@@ -1,4 +1,4 @@
-"""Change plans altered by hand: found by `verify` and `db check --full`, and neither shown nor carried out."""
+"""Change plans altered by hand: `verify` and `db check --full` find each; none is shown or carried out."""
 
 import json
 import sqlite3
@@ -8,7 +8,8 @@ import pytest
 
 from schemas.plan import ChangePlan
 from services.playbooks.measures import alter
-from tests.worker.cli.test_plans import answered, made
+from tests.worker.cli.test_plans import made
+from tests.worker.cli.test_replan import answered
 
 PLAN = "UPDATE change_plans SET "
 APPROVED = '[{"decision":"approve","revision":1,"hash":"x","by":"ann","at":1}]'

@@ -111,7 +111,8 @@ def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(fin
 
 def command_in(told: str) -> list[str]:
     """The words of the command that a message names."""
-    return re.search(r"`thinktwice (verify [^`]*)`", told)[1].split()
+    (named,) = re.findall(r"`thinktwice (verify [^`]*)`", told)
+    return str(named).split()
 
 
 @pytest.mark.parametrize(
