@@ -17,6 +17,7 @@
     |   `-- FeedError
     `-- InvariantViolation       us: a guarantee of this program did not hold
 
+`ConfigError`, `DataError` and `RuleError` are a `ValueError` too, as scripts expect of bad input.
 Messages name the value with `!r`, the limit, and the next step.
 """
 
@@ -37,11 +38,11 @@ class OperatorError(ThinktwiceError):
     """The operator gave something that cannot be used."""
 
 
-class ConfigError(OperatorError):
+class ConfigError(OperatorError, ValueError):
     """A setting, an option or a playbook file is wrong."""
 
 
-class DataError(OperatorError):
+class DataError(OperatorError, ValueError):
     """Bars, a data file or a request are wrong."""
 
 
@@ -65,7 +66,7 @@ class InvalidProposal(StrategistError):
     """The proposal is incomplete or cannot be compiled."""
 
 
-class RuleError(StrategistError):
+class RuleError(StrategistError, ValueError):
     """A rule text does not parse, or names something that does not exist."""
 
 

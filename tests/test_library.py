@@ -275,8 +275,9 @@ def test_own_part_that_fails_is_told_and_one_that_is_none_is_refused(frame):
 
     with pytest.warns(
         UserWarning, match=r"error\(s\) were contained in this run, first .*ValueError: not today"
-    ):
+    ) as told:
         tt.backtest(frame, symbols="AAPL", strategist=Broken())
+    assert told[0].filename == __file__, "the line of the script, not one of ours"
     with pytest.raises(tt.ConfigError, match="has no method 'answer' and is no function"):
         tt.backtest(frame, symbols="AAPL", strategist=3)  # type: ignore[arg-type]  # what a script may hand over
     with pytest.raises(tt.ConfigError, match="gave None, which has no method 'validate_boundary'"):

@@ -2,12 +2,14 @@
 
 import asyncio
 import sqlite3
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import thinktwice as tt
+from tests.services.store.stores import seal_again
 from tests.test_library import DONCHIAN, END, START, frame_of
 from tests.worker.shared_runs import embedded_bars
 from worker.cli import app
@@ -176,6 +178,7 @@ def test_run_that_was_not_over_or_is_not_there_is_named(url):
         tt.load("r0009", db=url)
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE runs SET status = 'running'")
+    seal_again(Path(url.removeprefix("sqlite:///")))
     with pytest.raises(
         tt.ConfigError, match="run r0001 is under way, or was killed: load it when it is over"
     ):

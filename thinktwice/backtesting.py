@@ -15,6 +15,7 @@ from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
+from thinktwice.boundary import trims_errors
 from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of, symbols_of
 from thinktwice.parts import (
     CriticParts,
@@ -41,6 +42,7 @@ Cancelled = dict[asyncio.Task[Any], int]
 LOOK_S = 0.1  # between two looks at whether the task that waits was cancelled
 
 
+@trims_errors
 def backtest(
     bars: "pd.DataFrame | str | Path | None" = None,
     *,
@@ -100,7 +102,7 @@ def backtest(
     compile_engine()
     result = in_own_loop(ran(inputs, own, progress, models), before)
     for line in result.contained():
-        warnings.warn(line, stacklevel=2)
+        warnings.warn(line, stacklevel=3)  # past `trims_errors`
     return result
 
 

@@ -13,6 +13,7 @@ from schemas.playbook import DirectionRules, Eligibility, Expectation, Parameter
 from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.loader import check_definition, explain, load_playbooks
+from thinktwice.boundary import trims_errors
 from worker.feeds.files.columns import role_of
 from worker.feeds.files.files import Selection, bars_of_tables
 from worker.feeds.files.tables import BarTable
@@ -55,6 +56,7 @@ ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
 NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
 
 
+@trims_errors
 def settings(base: Settings | str | Path | None = None, **changes: Any) -> Settings:
     """Settings with some values changed, each by its section and name: `account__cash=50_000`.
 
@@ -105,6 +107,7 @@ def symbols_of(given: Sequence[str] | None) -> list[str] | None:
     return names
 
 
+@trims_errors
 def Playbook(
     id: str,
     *,

@@ -19,6 +19,7 @@ from schemas.settings.llm import OWN_PROVIDER, ModelPrice
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, Severity
 from services.ports import Critic, Judge, Strategist
+from thinktwice.boundary import trims_errors
 from worker.bootstrap import OwnParts
 from worker.models import Models, one_model
 
@@ -38,6 +39,7 @@ AT_ONCE = "validate_amendment"
 OF_SETTINGS = "rules", "model"  # words that settings have for a strategist and a judge
 
 
+@trims_errors
 def finding(
     code: str,
     message: str,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from thinktwice.boundary import trims_errors
 from thinktwice.inputs import bars_of, settings_of, symbols_of
 from trading_core.research import simulation
 from trading_core.research.simulation import SimulationResult
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@trims_errors
 def simulate(
     bars: "pd.DataFrame | str | Path | None" = None,
     entry: str = "crosses_above(sma_10, sma_30)",

@@ -19,6 +19,7 @@ from services.journal.index import FILL_KINDS, Event, JournalIndex, RecentRows, 
 from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
+from thinktwice.boundary import trims_errors
 from thinktwice.inputs import argument_words
 from trading_core.accounting import drawdowns
 from trading_core.bars import BarSeries
@@ -87,6 +88,7 @@ class BacktestResult:
         """What a page of the run shows."""
         return picture_of(self.run_id, self.status, self._done, self.index)
 
+    @trims_errors
     def plot(self, symbol: str | None = None) -> Any:
         """A Bokeh layout: equity and drawdown, and candles with fills, levels and findings.
 
@@ -107,6 +109,7 @@ class BacktestResult:
 
         return column(*run_figures(self.picture, symbol), sizing_mode="stretch_width")
 
+    @trims_errors
     def to_html(self, path: str | Path) -> Path:
         """Write the page of the run, one file that a browser opens without a network; see `thinktwice page`.
 
@@ -214,6 +217,7 @@ class BacktestResult:
             found, columns=("known_at", "symbol", "policy_id", "playbook_id", "direction", "conviction")
         )
 
+    @trims_errors
     def why(self, fill: str) -> "Why":
         """Everything that led to a fill, or to a stop that was moved.
 
@@ -234,6 +238,7 @@ class BacktestResult:
             trace(self.index, event) if event.row.kind in FILL_KINDS else trace_move(self.index, event)
         )
 
+    @trims_errors
     def verify(self) -> bool:
         """Whether the same run again, with the same parts, writes the same journal byte by byte.
 
@@ -244,6 +249,7 @@ class BacktestResult:
         again = in_own_loop(ran(self._inputs, self._own, cassette=self._answers()))
         return [row.hash for row in again.rows] == [row.hash for row in self.rows]
 
+    @trims_errors
     def save(self, db: str | None = None) -> str:
         """Keep it in a store as a run that every command reads, with the same head hash.
 

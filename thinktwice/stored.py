@@ -9,6 +9,7 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from thinktwice.backtesting import cancellable, in_own_loop
+from thinktwice.boundary import trims_errors
 from thinktwice.inputs import in_arguments
 from thinktwice.result import BacktestResult, Inputs
 from trading_core.bars import BarSeries
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "script"
 
 
+@trims_errors
 def load(run: str = "latest", *, db: str | None = None) -> BacktestResult:
     """A stored run as a result: of `save`, or of the commands `backtest` and `paper`.
 
@@ -121,6 +123,7 @@ class StoredResult(BacktestResult):
         """Of the journal, as the store counts it."""
         return self._record.head_hash
 
+    @trims_errors
     def verify(self) -> bool:
         """Whether its chain, its ids and what is stored beside them hold, and the same run again is the same.
 
@@ -133,6 +136,7 @@ class StoredResult(BacktestResult):
         held = all(found[part]["ok"] for part in ("chain", "references", "stored"))
         raise ConfigError(f"its chain {'holds' if held else 'is BROKEN'}; {found['replay']['problem']}")
 
+    @trims_errors
     def save(self, db: str | None = None) -> str:
         """Its id: the store holds it already.
 

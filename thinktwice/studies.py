@@ -14,6 +14,7 @@ from schemas.errors import ConfigError, DataError
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from thinktwice.backtesting import cancelled_so_far, in_own_loop, inputs_of
+from thinktwice.boundary import trims_errors
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
 from thinktwice.result import frame_of
@@ -95,6 +96,7 @@ class GateResult(Study):
         return frame_of(self.document["clusters"])
 
 
+@trims_errors
 def ablate(
     bars: "pd.DataFrame | str | Path | None" = None,
     *,
@@ -158,6 +160,7 @@ async def _measure(inputs: "Inputs", url: str, seeds: int, keep_all: bool) -> di
         )  # fmt: skip
 
 
+@trims_errors
 def check(
     request: PolicyLevelReflectionRequest | Mapping[str, Any] | str | Path,
     *,
@@ -201,6 +204,7 @@ def _request(given: PolicyLevelReflectionRequest | Mapping[str, Any] | str | Pat
     return read_request(str(given))
 
 
+@trims_errors
 def gate(
     trades: "pd.DataFrame | str | Path",
     *,

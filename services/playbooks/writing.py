@@ -104,16 +104,20 @@ def demand_writable(folder: Path, option: str = "--write") -> None:
 
 def _work_folder(folder: Path) -> "tempfile.TemporaryDirectory[str]":
     """A folder beside it in which it is made before it takes its place."""
-    place = folder.absolute()
+    place = _resolve(folder)
     return tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.")
+
+
+def _resolve(folder: Path) -> Path:
+    """Where a folder lies: a link stays a link, and what it names is written."""
+    return Path(os.path.realpath(folder))  # of links in a circle too, where `resolve` raises
 
 
 def _demand_place(folder: Path, option: str) -> None:
     if not folder.exists():
-        if not folder.absolute().parent.is_dir():
-            raise ConfigError(
-                f"{option} {str(folder)!r}: there is no folder {str(folder.parent)!r} to put it in"
-            )
+        parent = _resolve(folder).parent
+        if not parent.is_dir():
+            raise ConfigError(f"{option} {str(folder)!r}: there is no folder {str(parent)!r} to put it in")
         return
     if not folder.is_dir():
         raise ConfigError(f"{option} {str(folder)!r} is a file: name a folder")
@@ -151,7 +155,7 @@ def _ours(folder: Path) -> bool:
 
 def _replace_folder(folder: Path, files: Mapping[str, str]) -> None:
     _demand_place(folder, "--write")
-    place = folder.absolute()
+    place = _resolve(folder)
     with _work_folder(folder) as work:
         made, old = Path(work) / "new", Path(work) / "old"
         made.mkdir()

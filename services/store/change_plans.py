@@ -20,6 +20,7 @@ from services.store.database_time import insert_once
 from services.store.operator_requests import plan_was_handed_in, put_request, withdraw_plan
 from services.store.plan_records import (
     EDIT,
+    PLAN_SEALS,
     STANDING,
     WAITING,
     PlanDecision,
@@ -29,6 +30,7 @@ from services.store.plan_records import (
     as_record,
     new_columns,
     revision_columns,
+    seal_plan,
     stored_plan,
     with_decision,
 )
@@ -79,7 +81,9 @@ class ChangePlanRepository(Repository):
         async def work(connection: AsyncConnection) -> PlanRecord:
             trades = await self._hold(connection, run_id)
             values = new_columns(run_id, plan, **told)
-            await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
+            made = await connection.execute(insert_once(self._url.dialect, change_plans).values(values))
+            if made.rowcount == 1:
+                await seal_plan(connection, run_id, plan.plan_id)
             kept = (await self._there(connection, run_id, plan.plan_id)).record
             if kept.state != "awaiting_approval":
                 raise ConfigError(_not_open(kept, "the same can be planned again at the next bar"))
@@ -115,7 +119,9 @@ class ChangePlanRepository(Repository):
                 some = ", ".join(names[:SHOWN])
                 raise ConfigError(f"plan {prefix!r} is not unique {where} ({some}): give more of it")
             own = (change_plans.c.run_id == found[0].run_id) & (change_plans.c.plan_id == names[0])
-            stored = as_plan((await connection.execute(select(change_plans).where(own))).one())
+            stored = as_plan(
+                (await connection.execute(select(*change_plans.c, *PLAN_SEALS).where(own))).one()
+            )
             return replace(stored, record=_as_of(stored.record, found[0].status, now))
 
         return await self._run_read(work)
@@ -131,7 +137,9 @@ class ChangePlanRepository(Repository):
             StoreDamaged: a row cannot be read.
         """
         async with self._read() as connection:
-            rows = (await connection.execute(self._by_run(select(*STANDING, runs.c.status), run_id))).all()
+            rows = (
+                await connection.execute(self._by_run(select(*STANDING, *PLAN_SEALS, runs.c.status), run_id))
+            ).all()
         return [_as_of(as_record(row), row.status, now) for row in rows]
 
     async def waiting(self, run_id: str | None = None, *, now: int = 0) -> int:
@@ -258,12 +266,17 @@ class ChangePlanRepository(Repository):
         False where it was edited, cancelled or carried out since.
         """
         own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
-        open_still = change_plans.c.state.in_(("approved", "executing"))
-        statement = update(change_plans).where(own, change_plans.c.hash == plan_hash, open_still)
-        claimed = await self._run_write(
-            lambda connection: connection.execute(statement.values(state="executing"))
-        )
-        return claimed.rowcount == 1
+
+        async def work(connection: AsyncConnection) -> bool:
+            stored = await stored_plan(connection, run_id, plan_id)
+            states = ("approved", "executing")
+            if stored is None or stored.record.hash != plan_hash or stored.record.state not in states:
+                return False
+            await connection.execute(update(change_plans).where(own).values(state="executing"))
+            await seal_plan(connection, run_id, plan_id)
+            return True
+
+        return await self._run_write(work)
 
     async def carry_out(
         self,
@@ -346,6 +359,8 @@ class ChangePlanRepository(Repository):
             & (change_plans.c.hash == record.hash)
         )
         changed = await connection.execute(update(change_plans).where(seen).values(values))
+        if changed.rowcount == 1:
+            await seal_plan(connection, record.run_id, record.plan_id)
         now = (await self._there(connection, record.run_id, record.plan_id)).record
         if changed.rowcount != 1:
             raise ConfigError(_not_open(now, "a plan is decided once"))

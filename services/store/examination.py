@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.errors import StoreError
 from services.store import health, migrate
 from services.store.failures import StoreDamaged, StoreMissing
+from services.store.integrity import list_unsealed, store_problems
 from services.store.opening import alone
 from services.store.revision import RevisionState, revision_state
-from services.store.seals import list_unsealed, store_problems
 from services.store.urls import StoreUrl, parse_url
 
 

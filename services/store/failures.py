@@ -36,6 +36,10 @@ class Meaning:
 
 
 DAMAGED = Meaning("is damaged: restore it from a backup, or give another --db", False)
+LOG_LOST = (
+    "has lost its log (-wal) while another process has it open: end every process that has it open, then run "
+    "the command again"
+)
 _CONNECTION = Meaning("closed the connection: check that the server runs", True)
 _NO_CONNECTION_LEFT = Meaning("has no connection left: try again in a moment, or raise its limit", True)
 _SHUTTING_DOWN = Meaning("closed the connection: it is shutting down or starting again", True)
@@ -179,8 +183,11 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     for cause in chain:
         if isinstance(cause, FileLost):
             told = f"store {url.text}: {cause}: {_not_stored(cause)}"
-            return StoreLost(told, lost=cause)
+            return StoreLost(told, lost=cause, url=url)
     state, said = _read_code(chain)
+    if any(getattr(link, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ" for link in chain):
+        # The index names frames that the log lacks; it is made anew once nobody has it open.
+        return StoreError(f"store {url.text} {LOG_LOST}")
     found = _find_meaning(said, CLEARER) or meaning_of(state) or _find_meaning(said, CAUSES)
     if is_refused(error) or said.lower().startswith(UNABLE):
         limited = too_few_files(error)

@@ -35,6 +35,7 @@ from services.store.plan_records import (
     StoredPlan,
     new_columns,
     revision_columns,
+    seal_plan,
     stored_plan,
     with_decision,
 )
@@ -309,10 +310,12 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
             told = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms and round(elapsed_ms)}
             told["journalled"] = True
             await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **told)))
+            await seal_plan(connection, run_id, plan.plan_id)
         elif stored is not None:
             own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == payload["plan_id"])
             values = _change_of_plan(stored, row, payload)
             await connection.execute(update(change_plans).where(own).values({"journalled": 1, **values}))
+            await seal_plan(connection, run_id, payload["plan_id"])
 
 
 def _change_of_plan(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,8 @@ def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
         lost = error.context.get("lost")
         if lost is None:
             raise
-        raise StoreLost(f"{error}; {_loss(lost, run_id, last)}", run_id=run_id) from error
+        told = _loss(lost, error.context["url"], run_id, last)
+        raise StoreLost(f"{error}; {told}", run_id=run_id) from error
     except StoreDamaged as error:
         if "file" not in error.context:
             raise
@@ -58,9 +59,9 @@ async def demand_readable(url: StoreUrl) -> None:
         raise StoreDamaged(f"store {url.text} is damaged: {told}: {MEND}", file=url.path)
 
 
-def _loss(lost: FileLost, run_id: str, last: int | None) -> str:
+def _loss(lost: FileLost, url: StoreUrl, run_id: str, last: int | None) -> str:
     if lost.open_still:
-        return _later(run_id)
+        return _later(url, run_id)
     if lost.damaged:
         return _unknown(run_id, last)
     found = identity_of(lost.path)
@@ -72,7 +73,7 @@ def _loss(lost: FileLost, run_id: str, last: int | None) -> str:
     if lost.overwritten:
         return f"{_describe_other(lost, run_id, last)}; {MIXED}"
     if found == lost.file:
-        return f"the file is back at the address; {_later(run_id)}"
+        return f"the file is back at the address; {_later(url, run_id)}"
     return _describe_other(lost, run_id, last)
 
 
@@ -98,10 +99,10 @@ def _to(last: int | None) -> str:
     return " and later" if last is None else f" to {last}"
 
 
-def _later(run_id: str) -> str:
+def _later(url: StoreUrl, run_id: str) -> str:
     return (
-        f"which rows of run {run_id} are in the file is known only when this process has ended: "
-        f"`thinktwice verify {run_id}` tells it then"
+        f"which rows of run {run_id} are in the file is known only when every process that has the store "
+        f"open has ended: {url.command(f'verify {run_id}')} tells it then"
     )
 
 

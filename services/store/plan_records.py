@@ -7,18 +7,26 @@ from itertools import pairwise
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Row, select
+from sqlalchemy import Row, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.plan import ChangePlan, FolderAction, PlanState, PlanStep, StepState, Trigger
 from services.store.failures import MEND, StoreDamaged
-from services.store.tables import change_plans
+from services.store.seals import CHANGED, hash_row, seal_row
+from services.store.tables import change_plans, seals
 
 WAITING = ("awaiting_approval", "approved")  # states in which a plan may be edited
 EDIT = "edit"  # what changed a plan and decided nothing
 STANDING = tuple(column for column in change_plans.c if column.name != "revisions")
 IN_JSON = ("steps", "decisions", "reasons", "two_phase")
+SEALED = ("seal_of_standing", "seal_of_revisions")  # of a plan, by number; columns of `PLAN_SEALS`
+PART = literal(f"{change_plans.name} ") + change_plans.c.plan_id
+_OF_PLAN = (seals.c.run_id == change_plans.c.run_id, seals.c.part == PART)
+PLAN_SEALS = tuple(
+    select(seals.c.hash).where(*_OF_PLAN, seals.c.number == number).scalar_subquery().label(name)
+    for number, name in enumerate(SEALED)
+)
 
 
 @dataclass(frozen=True)
@@ -166,18 +174,27 @@ async def stored_plan(connection: AsyncConnection, run_id: str, plan_id: str) ->
     """A plan, locked until the transaction ends; None where there is none.
 
     Raises:
-        StoreDamaged: it cannot be read.
+        StoreDamaged: it cannot be read, or is not as it was sealed.
     """
     own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
-    row = (await connection.execute(select(change_plans).where(own).with_for_update())).one_or_none()
-    return None if row is None else as_plan(row)
+    locked = select(change_plans.c.plan_id).where(own).with_for_update()
+    if (await connection.execute(locked)).one_or_none() is None:
+        return None
+    return as_plan((await connection.execute(select(*change_plans.c, *PLAN_SEALS).where(own))).one())
+
+
+async def seal_plan(connection: AsyncConnection, run_id: str, plan_id: str) -> None:
+    """Seal a plan as it stands, inside the transaction that has read it by its seal and changed it."""
+    own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
+    await seal_row(connection, change_plans, own)
 
 
 def as_plan(row: Row[Any]) -> StoredPlan:
-    """A whole row.
+    """A whole row, with its seals.
 
     Raises:
-        StoreDamaged: it cannot be read, or its hash is not that of its newest revision.
+        StoreDamaged: it cannot be read, is not as it was sealed, or its hash is not that of its newest
+            revision.
     """
     record = as_record(row)
     try:
@@ -190,11 +207,14 @@ def as_plan(row: Row[Any]) -> StoredPlan:
 
 
 def as_record(row: Row[Any]) -> PlanRecord:
-    """A row, with or without its revisions.
+    """A row with its seals, with or without its revisions.
 
     Raises:
-        StoreDamaged: it cannot be read.
+        StoreDamaged: it cannot be read, or is not as it was sealed.
     """
+    hashes = hash_row(change_plans, row)
+    if hashes != tuple(row._mapping[name] for name in SEALED[: len(hashes)]):
+        raise _describe_damage(row, f"it {CHANGED}")
     values = {column.name: row._mapping[column.name] for column in STANDING}
     try:
         read = {name: values[name] and json.loads(values[name]) for name in IN_JSON}

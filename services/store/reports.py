@@ -18,6 +18,7 @@ from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, claimed_slot
 from services.store.database_time import insert_once, now_ms
 from services.store.repository import Lease, Repository
+from services.store.seals import seal_row
 from services.store.tables import report_inbox, report_verdicts, slot_claims, slow_reports
 
 ID_LENGTH = 16
@@ -71,6 +72,7 @@ class ReportRepository(Repository):
             if closed.rowcount != 1:
                 return False
             await connection.execute(slow_reports.insert().values(row))
+            await seal_row(connection, slow_reports, _at(slow_reports, claim.key))
             await connection.execute(report_inbox.insert().values(waiting))
         return True
 
@@ -133,6 +135,8 @@ class ReportRepository(Repository):
             if marked.rowcount != 1:
                 return False
             stored = await connection.execute(insert_once(self._url.dialect, report_verdicts).values(row))
+            if stored.rowcount == 1:
+                await seal_row(connection, report_verdicts, _at(report_verdicts, key))
             return stored.rowcount == 1
 
     async def all(self, run_id: str, job: str, after: int = -1) -> list[StoredReport]:

@@ -16,6 +16,7 @@ from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionReq
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.store.database_time import insert_once, now_ms
 from services.store.repository import Repository
+from services.store.seals import seal_row
 from services.store.tables import reports_on_demand
 
 ID_LENGTH = 16
@@ -63,7 +64,10 @@ class OnDemandRepository(Repository):
         }
         async with self._write() as connection:
             statement = insert_once(self._url.dialect, reports_on_demand).values(row)
-            return (await connection.execute(statement)).rowcount == 1
+            new = (await connection.execute(statement)).rowcount == 1
+            if new:
+                await seal_row(connection, reports_on_demand, _at(run_id, report.content_hash[:ID_LENGTH]))
+        return new
 
     async def decide(
         self, run_id: str, report_id: str, verdict: ReplanVerdict, calls: list[dict[str, Any]]
@@ -75,10 +79,12 @@ class OnDemandRepository(Repository):
             "calls": canonical_json(calls),
             "decided_ms": now_ms(self._url.dialect),
         }
-        columns = reports_on_demand.c
-        open_one = (columns.run_id == run_id) & (columns.report_id == report_id) & columns.verdict.is_(None)
+        own = _at(run_id, report_id)
+        open_one = own & reports_on_demand.c.verdict.is_(None)
         async with self._write() as connection:
             changed = await connection.execute(update(reports_on_demand).where(open_one).values(values))
+            if changed.rowcount == 1:
+                await seal_row(connection, reports_on_demand, own)
         return changed.rowcount == 1
 
     async def of_run(self, run_id: str) -> list[OnDemandReport]:
@@ -95,6 +101,10 @@ class OnDemandRepository(Repository):
         query = query.order_by(columns.run_id, columns.known_at, columns.report_id)
         async with self._read() as connection:
             return [_report(row) for row in (await connection.execute(query)).all()]
+
+
+def _at(run_id: str, report_id: str) -> ColumnElement[bool]:
+    return (reports_on_demand.c.run_id == run_id) & (reports_on_demand.c.report_id == report_id)
 
 
 def _report(row: Row[Any]) -> OnDemandReport:

@@ -15,7 +15,7 @@ from services.store.journal_repository import append_rows
 from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.repository import Lease, Repository
-from services.store.seals import seal_end, seal_run
+from services.store.seals import KEPT, row_problems, seal_end, seal_run, seals_of_row
 from services.store.tables import runs
 from services.store.urls import StoreUrl
 
@@ -141,22 +141,29 @@ class RunRepository(Repository):
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
 
     async def all(self) -> list[RunRecord]:
-        """Every run, oldest first; one whose row is damaged says so."""
+        """Every run, oldest first; one whose row is damaged or not as it was sealed says so."""
         query = self._rows().order_by(runs.c.number)
-        return [_record(row) for row in await self._run_read(lambda connection: connection.execute(query))]
+        return [
+            self._record(row) for row in await self._run_read(lambda connection: connection.execute(query))
+        ]
 
-    async def find(self, name: str) -> RunRecord:
+    async def find(self, name: str, *, changed: bool = False) -> RunRecord:
         """The run with this id, this unique prefix of an id, or the newest for `latest`.
+
+        Args:
+            name: of the run.
+            changed: take a row that is not as it was sealed too, to say what was changed.
 
         Raises:
             ConfigError: no such run, or several.
-            StoreDamaged: its row cannot be read.
+            StoreDamaged: its row cannot be read, or is not as it was sealed.
         """
 
         async def work(connection: AsyncConnection) -> RunRecord:
             known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
             run_id = self._chosen(name, list(known))
-            return _record((await connection.execute(self._rows().where(runs.c.run_id == run_id))).one())
+            row = (await connection.execute(self._rows().where(runs.c.run_id == run_id))).one()
+            return self._record(row, changed=changed)
 
         found = await self._run_read(work)
         if found.damage is not None:
@@ -164,14 +171,33 @@ class RunRepository(Repository):
         return found
 
     def _rows(self) -> Select[Any]:
-        """Rows of runs; a SQLite file may hold bytes that are no text, and one run hides no others."""
+        """Rows of runs with their seals; in SQLite bytes may be no text, and one run hides no others."""
         raw = self._url.dialect == "sqlite"
-        return select(
-            *(
-                cast(column, LargeBinary).label(column.name) if raw and column.name in PARTS else column
-                for column in runs.c
-            )
-        )
+        columns = [
+            cast(column, LargeBinary).label(column.name) if raw and column.name in PARTS else column
+            for column in runs.c
+        ]
+        return select(*columns, *(seals_of_row() if self._seals else ()))
+
+    def _record(self, row: Row[Any], *, changed: bool = False) -> RunRecord:
+        """A run; one that its seals do not fit has no document, unless `changed` ones are wanted."""
+        stored = {
+            name: value.decode(errors="replace") if isinstance(value, bytes) else value
+            for name, value in row._mapping.items()
+        }
+        values = {name: value for name, value in row._mapping.items() if name not in KEPT}
+        run_id, damage = values["run_id"], None
+        for name in PARTS:
+            try:
+                values[name] = _read(run_id, name, values[name])
+            except StoreDamaged as error:
+                values[name], damage = None if name == "document" else {}, damage or str(error)
+        problems = [] if damage or changed else row_problems(stored, *(stored.get(name) for name in KEPT))
+        if problems:
+            values["document"] = None
+            more = self._url.command(f"verify {run_id}")
+            damage = f"run {run_id} is damaged: {problems[0]}: {more} says more; {MEND}"
+        return RunRecord(**values, damage=damage)
 
     def _chosen(self, name: str, known: list[str]) -> str:
         if not known:
@@ -225,17 +251,6 @@ def _columns(record: RunRecord) -> dict[str, Any]:
     for name in ("config", "data", "environment"):
         values[name] = _json(values[name])
     return values
-
-
-def _record(row: Row[Any]) -> RunRecord:
-    values = dict(row._mapping)
-    damage = None
-    for name in PARTS:
-        try:
-            values[name] = _read(values["run_id"], name, values[name])
-        except StoreDamaged as error:
-            values[name], damage = None if name == "document" else {}, damage or str(error)
-    return RunRecord(**values, damage=damage)
 
 
 def _read(run_id: str, name: str, kept: str | bytes | None) -> dict[str, Any] | None:

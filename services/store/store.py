@@ -13,6 +13,7 @@ from services.store.claims import ClaimRepository
 from services.store.conversations import Conversations
 from services.store.engine import build_engine
 from services.store.failures import StoreMissing
+from services.store.integrity import SealRepository
 from services.store.journal_repository import JournalRepository
 from services.store.leases import LeaseRepository
 from services.store.opening import check_file, transaction
@@ -22,7 +23,6 @@ from services.store.reports_on_demand import OnDemandRepository
 from services.store.repository import at_once
 from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
-from services.store.seals import SealRepository
 from services.store.tables import (
     CONVERSATIONS,
     OPERATOR,
@@ -65,7 +65,7 @@ class Store:
         self.has_operator_tables = tables >= OPERATOR
         self.has_trading_tables = tables >= TRADING
         sealing = tables >= SEALS
-        self.seals = SealRepository(engine, url, there=sealing, traded=self.has_trading_tables)
+        self.seals = SealRepository(engine, url, tables)
         self.runs = RunRepository(engine, url, seals=sealing)
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)

@@ -1,5 +1,6 @@
 """Store addresses: `sqlite:///PATH` and `postgresql://...`; the drivers are ours, passwords never printed."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,10 @@ class StoreUrl:
     text: str
     path: Path | None = None
     server: URL | None = None
+
+    def command(self, words: str) -> str:
+        """A command of the program on this store, as it is typed."""
+        return f"`thinktwice {words} --db {shlex.quote(self.text)}`"
 
     def engine_url(self, *, create: bool, read_only: bool = False) -> URL:
         """The address for the engine; a SQLite file is made only when `create` is true."""

@@ -76,11 +76,12 @@ async def open_for_writing(address: str, command_s: float | None = None) -> "Sto
 
 @asynccontextmanager
 async def open_for_run(
-    db: str | None, run: str, *, upgrades: bool = False, read_only: bool = False
+    db: str | None, run: str, *, upgrades: bool = False, read_only: bool = False, changed: bool = False
 ) -> "AsyncIterator[tuple[Store, RunRecord]]":
     """The store and the named run in it.
 
-    Its age is not told where the command `upgrades` the store next; with `read_only` nothing can write to it.
+    Its age is not told where the command `upgrades` the store next; with `read_only` nothing can write to it;
+    with `changed` a run is read whose row is not as it was sealed.
 
     Raises:
         ConfigError: there is no such store, or no such run in it.
@@ -95,7 +96,7 @@ async def open_for_run(
     except StoreMissing as error:
         raise ConfigError(f"no run {run!r}: {error}") from error
     async with store:
-        yield store, await store.runs.find(run)
+        yield store, await store.runs.find(run, changed=changed)
 
 
 def _refuse_file(run: str) -> None:

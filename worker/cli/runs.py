@@ -44,12 +44,13 @@ def _examine(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
     """A run with its cells; figures of another shape than the program writes are damage, too."""
     from services.store.failures import MEND
 
+    damaged = [record.run_id, DAMAGED, *["-"] * (len(COLUMNS) - 2)]
     try:
-        return record, _cells(record)
+        return record, _cells(record) if record.damage is None else damaged
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        damage = record.damage or f"the row of run {record.run_id} is damaged ({what}): {MEND}"
-        return replace(record, damage=damage), [record.run_id, DAMAGED, *["-"] * (len(COLUMNS) - 2)]
+        damage = f"the row of run {record.run_id} is damaged ({what}): {MEND}"
+        return replace(record, damage=damage), damaged
 
 
 def _plain(record: "RunRecord") -> dict[str, Any]:
@@ -61,7 +62,7 @@ def _cells(record: "RunRecord") -> list[str]:
     performance = (record.document or {}).get("performance", {})
     return [
         record.run_id,
-        record.status if record.damage is None else DAMAGED,
+        record.status,
         ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
         record.name,
         few(record.data["symbols"]),

@@ -42,7 +42,7 @@ async def verify(
     run: RunArgument = LATEST, data: DataOption = None, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
-    async with open_for_run(db, run) as (store, record):
+    async with open_for_run(db, run, changed=True) as (store, record):
         result = await verify_run(store, record, data)
     print_document(result, json, _render)
     if not result["ok"]:

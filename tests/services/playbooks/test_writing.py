@@ -116,3 +116,30 @@ def test_place_that_is_no_folder_is_refused(tmp_path):
         written(tmp_path / "file")
     with pytest.raises(ConfigError, match="there is no folder"):
         written(tmp_path / "missing" / "books")
+
+
+@pytest.mark.parametrize("state", ["empty", "written", "not there yet"])
+def test_folder_that_is_a_link_is_followed_and_stays_a_link(tmp_path, state):
+    real, link = tmp_path / "elsewhere" / "real", tmp_path / "link"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    if state != "not there yet":
+        real.mkdir()
+    if state == "written":
+        write_playbooks(real, BOOKS[1:], [], {})
+    write_playbooks(link, BOOKS[:1], [], {"reason": "new"})
+    assert link.is_symlink()
+    assert json.loads((real / MANIFEST).read_text())["reason"] == "new"
+    assert [book.id for book in load_playbooks(real)] == [BOOKS[0].id]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "link"]
+    assert [path.name for path in real.parent.iterdir()] == ["real"]
+
+
+@pytest.mark.parametrize("target", ["nowhere/real", "link"])
+def test_folder_that_is_a_link_to_no_place_is_refused_and_stays_a_link(tmp_path, target):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / target)
+    with pytest.raises(ConfigError, match="link"):
+        write_playbooks(link, BOOKS[:1], [], {})
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+    assert link.is_symlink()

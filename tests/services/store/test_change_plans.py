@@ -9,6 +9,7 @@ from schemas.errors import ConfigError
 from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.failures import StoreDamaged
+from services.store.plan_records import seal_plan
 from services.store.tables import change_plans
 from tests.services.store.plans import (
     DAY,
@@ -436,6 +437,8 @@ def test_list_of_a_thousand_plans_reads_none_of_their_texts(tmp_path):
                 for n in range(999)
             ]
             await connection.execute(change_plans.insert(), rows)
+            for row in rows:
+                await seal_plan(connection, row["run_id"], row["plan_id"])
         found = await store.plans.all()
         return len(found), await store.plans.waiting(), await store.plans.waiting(runs[1])
 

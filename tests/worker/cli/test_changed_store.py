@@ -1,6 +1,7 @@
 """What people read beside the journal, changed by hand: `verify` and `db check --full` find each change."""
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import thinktwice as tt
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
 from services.store.migrations import HEAD
@@ -105,6 +107,52 @@ def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(fin
     assert "BROKEN    r0001: " in checked
     assert "thinktwice db restore" in verified
     assert "thinktwice db restore" in checked
+
+
+def command_in(told: str) -> list[str]:
+    """The words of the command that a message names."""
+    (named,) = re.findall(r"`thinktwice (verify [^`]*)`", told)
+    return str(named).split()
+
+
+@pytest.mark.parametrize(
+    "name", ["return_of_999_percent", "document_removed", "headline", "name", "data_path", "end"]
+)
+def test_run_whose_row_was_changed_is_shown_by_no_command_before_its_seal_holds(finished, tmp_path, name):
+    changed(finished, tmp_path, BOTH[name])
+    reading = (
+        ("runs",),
+        ("status",),
+        ("report", "r0001"),
+        ("journal", "r0001"),
+        ("page", "r0001", "--html", "p.html"),
+    )
+    for words in reading:
+        told = said(tmp_path, *words, code=2)
+        assert "999" not in told
+        assert "the good one" not in told
+        assert "run r0001 is damaged: " in told
+        assert "was changed" in told or "was not written by the program" in told
+        assert "thinktwice db restore" in told
+    assert '"damage": "run r0001 is damaged' in said(tmp_path, "runs", "--json", code=2)
+    with pytest.raises(StoreDamaged, match="run r0001 is damaged") as refused:
+        tt.load(db=address(tmp_path))
+    done = CliRunner().invoke(app, command_in(str(refused.value)))
+    assert (done.exit_code, "CHANGED" in done.stdout) == (1, True), done.output
+
+
+def test_run_beside_one_whose_document_was_changed_is_shown_with_its_figures(tmp_path):
+    words = ("backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31")
+    for _ in range(2):
+        said(tmp_path, *words, code=0)
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute(f"{BOTH['return_of_999_percent']} WHERE run_id = 'r0001'")
+    first, second = said(tmp_path, "runs", code=2).splitlines()[1:3]
+    assert first.split()[:3] == ["r0001", "damaged", "-"]
+    assert "finished" in second
+    assert "%" in second
+    assert tt.load(db=address(tmp_path)).run_id == "r0002"
+    said(tmp_path, "status", "r0002", code=0)
 
 
 @pytest.mark.parametrize("seals", ["kept", "gone"])

@@ -1,6 +1,8 @@
 """Commands whose store is deleted or replaced while they write: exit 2, with what is lost."""
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -128,3 +130,33 @@ def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(t
     assert f"store sqlite:///{tmp_path}/{STORE}: " in said
     assert "run r0001" in said
     assert "stored up to here" not in said
+
+
+def test_command_named_when_the_log_is_deleted_works_once_nobody_has_the_store_open(tmp_path):
+    data = written(tmp_path, 2_000)
+    replay = ("--feed", "replay", "--speed", "600")
+    given = words(data, f"sqlite:///{tmp_path}/{STORE}", *replay)
+    readers: list[sqlite3.Connection] = []
+
+    def lose(folder: Path) -> None:
+        readers.append(sqlite3.connect(folder / STORE))  # as a worker has it open
+        readers[0].execute("SELECT count(*) FROM journal").fetchone()
+        delete_log(folder)
+
+    code, told = lost_under(tmp_path, given, "paper_bars", lose)
+    assert (code, "every process that has the store open" in told) == (2, True), told
+    (named,) = re.findall(r"`thinktwice (verify r0001 [^`]*)`", told)
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [thinktwice(), *shlex.split(named), "--data", str(data)],
+            cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    early = run()
+    assert early.returncode == 2
+    assert "end every process that has it open, then run the command again" in early.stderr
+    readers[0].close()
+    late = run()
+    assert late.returncode == 0, late.stderr
+    assert "chain   holds" in late.stdout

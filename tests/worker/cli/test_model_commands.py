@@ -16,6 +16,7 @@ from services.journal.chain import GENESIS_HASH, JournalRow, relink
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, answer, in_turn, message
 from tests.services.policy_checks.injections import answer as stated
+from tests.services.store.stores import seal_again
 from tests.worker.cli.checking import run
 from tests.worker.wire import GOOD, wire
 from worker.settings import load_settings
@@ -177,6 +178,7 @@ def test_spread_counts_replies_for_which_the_run_would_not_have_waited(desk):
     settings = load_settings(desk.folder / "hurried.toml").settings
     plain = json.dumps(settings.payload()).replace("'", "''")
     in_store(desk, f"UPDATE runs SET config = '{plain}', config_hash = '{settings.config_hash}'")
+    seal_again(desk.folder / "thinktwice.db")
     document = desk.document(GOOD, "model", "spread", "latest", "--samples", "1", "--limit", "1")
     assert (document["answered"], document["late_share"]) == (1, 1.0)
 

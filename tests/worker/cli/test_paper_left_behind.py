@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
+from tests.services.store.stores import seal_again
 from worker.cli import app
 
 BARS = ("--symbols", "AAPL", "--from", "2009-01-01")
@@ -24,6 +25,7 @@ def folder(tmp_path):
     assert "run_left_behind" not in paper(tmp_path, "--to", "2009-03-31")
     with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as store:
         store.execute("UPDATE runs SET status = 'interrupted', document = NULL")
+    seal_again(tmp_path / "a.db")
     return tmp_path
 
 

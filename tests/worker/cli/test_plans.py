@@ -11,6 +11,7 @@ import pytest
 from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import alter
+from tests.services.store.stores import seal_again
 from tests.worker.cli.test_replan import answered, in_store, journalled
 from tests.worker.planted_store import world
 from worker.review import playbook_files
@@ -352,6 +353,7 @@ def test_run_whose_settings_forbid_edits_refuses_them(planted):
             await connection.execute(update(runs).values(config=json.dumps(config)))
 
     in_store(forbid)
+    seal_again(planted.folder / "thinktwice.db")
     told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
     assert "plans.allow_edit is off" in told
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
+from tests.services.store.stores import seal_again
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars
@@ -82,6 +83,7 @@ def test_paper_starts_beside_a_damaged_run_that_is_over_and_not_over_one_that_is
 def test_run_ids_are_whole_in_a_terminal_of_any_width(store, tmp_path, columns):
     (tmp_path / "paper.db").write_bytes(store)
     changed(tmp_path, "UPDATE runs SET run_id = 'r0123456789', number = 9 WHERE run_id = 'r0003'")
+    seal_again(tmp_path / "paper.db")
     seen = in_terminal(shell_words(f"thinktwice runs --db {address(tmp_path)}"), tmp_path, columns=columns)
     seen.demand_clean()
     assert seen.code == 0

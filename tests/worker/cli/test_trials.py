@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from services.store.tables import trials as table
+from tests.services.store.stores import seal_again
 from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
 from worker.studies.scenarios import SCENARIOS
@@ -108,6 +109,7 @@ def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_count
         store.execute("DELETE FROM seals WHERE part = 'trial'")
         store.execute("UPDATE thinktwice_revision SET version_num = '0006'")
         store.execute("UPDATE runs SET environment = json_set(environment, '$.store_revision', '0006')")
+    seal_again(tmp_path / "t.db")
     done = command(tmp_path, "trials")
     assert "5 runs of older versions noted nothing for the ledger of trials" in done.stderr
     done = command(tmp_path, "backtest", *BARS, "--seed", "7")

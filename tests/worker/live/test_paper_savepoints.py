@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import re
 import sqlite3
+from contextlib import closing
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
@@ -29,6 +32,7 @@ from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
+from worker.cli import app
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import CheckpointSchedule
 from worker.live.commit_loop import CommitLoop
@@ -123,6 +127,65 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
         "tick_validation",
     ):
         assert _counted(outcome.document[part]) == _counted(calm().document[part]), part
+
+
+DAMAGED = {
+    "journal": "UPDATE journal SET payload = replace(payload, ':', ': ') WHERE seq = 17",
+    "journal_time": "UPDATE journal SET known_at = known_at + 1 WHERE seq = 17",
+    "journal_and_its_hash": "UPDATE journal SET hash = prev_hash WHERE seq = 17",
+    "journal_row_gone": "DELETE FROM journal WHERE seq = 17",
+    "bars": "UPDATE paper_bars SET bars = replace(bars, ':', ': ') WHERE number = 17",
+    "bars_gone": "DELETE FROM paper_bars WHERE number = 17",
+    "order": "UPDATE venue_orders SET sends = 7",
+    "trial": "UPDATE trials SET hypotheses = 0",
+    "description": "UPDATE runs SET name = 'another'",
+}
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The store of a run that was killed behind a savepoint."""
+    folder = tmp_path_factory.mktemp("left")
+    Process(folder).dies(180)
+    with closing(sqlite3.connect(folder / "paper.db")) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return (folder / "paper.db").read_bytes()
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_paper_run_does_not_go_on_from_a_savepoint_over_a_damaged_row_before_it(left, tmp_path, name) -> None:
+    (tmp_path / "paper.db").write_bytes(left)
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        assert store.execute(DAMAGED[name]).rowcount > 0
+    process = Process(tmp_path)
+    with pytest.raises(StoreDamaged, match=r"r0001.*(17|order|trials|description).*`thinktwice db restore"):
+        process.trades()
+    assert process.said("recovered") == []
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
+        ((status,),) = store.execute("SELECT status FROM runs").fetchall()
+        assert status == "running"
+    for words in (["verify", "r0001"], ["db", "check", "--full"]):
+        done = CliRunner().invoke(app, [*words, "--db", address(tmp_path)])
+        assert done.exit_code == 1, done.output
+
+
+def test_paper_run_goes_on_from_the_backup_that_the_refusal_names(left, tmp_path) -> None:
+    backup, restored = tmp_path / "backup.db", tmp_path / "restored"
+    backup.write_bytes(left)
+    (tmp_path / "paper.db").write_bytes(left)
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute(DAMAGED["journal"])
+    with pytest.raises(StoreDamaged, match="row 17 ") as refused:
+        Process(tmp_path).trades()
+    restored.mkdir()
+    (given,) = re.findall(r"`thinktwice (db restore [^`]*)`", str(refused.value))
+    words = given.replace("FILE", str(backup)).replace("URL", address(restored)).split()
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    process = Process(restored)
+    outcome = process.trades()
+    assert process.said("recovered")[0]["rows_played"] < 180
+    assert outcome.record.head_hash == calm().document["journal"]["head_hash"]
 
 
 def _counted(part: Any) -> Any:

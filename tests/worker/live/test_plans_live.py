@@ -14,6 +14,7 @@ from services.plans.drafting import draft
 from services.store import Store
 from services.store.change_plans import Operator
 from tests.services.plans.plan_worlds import risk
+from tests.services.store.stores import seal_again
 from tests.worker.live.decided_plans import KILL_AT, PLACES, RUN, ApprovedOnce, Decided, what_is_wrong
 from tests.worker.live.paper_runs import (
     KillAt,
@@ -126,6 +127,7 @@ def test_live_run_from_before_there_were_plans_goes_on_without_them(tmp_path: Pa
         before = {name: value for name, value in json.loads(config).items() if name != "plans"}
         store.execute("UPDATE runs SET config = ?", (json.dumps(before),))
     store.close()
+    seal_again(tmp_path / "paper.db")
     again = Unasked(tmp_path)
     assert asyncio.run(again.trade()).record.run_id == RUN
     assert first.process.traded.stepper.settings.plans.enabled

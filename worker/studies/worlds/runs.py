@@ -142,6 +142,8 @@ class KeptParts:
             return
         try:
             self._compare(json.loads(lines[0][1]))
+        except ConfigError:
+            raise
         except (ValueError, TypeError, AttributeError) as error:
             raise ConfigError(f"--resume {str(path)!r} does not hold parts of worlds") from error
         for number, line in lines[1:]:

@@ -1,0 +1,317 @@
+"""What of a store is not as it was written: what stands beside the journal, held against its seals.
+
+A row that was changed, that is gone or that the program never wrote is named with its run. Reports and
+verdicts are held against the hashes in their names too, orders and trials against the journal.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Row, Table, and_, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from schemas.canonical import ID_LENGTH
+from services.store.failures import MEND, StoreDamaged
+from services.store.repository import Repository
+from services.store.seals import (
+    ACKNOWLEDGED,
+    BARS,
+    CHANGED,
+    END,
+    RUN,
+    TRIAL,
+    VENUE,
+    bars_problem,
+    hash_row,
+    hash_values,
+    part_of,
+    row_problems,
+    run_of,
+    seal_of,
+    trial_of,
+    was_sealed,
+)
+from services.store.tables import (
+    ORDER_KINDS,
+    change_plans,
+    journal,
+    paper_bars,
+    paper_orders,
+    report_verdicts,
+    reports_on_demand,
+    runs,
+    seals,
+    slot_claims,
+    slow_reports,
+    trials,
+    venue_orders,
+)
+from services.store.urls import StoreUrl
+
+PAGE_ROWS = 5_000
+SHOWN = 20
+# Tables whose rows are sealed one by one, and what a row is.
+SEALED = {
+    slow_reports: "report",
+    report_verdicts: "verdict on report",
+    reports_on_demand: "report on demand",
+    change_plans: "plan",
+}
+
+
+class SealRepository(Repository):
+    """Holds what is stored beside the journal against its seals and the journal.
+
+    Attributes:
+        there: whether the store has a table of seals; one that was not upgraded has none.
+    """
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, tables: frozenset[str]) -> None:
+        super().__init__(engine, url)
+        self._tables = tables
+        self.there = seals.name in tables
+
+    async def is_covered(self, run_id: str) -> bool:
+        """Whether a run was sealed from its beginning."""
+        if not self.there:
+            return False
+        async with self._read() as connection:
+            return await seal_of(connection, run_id, RUN, 0) is not None
+
+    async def demand(self, run_id: str) -> None:
+        """Refuse a run of which something is not as it was written.
+
+        Raises:
+            StoreDamaged: with the first of `problems`.
+        """
+        if problems := await self.problems(run_id):
+            raise StoreDamaged(f"store {self._url.text}: run {run_id!r}: {problems[0]}; {MEND}")
+
+    async def problems(self, run_id: str) -> list[str]:
+        """What is not as it was written, of one run."""
+        async with self._read(snapshot=True) as connection:
+            return await run_problems(connection, run_id, self._tables)
+
+
+async def store_problems(connection: AsyncConnection, present: frozenset[str]) -> list[str]:
+    """What is not as it was written, of every run of a store with these tables."""
+    known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
+    problems = []
+    for run_id in known:
+        found = await run_problems(connection, run_id, present)
+        problems += [f"{run_id}: {problem}" for problem in found]
+    if trials.name in present:
+        problems += await _unsealed_trials(connection)
+    if venue_orders.name in present:
+        accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
+        problems += [
+            f"orders at the venue of {account!r}, which is of no run"
+            for account in sorted(accounts)
+            if run_of(account) not in known
+        ]
+    return problems
+
+
+async def list_unsealed(connection: AsyncConnection, tables: frozenset[str]) -> list[str]:
+    """Runs of older versions, which were not sealed from their beginning, oldest first."""
+    query = select(runs.c.run_id, runs.c.environment).order_by(runs.c.number)
+    if seals.name in tables:
+        query = query.where(runs.c.run_id.not_in(select(seals.c.run_id).where(seals.c.part == RUN)))
+    return [run_id for run_id, noted in await connection.execute(query) if not was_sealed(noted)]
+
+
+async def run_problems(connection: AsyncConnection, run_id: str, tables: frozenset[str]) -> list[str]:
+    """What is not as it was written, of one run, inside a transaction that sees one moment."""
+    run = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
+    parts: dict[str, dict[int, str]] = {part: {} for part in (RUN, END, BARS, VENUE, ACKNOWLEDGED)}
+    if seals.name in tables:
+        query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
+        for part, number, found in await connection.execute(query):
+            parts.setdefault(part, {})[number] = found
+    problems = row_problems(dict(run._mapping), parts[RUN].get(0), parts[END].get(0))
+    if TRIAL in parts:
+        problems += await _trial_problems(connection, run_id, parts[TRIAL].get(0))
+    if venue_orders.name in tables:
+        problems += await _bar_problems(connection, run_id, parts, covered=bool(parts[RUN]))
+        problems += await _order_problems(connection, run, parts)
+        problems += await report_problems(connection, run_id)
+    problems += await _sealed_problems(connection, run_id, parts, tables)
+    return list(dict.fromkeys(problems))[:SHOWN]
+
+
+async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | None) -> list[str]:
+    """The row of a run in the ledger of trials, held against its seal and the first row of the journal."""
+    row = (await connection.execute(trial_of(run_id))).one_or_none()
+    if row is None:
+        return ["it is missing in the ledger of trials"]
+    if seal != hash_values(*row):
+        return ["what the ledger of trials says of it was changed after it was written"]
+    first = select(journal.c.payload).where(journal.c.run_id == run_id, journal.c.seq == 0)
+    begun = await connection.scalar(first)
+    try:
+        told = json.loads(row.ledger)
+        if begun is not None and json.loads(begun).get("ledger") != (
+            told if told["configurations"] else None
+        ):
+            return ["it did not start with what the ledger of trials says"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []  # a first row that cannot be read is told by the chain
+    return []
+
+
+async def _unsealed_trials(connection: AsyncConnection) -> list[str]:
+    """Runs that another process entered in the ledger of trials."""
+    by_program = select(seals.c.run_id).where(seals.c.part == TRIAL)
+    query = select(trials.c.run_id).where(trials.c.run_id.in_(select(runs.c.run_id)))
+    found = (await connection.execute(query.where(trials.c.run_id.not_in(by_program)))).scalars().all()
+    return [
+        f"{run_id}: it was not entered in the ledger of trials by the program" for run_id in sorted(found)
+    ]
+
+
+async def _bar_problems(
+    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]], *, covered: bool
+) -> list[str]:
+    columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
+    kept, problems, seen, last = parts[BARS], [], set(), -1
+    while True:
+        own = and_(paper_bars.c.run_id == run_id, paper_bars.c.number > last)
+        query = select(*columns).where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
+        page = (await connection.execute(query)).all()
+        for number, label, bars in page:
+            problem = bars_problem(kept.get(number), kept.get(number - 1), (number, label, bars), covered)
+            problems += [problem] if problem else []
+            seen.add(number)
+        if len(page) < PAGE_ROWS:
+            break
+        last = page[-1][0]
+    return problems + [f"row {number} of its bars is missing" for number in sorted(set(kept) - seen)]
+
+
+async def _order_problems(
+    connection: AsyncConnection, run: Row[Any], parts: Mapping[str, Mapping[int, str]]
+) -> list[str]:
+    """Orders as they are kept and as the venue has them, held against the journal in both directions."""
+    meant = await _meant(connection, run.run_id) if run.mode == "paper" else {}
+    query = select(paper_orders).where(paper_orders.c.run_id == run.run_id).order_by(paper_orders.c.seq)
+    kept = {row.order_id: row for row in await connection.execute(query)}
+    own = venue_orders.c.account.like(f"%/{run.run_id}")
+    query = select(venue_orders).where(own).order_by(venue_orders.c.order_id)
+    sent = {row.order_id: row for row in await connection.execute(query) if run_of(row.account) == run.run_id}
+    problems = [f"order {order_id} is in no row of the journal" for order_id in kept if order_id not in meant]
+    problems += [
+        f"order {order_id} at the venue is in no row of the journal"
+        for order_id in sent
+        if order_id not in meant
+    ]
+    for order_id, (seq, payload) in meant.items():
+        problem = _intended_problem(kept.get(order_id), seq, parts, finished=run.status == "finished")
+        problem = problem or _sent_problem(
+            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq), covered=bool(parts[RUN])
+        )
+        problems += [f"order {order_id} (row {seq}) {problem}"] if problem else []
+    return problems
+
+
+def _intended_problem(
+    kept: Row[Any] | None, seq: int, parts: Mapping[str, Mapping[int, str]], *, finished: bool
+) -> str | None:
+    if kept is None:
+        return "is not among those that were intended"
+    if kept.seq != seq or kept.state not in ("intended", "acknowledged"):
+        return "was changed after it was written"
+    told = seq in parts[ACKNOWLEDGED]
+    if kept.state == "intended" and (told or finished):
+        return "was set back to 'intended'"
+    if kept.state == "acknowledged" and parts[RUN] and not told:
+        return "was set to 'acknowledged'"
+    return None
+
+
+def _sent_problem(
+    kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None, *, covered: bool
+) -> str | None:
+    if sent is None:
+        missing = seal is not None or (kept is not None and kept.state == "acknowledged")
+        return "is missing at the venue" if missing else None
+    if sent.instruction != payload:
+        return "differs at the venue from what the journal says"
+    if seal is None:
+        return "was not sent to the venue by the run, or its seal is gone" if covered else None
+    if seal != hash_values(sent.order_id, sent.instruction, sent.sends):
+        return "was changed at the venue after it was sent"
+    return None
+
+
+async def _meant(connection: AsyncConnection, run_id: str) -> dict[str, tuple[int, str]]:
+    """Row and payload of the orders in a journal, by id; a row that is no JSON is told by the chain."""
+    own = and_(journal.c.run_id == run_id, journal.c.kind.in_(ORDER_KINDS))
+    query = select(journal.c.seq, journal.c.payload).where(own).order_by(journal.c.seq)
+    found: dict[str, tuple[int, str]] = {}
+    for seq, payload in await connection.execute(query):
+        try:
+            found.setdefault(json.loads(payload)["order_id"], (seq, payload))
+        except (ValueError, TypeError, KeyError):
+            continue
+    return found
+
+
+async def report_problems(connection: AsyncConnection, run_id: str) -> list[str]:
+    """What does not fit the hash in its name, of requests, reports and verdicts of a worker or on demand."""
+    problems: list[str] = []
+    for table in (slot_claims, slow_reports, report_verdicts, reports_on_demand):
+        query = select(table).where(table.c.run_id == run_id).order_by(*table.primary_key)
+        for row in await connection.execute(query):
+            problems += (f"{what} {name!r} {CHANGED}" for what, name in _find_changes(table, row))
+    return problems
+
+
+async def _sealed_problems(
+    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]], tables: frozenset[str]
+) -> list[str]:
+    """Rows with seals of their own that were changed, are gone, or were not written by the program."""
+    problems: list[str] = []
+    for table in (table for table in SEALED if table.name in tables):
+        kept = {
+            part: tuple(found for _, found in sorted(hashes.items()))
+            for part, hashes in parts.items()
+            if part.split()[0] == table.name
+        }
+        query = select(table).where(table.c.run_id == run_id).order_by(*table.primary_key)
+        for row in await connection.execute(query):
+            name = f"{SEALED[table]} {row._mapping.get('report_id') or row._mapping.get('plan_id')!r}"
+            found = kept.pop(part_of(table, row), None)
+            if found is None:
+                problems += (
+                    [f"{name} was not written by the program, or its seal is gone"] if parts[RUN] else []
+                )
+            elif found != hash_row(table, row):
+                problems.append(f"{name} {CHANGED}")
+        problems += [f"{SEALED[table]} {part.partition(' ')[2]!r} is missing" for part in kept]
+    return problems
+
+
+def _find_changes(table: Table, row: Row[Any]) -> Iterator[tuple[str, str]]:
+    """Kind and id of each text of a row that does not fit the columns beside it."""
+    told = row._mapping
+    of = told.get("report_id") or f"{told['job']} {told['slot']}"
+    asked = {name: told[name] for name in ("request_hash", "known_at") if name in told}
+    if "report" in told and not _is(told["report"], told["report_id"], asked):
+        yield "report", of
+    if told.get("request") is not None and not _is(told["request"], told["request_hash"], {}):
+        yield "request of report", of
+    if told.get("verdict") is not None and not _is(told["verdict"], told["verdict_id"], {"report_id": of}):
+        yield "verdict on report", of
+
+
+def _is(text: str, name: str, fields: dict[str, Any]) -> bool:
+    """Whether a text has the hash that its name begins, and says in its fields what the columns say."""
+    try:
+        held = json.loads(text)
+        fits = all(held[key] == value for key, value in fields.items())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+    found = sha256(text.encode()).hexdigest()
+    return fits and name in (found, found[:ID_LENGTH])
