@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING
 
 from schemas.settings import DataSettings
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
-from services.feeds.port import BarRow, BlockReason, FeedAnomaly, MarketFeed
+from services.feeds.port import (
+    RECALLED_ROWS,
+    BarRow,
+    BlockReason,
+    FeedAnomaly,
+    FeedAnomalyKind,
+    MarketFeed,
+    RecallsRows,
+)
 from services.slow_loop.run_state import SAFE_MODE
 from trading_core.bars import BarSeries
+from worker.feeds.replay import rows_of
 from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.operations.logs import EventSink
 
@@ -49,16 +58,25 @@ class Doubts:
         record: "RunRecord",
         bars: BarSeries | None,
     ) -> "Doubts":
-        """As `data.plausibility` says for this feed, behind the bars so far; None before the first."""
+        """As `data.plausibility` says for this feed, behind the bars so far; None before the first.
+
+        The feed, too, is reminded of them, and of the conflicts that were told.
+        """
+        told = [
+            json.loads(row.payload) async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
+        ]
+        if bars is not None and isinstance(feed, RecallsRows):
+            conflicts = [
+                (anomaly["symbol"], anomaly["bar_label"])
+                for anomaly in told
+                if anomaly["anomaly"] == FeedAnomalyKind.CONFLICT
+            ]
+            feed.recall(rows_of(bars, max(0, bars.shape[0] - RECALLED_ROWS), bars.shape[0]), conflicts)
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         if not wanted:
             return cls(None, blocks=False)
         guard = PlausibilityGuard(feed.symbols, settings)
         if bars is not None:
-            told = [
-                json.loads(row.payload)
-                async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
-            ]
             guard.remember(bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE])
         return cls(guard, blocks=not feed.lock_step)
 
@@ -142,6 +160,6 @@ class EntryGuard:
     def _tell(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
         mode, changes = moved
         for change in changes:
-            reason = None if change.reason is None else str(change.reason)
-            self._note("safe_mode", {"change": change.kind, "reason": reason, "detail": change.detail})
+            told = {"change": change.kind, "reason": str(change.reason), "detail": change.detail}
+            self._note("safe_mode", told)
         return mode
