@@ -62,23 +62,21 @@ class Doubts:
 
         The feed, too, is reminded of them, and of the conflicts that were told.
         """
-        told = [
-            json.loads(row.payload) async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
-        ]
-        if bars is not None and isinstance(feed, RecallsRows):
-            conflicts = [
-                (anomaly["symbol"], anomaly["bar_label"])
-                for anomaly in told
-                if anomaly["anomaly"] == FeedAnomalyKind.CONFLICT
-            ]
-            feed.recall(rows_of(bars, max(0, bars.shape[0] - RECALLED_ROWS), bars.shape[0]), conflicts)
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
-        if not wanted:
-            return cls(None, blocks=False)
-        guard = PlausibilityGuard(feed.symbols, settings)
+        guard = PlausibilityGuard(feed.symbols, settings) if wanted else None
         if bars is not None:
-            guard.remember(bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE])
-        return cls(guard, blocks=not feed.lock_step)
+            anomalies = store.journal.rows(record.run_id, kinds={"feed_anomaly"})
+            told = [json.loads(row.payload) async for row in anomalies]
+            if isinstance(feed, RecallsRows):
+                conflicts = [
+                    (past["symbol"], past["bar_label"])
+                    for past in told
+                    if past["anomaly"] == FeedAnomalyKind.CONFLICT
+                ]
+                feed.recall(rows_of(bars, max(0, bars.shape[0] - RECALLED_ROWS), bars.shape[0]), conflicts)
+            if guard is not None:
+                guard.remember(bars, [past for past in told if past["anomaly"] in TOLD_HERE])
+        return cls(guard, blocks=wanted and not feed.lock_step)
 
     async def sift(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """Items of the feed without the bars in doubt; each doubt is told before its row."""

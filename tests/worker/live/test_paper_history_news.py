@@ -1,10 +1,13 @@
-"""What was wrong with a feed at its start is journalled as of when it was seen, behind its history."""
+"""What is wrong with a file at the start of a process: journalled once, as of when it was seen."""
 
 import asyncio
 import json
 import os
 from pathlib import Path
 
+import pytest
+
+from schemas.errors import FeedError
 from schemas.settings import Settings
 from tests.worker.live.paper_runs import replayed, rows_stored, traded
 from worker.feeds.csv.shape import settled_shape
@@ -28,11 +31,13 @@ def written(path: Path) -> Path:
     return path
 
 
-def feed_of(path: Path) -> CsvTailFeed:
-    """A feed that begins half an hour after the last whole bar, and ends at its second look."""
+def feed_of(path: Path, error: FeedError | None = None) -> CsvTailFeed:
+    """A feed that begins half an hour after the last whole bar, and ends, or fails, at its second look."""
 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(0)
+        if seconds > 0.0 and error is not None:
+            raise error
         if seconds > 0.0:
             await feed.close()
 
@@ -47,4 +52,24 @@ def test_feed_anomaly_seen_while_history_is_played_is_stamped_with_when_it_was_s
     told = [(json.loads(row.payload)["anomaly"], row.known_at) for row in found]
     seen = LAST + HOUR_NS  # the close of the newest bar at that time
     assert told == [(kind, seen) for kind in ("invalid", "unclosed", "conflict")]
+    assert replayed(tmp_path, SETTINGS).ok
+
+
+def test_bar_that_changes_between_two_processes_is_journalled_once_as_a_conflict(tmp_path: Path) -> None:
+    path = written(tmp_path / "bars.csv")
+    whole = path.read_text("utf-8")
+    row = next(line for line in whole.splitlines() if line.startswith(str((LAST - HOUR_NS) // 10**9)))
+    changed = whole.replace(row, f"{row}9")
+    kinds = []
+    for text in (whole, changed, changed):
+        path.write_text(text, "utf-8")
+        os.utime(path, ns=(NOW, NOW))
+        with pytest.raises(FeedError, match="enough"):
+            traded(tmp_path, SETTINGS, feed_of(path, FeedError("enough", retryable=True)))
+        found = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "feed_anomaly")]
+        kinds.append(
+            [(told["anomaly"], told["bar_label"]) for told in found if told["anomaly"] == "conflict"]
+        )
+    before = ("conflict", kinds[0][0][1])
+    assert kinds == [[before], [before, ("conflict", LAST - HOUR_NS)], [before, ("conflict", LAST - HOUR_NS)]]
     assert replayed(tmp_path, SETTINGS).ok
