@@ -250,7 +250,7 @@ class CsvTailFeed:
             piece = self._file.look()
             for news in self._note_change(piece, assembler):
                 yield news
-            written = self._written(piece.written)
+            written = self._read_stamp(piece.written)
             latest = self._clock.now() + int(self._settings.clock_jump_s * NS)
             for found in self._read(piece.data):
                 for item in (
@@ -265,7 +265,7 @@ class CsvTailFeed:
                 return
             await self._sleep(0.0)
 
-    def _written(self, stamp: int) -> int:
+    def _read_stamp(self, stamp: int) -> int:
         """Source time up to which the file shows what happened; a stamp ahead of our clock says nothing."""
         age = self._clock.wall() - stamp
         ahead = age < -self._settings.clock_jump_s * NS
