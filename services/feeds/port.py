@@ -113,7 +113,7 @@ RECALLED_ROWS = 16  # newest ones, which are compared when a source gives them a
 
 
 @runtime_checkable
-class RecallsRows(Protocol):
+class RowMemory(Protocol):
     """A feed that compares what its source gives again with what was taken, by an earlier process as well."""
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:

@@ -58,7 +58,7 @@ class CcxtFeed:
         self._closing, self._wake = asyncio.Event(), asyncio.Event()
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
-        """See `RecallsRows`."""
+        """See `RowMemory`."""
         self._recalled = rows, conflicts
 
     async def items(self, after: int | None) -> AsyncIterator[Item]:

@@ -143,7 +143,7 @@ class CsvTailFeed:
         self.symbols = tuple(sorted(symbols))
 
     def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
-        """See `RecallsRows`."""
+        """See `RowMemory`."""
         self._recalled = rows, conflicts
 
     async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
