@@ -7,13 +7,13 @@ What has been told already is kept in a register of bounded size (`SeenOnce`).
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.settings.live import FeedSettings
 from services.feeds.label_grid import NS, LabelGrid
-from services.feeds.port import BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import RECALLED_ROWS, BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
 from trading_core.live.growing_bars import Bar
 
@@ -104,7 +104,8 @@ class RowAssembler:
             settings: how long is waited, and what blocks entries.
             start: ns, source time at which the feed began. Without `after`, rows that closed until then are
                 history, unless `end_history` says that less of them is.
-            after: label of the last row that an earlier process took; what lies before is dropped silently.
+            after: label of the last row that an earlier process took; what lies before is dropped silently,
+                unless it is recalled otherwise.
             most_waiting: bars that may wait for their row; more are refused.
         """
         self.symbols = tuple(sorted(symbols))
@@ -126,17 +127,25 @@ class RowAssembler:
         self._told = SeenOnce()
         self._strangers: set[str] = set()
 
-    def take(self, raw: RawBar, now: int) -> list[FeedAnomaly]:
+    def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
+        """Remember the newest rows that an earlier process took, and which conflicts it told."""
+        for row in rows[-self._most_labels :]:
+            self._remember(row.label, row.bars)
+        for symbol, label in conflicts:
+            self._told.first((Kind.CONFLICT, symbol, label))
+
+    def take(self, raw: RawBar, now: int, *, closed: bool = True) -> list[FeedAnomaly]:
         """Keep a bar for its row, or say what is wrong with it.
 
         Args:
             raw: the bar as it came.
             now: ns, source time.
+            closed: False where the source does not show that the bar is over, whatever the time is.
 
         Returns:
             At most one anomaly; none when the bar is kept, or when the same was told before.
         """
-        kind, why = self._judge(raw, now)
+        kind, why = self._judge(raw, now, closed)
         if kind is None:
             return []
         self.counts[kind] += 1
@@ -177,9 +186,19 @@ class RowAssembler:
         """Bars that wait for their row."""
         return self._waiting_bars
 
-    def lacks(self, symbol: str, label: int) -> bool:
-        """Whether a row that is remembered went without the bar of a symbol."""
-        return symbol not in self._handed.get(label, self._watches)
+    @property
+    def newest(self) -> int | None:
+        """Label of the newest bar that was kept; None before the first."""
+        return max(self._waiting, default=self._last)
+
+    def repeats(self, raw: RawBar) -> bool:
+        """Whether a bar of a source that is read again is no news: as it came before, or long gone."""
+        row = self._waiting.get(raw.label) or self._handed.get(raw.label)
+        if row is None:
+            oldest = next(iter(self._handed), None)
+            return oldest is not None and raw.label < oldest
+        is_old = self._last is not None and raw.label <= self._last - RECALLED_ROWS * self.grid.bar_ns
+        return row.get(raw.symbol) == raw.bar or (is_old and raw.symbol in row)
 
     def end_history(self, newest: int | None) -> None:
         """Let no row after the label `newest` be history, however old it is; None: no row that is to come."""
@@ -191,14 +210,16 @@ class RowAssembler:
         """The label of each symbol's last bar that was handed over."""
         return {symbol: watch.last for symbol, watch in self._watches.items() if watch.last is not None}
 
-    def _judge(self, raw: RawBar, now: int) -> tuple[Kind | None, dict[str, Any]]:
+    def _judge(self, raw: RawBar, now: int, closed: bool) -> tuple[Kind | None, dict[str, Any]]:
         if raw.symbol not in self._watches:
             return Kind.INVALID, {}
         if not self.grid.has(raw.label):
             return Kind.INVALID, {"reason": "label off the grid", "timeframe": self.grid.timeframe}
         if self._after is not None and raw.label <= self._after:
-            return None, {}
-        if self.grid.close(raw.label) > now + self._slack_ns:
+            taken = self._handed.get(raw.label, {}).get(raw.symbol)
+            if taken is None or taken == raw.bar:
+                return None, {}
+        if not closed or self.grid.close(raw.label) > now + self._slack_ns:
             return Kind.UNCLOSED, {}
         problem = fault(raw.bar)
         if problem is not None:

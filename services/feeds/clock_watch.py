@@ -64,8 +64,11 @@ class ClockWatch:
         return []
 
     def compare(self, source: SourceTime) -> list[FeedAnomaly]:
-        """Note what the source says of its own clock; a disagreement and its end are told once."""
-        self._anchor = (source.earliest + source.latest) // 2, self.steady()
+        """Note what the source says of its own clock; a disagreement and its end are told once.
+
+        What is over at the earliest is over: a slow answer may not make a running candle a closed one.
+        """
+        self._anchor = source.earliest, self.steady()
         self._jumped = False
         apart = self._apart(source)
         if bool(apart) is self._doubt:

@@ -5,10 +5,10 @@ A feed hands over closed bars only, in order of their labels, each label once. W
 before the row that it concerns. Declared here for the trading loop, implemented in `worker.feeds`.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -108,6 +108,24 @@ class FeedAnomaly:
         }
 
 
+Recalled = tuple[Sequence[BarRow], Collection[tuple[str, int]]]
+RECALLED_ROWS = 16  # newest ones, which are compared when a source gives them again
+
+
+@runtime_checkable
+class RowMemory(Protocol):
+    """A feed that compares what its source gives again with what was taken, by an earlier process as well."""
+
+    def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
+        """Note, before the first item, the newest rows that were taken and the bars whose conflict was told.
+
+        Args:
+            rows: ascending.
+            conflicts: symbol and label.
+        """
+        ...
+
+
 class MarketFeed(Protocol):
     """Rows of closed bars.
 
@@ -149,6 +167,25 @@ class MarketFeed(Protocol):
     async def close(self) -> None:
         """Give back connections and files; a running `items` ends."""
         ...
+
+
+async def news_after_history(
+    items: AsyncIterator[BarRow | FeedAnomaly], seen: Sequence[FeedAnomaly] = ()
+) -> AsyncIterator[BarRow | FeedAnomaly]:
+    """The items of a first start: what was `seen` before and among rows of history comes after them.
+
+    It was seen now, and whoever takes it stamps it with the close of the row before it.
+    """
+    news = list(seen)
+    async for item in items:
+        if isinstance(item, FeedAnomaly):
+            news.append(item)
+            continue
+        while news and not item.history:
+            yield news.pop(0)
+        yield item
+    for anomaly in news:
+        yield anomaly
 
 
 def series_of(

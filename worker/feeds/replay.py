@@ -81,7 +81,7 @@ class ReplayFeed:
         first = 0 if after is None else int(np.searchsorted(times, after, side="right"))
         for begin in range(first, times.size, _BLOCK):
             await self._sleep(0.0)
-            for number, row in enumerate(_rows(self._series, begin, begin + _BLOCK), begin):
+            for number, row in enumerate(rows_of(self._series, begin, begin + _BLOCK), begin):
                 await self._wait(number, first)
                 if self._closed:
                     return
@@ -103,7 +103,8 @@ class ReplayFeed:
         await self._sleep(min(passed, LONGEST_WAIT_BARS * self._series.bar_ns) / NS / self._speed)
 
 
-def _rows(series: BarSeries, begin: int, end: int) -> list[BarRow]:
+def rows_of(series: BarSeries, begin: int, end: int) -> list[BarRow]:
+    """The rows of a series from `begin` up to, without, `end`."""
     labels = series.times[begin:end].tolist()
     present = series.present[begin:end].tolist()
     tables = [getattr(series, column)[begin:end].tolist() for column in COLUMNS]

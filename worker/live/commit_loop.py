@@ -18,7 +18,7 @@ from worker.live.committer import BarCommitter
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 0.5
 COMMAND_S = 2.0  # a server that freezes is noticed after two such waits, the answer and the rollback
-PATIENCE_S = 2.0  # a row that waits longer: the store is treated as away
+PATIENCE_S = 2.0  # a row that waits longer: the store is away; one that works for so long is back
 
 Note = Callable[[str, dict[str, Any]], None]
 
@@ -39,7 +39,7 @@ class CommitLoop:
         sleep: how to wait.
 
     Attributes:
-        away_since: monotonic seconds since when the store has failed whoever asked it; None while it answers.
+        away_since: monotonic seconds since when the store has been away; None once it has worked for a while.
         failures: how often a commit failed.
     """
 
@@ -63,19 +63,25 @@ class CommitLoop:
         self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.away_since: float | None = None
+        self._works_since: float | None = None  # again, while it is away
         self.failures = 0
 
-    @property
-    def behind(self) -> bool:
-        """Whether entries have to wait for the store."""
-        return self.away_since is not None or self._keeper.waits_s > PATIENCE_S
+    def weigh(self) -> bool:
+        """Whether entries have to wait for the store; a row that waits for too long is an outage as well."""
+        if self._keeper.waits_s > PATIENCE_S:
+            self._lose(f"a row of bars has waited {PATIENCE_S:g} s to be stored")
+        return self.away_since is not None
 
     def away(self, error: StoreError) -> None:
         """The store failed, here or elsewhere: told once, however often it is seen."""
         self._turned.set()
+        self._lose(str(error))
+
+    def _lose(self, reason: str) -> None:
+        self._works_since = None
         if self.away_since is None:
             self.away_since = time.monotonic()
-            self._note("store_away", {"reason": str(error)})
+            self._note("store_away", {"reason": reason})
 
     def answers(self) -> None:
         """The store answered elsewhere: it is back, unless rows wait whose commit has to say so."""
@@ -123,7 +129,7 @@ class CommitLoop:
 
     async def caught_up(self) -> None:
         """Wait until nothing waits, or until the store is found to be away."""
-        while self._task is not None and not self._task.done() and self.away_since is None:
+        while self._task is not None and not self._task.done() and not self._fails:
             if not self._journal.waiting and not self._keeper.waiting:
                 return
             self._turned.clear()
@@ -136,6 +142,8 @@ class CommitLoop:
 
     async def close(self) -> None:
         """Stop committing beside the bars; a commit that is cut off may keep a lock of the store."""
+        if not self._fails:
+            self._back(0.0)
         if self._task is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(COMMAND_S), self._alone:
@@ -148,6 +156,10 @@ class CommitLoop:
             await self._wake.wait()
             self._wake.clear()
             await self.commit()
+
+    @property
+    def _fails(self) -> bool:
+        return self.away_since is not None and self._works_since is None
 
     @property
     def _waits(self) -> bool:
@@ -165,7 +177,12 @@ class CommitLoop:
         if not self._journal.waiting and not self._keeper.waiting:
             await self._all_stored()
 
-    def _back(self) -> None:
-        if self.away_since is not None:
-            self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
-            self.away_since = None
+    def _back(self, patience_s: float | None = None) -> None:
+        """The store works; it is back when it has done so for a while, so that one that falters is not."""
+        if self.away_since is None:
+            return
+        now = time.monotonic()
+        self._works_since = works_since = now if self._works_since is None else self._works_since
+        if now - works_since >= (PATIENCE_S if patience_s is None else patience_s):
+            self._note("store_back", {"away_s": round(works_since - self.away_since, 3)})
+            self.away_since = self._works_since = None

@@ -17,9 +17,18 @@ from typing import TYPE_CHECKING
 from schemas.settings import DataSettings
 from services.feeds.overlaps import OverlapGuard
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
-from services.feeds.port import BarRow, BlockReason, FeedAnomaly, MarketFeed
+from services.feeds.port import (
+    RECALLED_ROWS,
+    BarRow,
+    BlockReason,
+    FeedAnomaly,
+    FeedAnomalyKind,
+    MarketFeed,
+    RecallsRows,
+)
 from services.slow_loop.run_state import SAFE_MODE
 from trading_core.bars import BarSeries
+from worker.feeds.replay import rows_of
 from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.operations.logs import EventSink
 
@@ -55,19 +64,26 @@ class Doubts:
         record: "RunRecord",
         bars: BarSeries | None,
     ) -> "Doubts":
-        """As `data.plausibility` says for this feed, behind the bars so far; None before the first."""
+        """As `data.plausibility` says for this feed, behind the bars so far; None before the first.
+
+        The feed, too, is reminded of them, and of the conflicts that were told.
+        """
         overlaps = None if feed.lock_step else OverlapGuard(feed, bars)
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
-        if not wanted:
-            return cls(None, overlaps, blocks=False)
-        guard = PlausibilityGuard(feed.symbols, settings)
+        guard = PlausibilityGuard(feed.symbols, settings) if wanted else None
         if bars is not None:
-            told = [
-                json.loads(row.payload)
-                async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
-            ]
-            guard.remember(bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE])
-        return cls(guard, overlaps, blocks=not feed.lock_step)
+            anomalies = store.journal.rows(record.run_id, kinds={"feed_anomaly"})
+            told = [json.loads(row.payload) async for row in anomalies]
+            if isinstance(feed, RecallsRows):
+                conflicts = [
+                    (past["symbol"], past["bar_label"])
+                    for past in told
+                    if past["anomaly"] == FeedAnomalyKind.CONFLICT
+                ]
+                feed.recall(rows_of(bars, max(0, bars.shape[0] - RECALLED_ROWS), bars.shape[0]), conflicts)
+            if guard is not None:
+                guard.remember(bars, [past for past in told if past["anomaly"] in TOLD_HERE])
+        return cls(guard, overlaps, blocks=wanted and not feed.lock_step)
 
     async def sift(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """Items of the feed without the bars in doubt; each doubt is told before its row."""
@@ -152,6 +168,6 @@ class EntryGuard:
     def _tell(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
         mode, changes = moved
         for change in changes:
-            reason = None if change.reason is None else str(change.reason)
-            self._note("safe_mode", {"change": change.kind, "reason": reason, "detail": change.detail})
+            told = {"change": change.kind, "reason": str(change.reason), "detail": change.detail}
+            self._note("safe_mode", told)
         return mode

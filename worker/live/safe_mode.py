@@ -35,14 +35,15 @@ class Held:
 
 @dataclass(frozen=True)
 class Change:
-    """One step, to be journalled and told.
+    """One step, to be told once.
 
-    `entered` and `left` are of safe mode as a whole, with the reason that began it or ended last.
+    The first reason is `entered`, a further one `raised`; one that is over while others hold is `ended`, the
+    last one `left`.
     """
 
-    kind: Literal["raised", "gone", "ended", "entered", "left"]
+    kind: Literal["entered", "raised", "gone", "ended", "left"]
     at: int
-    reason: SafeModeReason | None = None
+    reason: SafeModeReason
     detail: str = ""
 
 
@@ -70,9 +71,8 @@ class SafeMode:
         if before is not None and not before.gone:
             return self, ()
         since = at if before is None else before.since
-        changed = self._with(reason, Held(reason, since, detail))
-        changes = (Change("raised", at, reason, detail),)
-        return changed, changes if self.active else (Change("entered", at, reason, detail), *changes)
+        change = Change("raised" if self.active else "entered", at, reason, detail)
+        return self._with(reason, Held(reason, since, detail)), (change,)
 
     def clear_reason(self, reason: SafeModeReason, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         """With a reason found gone: a soft one ends, a hard one then waits for the operator."""
@@ -93,8 +93,8 @@ class SafeMode:
         if not ended:
             return self, ()
         left = SafeMode(tuple(hold for hold in self.held if hold.reason not in ended))
-        changes = tuple(Change("ended", at, reason) for reason in ended)
-        return left, changes if left.active else (*changes, Change("left", at, ended[-1]))
+        last = None if left.active else ended[-1]
+        return left, tuple(Change("left" if reason == last else "ended", at, reason) for reason in ended)
 
     def _of(self, reason: SafeModeReason) -> Held | None:
         return next((hold for hold in self.held if hold.reason == reason), None)

@@ -242,7 +242,7 @@ class TradedRun:
     @property
     def store_behind(self) -> bool:
         """Whether entries have to wait for the store; where rows wait for it they need not."""
-        return not self.stepper.lock_step and self.committing.behind
+        return not self.stepper.lock_step and self.committing.weigh()
 
     async def _save(self) -> None:
         """Everything is stored: take a savepoint if one is due and nothing is on its way."""

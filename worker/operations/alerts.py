@@ -105,11 +105,11 @@ def of_worker(event: str, told: Mapping[str, Any], at: int) -> Alert | None:
 def _of_safe_mode(told: Mapping[str, Any], at: int) -> Alert | None:
     change, reason = told.get("change"), told.get("reason")
     topic = f"safe_mode {reason}"
-    if change == "raised":
+    if change in ("entered", "raised"):
         return Alert(
             "safe_mode", f"safe mode, no entries and exits run on: {reason}", at, reason, topic, told
         )
-    if change == "ended":
+    if change in ("ended", "left"):
         return Alert("recovered", f"safe mode: {reason} is over", at, reason, topic, told)
     return None
 

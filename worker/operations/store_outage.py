@@ -12,7 +12,7 @@ from worker.operations.logs import EventSink
 
 KINDS = frozenset({"store_away", "store_back"})
 LOOK_S = 0.5
-PATIENCE_S = 5.0  # a store that says nothing for so long is away
+PATIENCE_S = 5.0  # a store that says nothing for so long is away; one that answers for so long is back
 
 
 class OncePerOutage:
@@ -46,22 +46,28 @@ class OncePerOutage:
 async def watch_store(
     probe: Callable[[], Awaitable[None]], note: EventSink, away_since: Callable[[], int | None]
 ) -> None:
-    """Ask the store every half second until cancelled; `note` hears of each answer."""
+    """Ask the store every half second until cancelled; `note` hears of each failure, and of its end."""
     asking: asyncio.Task[None] | None = None
+    answers_since: float | None = None
+    now = asyncio.get_running_loop().time
     try:
         while True:
             # One that hangs is waited for further: a question that is cut off may keep a lock.
             asking = asking or asyncio.ensure_future(_ask(probe))
             await asyncio.wait({asking}, timeout=PATIENCE_S)
             if not asking.done():
+                answers_since = None
                 note("store_away", {"reason": f"the store has not answered for {PATIENCE_S:g} s"})
                 continue
             try:
                 asking.result()
             except StoreError as error:
+                answers_since = None
                 note("store_away", {"reason": str(error)})
             else:
-                note("store_back", {"away_since": away_since()})
+                answers_since = now() if answers_since is None else answers_since
+                if now() - answers_since >= PATIENCE_S:
+                    note("store_back", {"away_since": away_since()})
             asking = None
             await asyncio.sleep(LOOK_S)
     finally:

@@ -1,12 +1,14 @@
 """A CSV file that grows in virtual time, and the feed that follows it."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from schemas.settings.live import FeedSettings
-from services.feeds.port import BarRow, FeedAnomaly
+from services.feeds.port import BarRow, FeedAnomaly, Recalled
 from worker.feeds.csv.tail import CsvShape, CsvTailFeed
 
 NS = 1_000_000_000
@@ -37,6 +39,9 @@ class World:
     path: Path
     now: int = T0
     symbols: tuple[str, ...] = ("A",)
+    timeframe: str = "1m"
+    labels: Literal["open", "close"] = "open"
+    recalled: Recalled = (), ()
     settings: FeedSettings = field(default_factory=lambda: FeedSettings(continuous=True, gone_s=30.0))
     events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
     jump: int = 0  # of the wall clock against the monotonic one
@@ -50,13 +55,25 @@ class World:
     def write(self, text: str | bytes, mode: str = "wb") -> None:
         with self.path.open(mode) as file:
             file.write(text.encode() if isinstance(text, str) else text)
+        self.stamp(self.now + self.jump)
+
+    def stamp(self, when: int) -> None:
+        """The file says that it was written then."""
+        os.utime(self.path, ns=(when, when))
+
+    def replace(self, text: str) -> None:
+        """Another file takes the name, as whole as it was written."""
+        beside = self.path.with_suffix(".new")
+        beside.write_text(text, "utf-8")
+        os.utime(beside, ns=(self.now + self.jump,) * 2)
+        beside.replace(self.path)
 
     def run(self, until: int, after: int | None = None) -> list[BarRow | FeedAnomaly]:
         """Everything that the feed says until then."""
         return asyncio.run(self._run(until, after))
 
     async def _run(self, until: int, after: int | None) -> list[BarRow | FeedAnomaly]:
-        shape = CsvShape(self.path, self.symbols, "1m", "open", None, "A")
+        shape = CsvShape(self.path, self.symbols, self.timeframe, self.labels, None, "A")
         self.feed = CsvTailFeed(
             shape,
             self.settings,
@@ -64,6 +81,7 @@ class World:
             steady=lambda: self.now,
             sleep=self._sleep,
         )
+        self.feed.recall(*self.recalled)
         self.at(until, self._close)
         self.events.sort(key=lambda event: event[0])
         return [item async for item in self.feed.items(after)]

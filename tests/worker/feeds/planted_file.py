@@ -48,7 +48,7 @@ class PlannedFile:
         self._back: int | None = None
         self._aside = path.with_suffix(".aside")
         shape = CsvShape(path, series.symbols, series.timeframe, series.label, None, series.symbols[0])
-        self._write(HEADER + "".join(self._history()), "w")
+        self._write(HEADER + "".join(self._history()), "w", self._begin)
         self.feed = CsvTailFeed(shape, settings, wall=self._wall, steady=self._steady, sleep=self._sleep)
 
     @property
@@ -102,7 +102,7 @@ class PlannedFile:
         while self._lines and self._lines[0][0] <= now:
             text.append(self._lines.popleft()[2])
         if text:
-            self._write("".join(text), "a")
+            self._write("".join(text), "a", self._wall())
         if not self._lines and now > self._closes[-1] + 60 * NS:
             await self.feed.close()
 
@@ -116,9 +116,11 @@ class PlannedFile:
             self._back = None
             os.rename(self._aside, self._path)
 
-    def _write(self, text: str, mode: str) -> None:
-        with (self._path if self._back is None else self._aside).open(mode, encoding="utf-8") as file:
+    def _write(self, text: str, mode: str, when: int) -> None:
+        path = self._path if self._back is None else self._aside
+        with path.open(mode, encoding="utf-8") as file:
             file.write(text)
+        os.utime(path, ns=(when, when))
 
     def _history(self) -> list[str]:
         columns = range(self._plan.series.shape[1])

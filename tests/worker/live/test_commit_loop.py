@@ -1,9 +1,11 @@
 """CommitLoop beside the bars: whoever asks for it at once, each row is stored once and none is dropped."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from schemas.errors import StoreError
 from services.feeds.port import BarRow
@@ -14,6 +16,7 @@ from services.store.repository import Lease
 from tests.worker.live.memory_store import MemoryStore
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.live.growing_bars import Bar
+from worker.live import commit_loop as looping
 from worker.live import committer as keeping
 from worker.live.commit_loop import PATIENCE_S, CommitLoop
 from worker.live.committer import BarCommitter
@@ -52,7 +55,8 @@ class Kept:
         committer.lease = Lease("trading/r0001", "me", 1, 0)
         self.committer = committer
         self.journal = JournalWriter(committer)
-        self.committing = CommitLoop(self.journal, committer, lambda kind, detail: None)
+        self.told: list[str] = []
+        self.committing = CommitLoop(self.journal, committer, lambda kind, detail: self.told.append(kind))
         self.taken = 0
 
     def row(self) -> None:
@@ -150,28 +154,81 @@ class HungStore(SlowStore):
         await super().commit(lease, run_id, bars, rows)
 
 
-def test_store_that_hangs_without_a_failure_is_behind_when_patience_ends(monkeypatch) -> None:
-    async def scenario() -> tuple[list[bool], int, float | None]:
-        loop = asyncio.get_running_loop()
-        monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=loop.time))
+def virtually(monkeypatch: pytest.MonkeyPatch, scenario: Callable[[], Awaitable[Any]]) -> Any:
+    """What a scenario finds on a clock that only the loop moves."""
+
+    async def timed() -> Any:
+        for module in (keeping, looping):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=asyncio.get_running_loop().time))
+        return await scenario()
+
+    return run_virtually(timed())
+
+
+def test_store_that_hangs_is_told_when_patience_ends_and_back_after_as_long(monkeypatch) -> None:
+    async def scenario() -> tuple[list[bool], int, list[str]]:
         store = HungStore()
         kept = Kept(store)
-        seen = [kept.committing.behind]
+        seen = [kept.committing.weigh()]
         kept.row()
         for wait_s in (PATIENCE_S - 0.1, 0.2):
             await asyncio.sleep(wait_s)
-            seen.append(kept.committing.behind)
+            seen.append(kept.committing.weigh())
         kept.row()
-        failures, away = kept.committing.failures, kept.committing.away_since
+        failures = kept.committing.failures
         store.let_go.set()
-        await kept.committing.caught_up()
-        seen.append(kept.committing.behind)
+        for wait_s in (PATIENCE_S, 2.0):  # both commits take a second
+            await asyncio.sleep(wait_s)
+            kept.committing.answers()
+            seen.append(kept.committing.weigh())
         await kept.committing.close()
-        return seen, failures, away
+        return seen, failures, kept.told
 
-    seen, failures, away = run_virtually(scenario())
-    assert seen == [False, False, True, False]
-    assert (failures, away) == (0, None), "nothing but its silence says so"
+    seen, failures, told = virtually(monkeypatch, scenario)
+    assert seen == [False, False, True, True, False]
+    assert failures == 0, "nothing but its silence says so"
+    assert told == ["store_away", "store_back"]
+
+
+class FalteringStore(SlowStore):
+    """Each commit takes `takes_s` until it is sound; with `fails` every other one fails."""
+
+    def __init__(self, takes_s: float, fails: bool) -> None:
+        super().__init__()
+        self.sound, self._takes_s, self._fails, self._number = False, takes_s, fails, 0
+
+    async def commit(
+        self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None, counts: Any = None
+    ) -> None:
+        await asyncio.sleep(0.0 if self.sound else self._takes_s)
+        self._number += 1
+        if self._fails and not self.sound and self._number % 2:
+            raise StoreError("away", retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "fails"), [(0.1, True), (PATIENCE_S + 1.2, False)], ids=["fails", "slow"]
+)
+def test_store_that_falters_within_its_patience_is_told_away_once_and_back_once(
+    monkeypatch, takes_s, fails
+) -> None:
+    async def scenario() -> tuple[list[bool], list[str]]:
+        store = FalteringStore(takes_s, fails)
+        kept, seen = Kept(store), []
+        for second in range(60):
+            store.sound = second >= 40
+            kept.row()
+            for _ in range(2):  # as often as the process polls
+                await asyncio.sleep(0.5)
+                kept.committing.answers()
+                seen.append(kept.committing.weigh())
+        await kept.committing.close()
+        return seen, kept.told
+
+    seen, told = virtually(monkeypatch, scenario)
+    assert told == ["store_away", "store_back"]
+    changes = [after for before, after in zip([False, *seen], seen, strict=False) if before != after]
+    assert changes == [True, False]
 
 
 def test_store_in_memory_refuses_a_writer_whose_lease_was_taken_over() -> None:

@@ -197,7 +197,9 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
             trading.commit = fail
         if number == away.stop:
             del trading.commit
-            await asyncio.sleep(0.5)  # the longest wait before it is tried again is 1 s
+            committing = live.process.traded.committing
+            while committing.away_since is not None:  # noqa: ASYNC110 - seen from outside only
+                await asyncio.sleep(0.01)
         await between(number)
 
     outcome = asyncio.run(live.trade(tmp_path, RunningFeed(bars(), with_an_outage)))

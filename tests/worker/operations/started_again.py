@@ -56,7 +56,9 @@ class Start:
         lines = self._text.decode("utf-8", "replace").splitlines()
         records = [json.loads(line) for line in lines if line.startswith("{")]
         raised = [
-            record for record in records if record["event"] == "safe_mode" and record["change"] == "raised"
+            record
+            for record in records
+            if record["event"] == "safe_mode" and record["change"] in ("entered", "raised")
         ]
         modes = [reason["reason"] for reason in raised]
         return {"code": code, "safe_mode": modes, "said": lines[-1] if lines else ""}

@@ -372,11 +372,11 @@ def test_events_of_the_worker_that_matter_to_a_person_are_news(event, news):
 @pytest.mark.parametrize(
     ("change", "news"),
     [
-        ("entered", None),
+        ("entered", "safe_mode"),
         ("raised", "safe_mode"),
         ("gone", None),
         ("ended", "recovered"),
-        ("left", None),
+        ("left", "recovered"),
     ],
 )
 def test_changes_of_safe_mode_are_news_by_their_reason(change, news):

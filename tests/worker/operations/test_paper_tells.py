@@ -71,7 +71,7 @@ def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run
     assert all_told == told
     assert len(StartNotes(notes).crashes()) == CRASHES  # an orderly end takes back its own start only
     assert not list(tmp_path.glob("*r0002*"))
-    assert [item["level"] for item in logged(tmp_path, "safe_mode")] == ["warning"] * 2
+    assert [item["level"] for item in logged(tmp_path, "safe_mode")] == ["warning"]
 
 
 def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell, monkeypatch):

@@ -18,6 +18,7 @@ from schemas.errors import StoreError
 from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
 from services.store.repository import LeaseLost
+from tests.worker.live.virtual_time import run_virtually
 from tests.worker.operations.operated_paper import (
     ask,
     free_port,
@@ -240,3 +241,24 @@ def test_store_that_refuses_is_away_for_good_or_not(monkeypatch: pytest.MonkeyPa
         raise StoreError("disk full", retryable=False)
 
     assert watched(refuses, monkeypatch, 5.0) == ["store_away"] * 2
+
+
+def test_store_that_falters_within_its_patience_is_told_away_once_and_back_once_to_the_slow_loop() -> None:
+    told: list[str] = []
+    once = OncePerOutage(lambda kind, detail: told.append(kind))
+    asked = 0
+
+    async def falters() -> None:
+        nonlocal asked
+        asked += 1
+        if asked < 40 and asked % 3 == 0:
+            raise StoreError("refused", retryable=True)
+
+    async def play() -> None:
+        watching = asyncio.create_task(watch_store(falters, once.decide, lambda: None))
+        await asyncio.sleep(60.0)
+        watching.cancel()
+        await asyncio.wait({watching})
+
+    run_virtually(play())
+    assert told == ["store_away", "store_back"]

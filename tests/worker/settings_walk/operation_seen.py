@@ -157,7 +157,7 @@ def exchange(settings: Settings) -> Any:
         grid, wake = feed._grid, asyncio.Event()
         feed._clock.now = lambda: NOW + 10 * NS
         assembler = RowAssembler(feed.symbols, grid, feed._settings, start=0, after=None)
-        live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, wake)
+        live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, (0, 0), wake)
         line, steady = live._lines["BTC/USDT"], feed._clock.steady()
         feed._clock.steady = lambda: steady
         for _ in range(20):

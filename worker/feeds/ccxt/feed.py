@@ -6,7 +6,7 @@ here trades.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import Literal
 
 import structlog
@@ -15,10 +15,10 @@ from schemas.errors import FeedError
 from schemas.settings.live import FeedSettings
 from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
-from services.feeds.port import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, Recalled, news_after_history
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
-from worker.feeds.ccxt.live import LiveBars, refill
+from worker.feeds.ccxt.live import RECHECKED_BARS, LiveBars, refill
 from worker.feeds.ccxt.source_clock import FeedTime, SourceClock
 
 # Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.
@@ -54,7 +54,12 @@ class CcxtFeed:
         self._grid = LabelGrid(timeframe, self.label, settings.continuous is not False)
         self._clock = SourceClock(self._exchange, settings.clock_jump_s, self._time)
         self._assembler: RowAssembler | None = None
+        self._recalled: Recalled = (), ()
         self._closing, self._wake = asyncio.Event(), asyncio.Event()
+
+    def recall(self, rows: Sequence[BarRow], conflicts: Collection[tuple[str, int]]) -> None:
+        """See `RowMemory`."""
+        self._recalled = rows, conflicts
 
     async def items(self, after: int | None) -> AsyncIterator[Item]:
         """Rows with labels after `after`, and anomalies; ends when the feed is closed.
@@ -95,16 +100,21 @@ class CcxtFeed:
         patience = Patience(most_s=most_s, sleep=self._sleep, tell=self._tell)
         await patience.ask(self._exchange.load)
         self._exchange.check(self.symbols, self.timeframe)
-        yield await patience.ask(self._clock.ask)
+        news = await patience.ask(self._clock.ask)
         start, bar_ns = self._clock.now(), self._grid.bar_ns
         assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
+        assembler.recall(*self._recalled)
         self._assembler = assembler
         earliest = start - start % bar_ns - self._settings.history_bars * bar_ns
         first = earliest if after is None else after + bar_ns
-        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, self._wake)
+        again = first if after is None else first - RECHECKED_BARS * bar_ns
+        live = LiveBars(self._exchange, assembler, self._settings, self._clock, (again, first), self._wake)
         try:
-            async for together in self._past(live, first, patience, is_refill=after is not None):
-                yield together
+            past = (item async for found in self._past(live, again, first, patience) for item in found)
+            if after is not None:
+                yield news
+            async for item in news_after_history(past, news) if after is None else past:
+                yield [item]
             while not self._closing.is_set():
                 self._wake.clear()
                 yield live.look()
@@ -113,23 +123,26 @@ class CcxtFeed:
             await live.stop()
 
     async def _past(
-        self, live: LiveBars, first: int, patience: Patience, *, is_refill: bool
+        self, live: LiveBars, again: int, first: int, patience: Patience
     ) -> AsyncIterator[Sequence[Item]]:
-        """Rows from `first` to the present, some at a time; after a restart they are a refill."""
-        bar_ns, begin, came = self._grid.bar_ns, first, Counter[str]()
+        """Rows from `first` to the present, some at a time; after a restart they are a refill.
+
+        The bars from `again` up to there were taken before it.
+        """
+        bar_ns, begin, came, is_refill = self._grid.bar_ns, first, Counter[str](), again < first
         while first <= live.newest_settled():
             last = min(live.newest_settled(), first + (HELD_BARS // len(self.symbols) - 1) * bar_ns)
             for symbol in self.symbols:
                 labels: set[int] = set()
-                span = (symbol, self.timeframe, first, last)
+                span = (symbol, self.timeframe, min(again, first), last)
                 async for page in pages(self._exchange, *span, patience, self._clock.now):
                     labels |= {raw.label for raw in page.bars if self._grid.has(raw.label)}
                     yield live.take([*page.bars, *page.future])
                 came[symbol] += len(labels)
                 if is_refill:
-                    yield refill(symbol, labels)
+                    yield refill(symbol, {label for label in labels if label >= first})
             yield live.rows()
-            first = last + bar_ns
+            first = again = last + bar_ns
         asked = (first - begin) // bar_ns
         for symbol in () if is_refill else self.symbols:  # of a refill the rows tell what is missing
             if came[symbol] < asked:

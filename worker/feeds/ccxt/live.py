@@ -48,7 +48,11 @@ class _Line:
 
 
 class LiveBars:
-    """The bars of one feed from the label `first` on; `wake` is set when something came for the next look."""
+    """The bars of one feed from a label on.
+
+    `span` is the first label that may be asked for, and the first without a row; `wake` is set when something
+    came for the next look.
+    """
 
     def __init__(
         self,
@@ -56,7 +60,7 @@ class LiveBars:
         assembler: RowAssembler,
         settings: FeedSettings,
         clock: SourceClock,
-        first: int,
+        span: tuple[int, int],
         wake: asyncio.Event,
     ) -> None:
         self._exchange, self._assembler, self._clock, self._wake = exchange, assembler, clock, wake
@@ -64,7 +68,7 @@ class LiveBars:
         self._settle_ns = int(settings.exchange.settle_s * NS)
         self._grace_ns = int(settings.grace_s * NS)
         self._slack_ns = int(settings.clock_jump_s * NS)
-        self._first, self._row = first, first - self._grid.bar_ns
+        self._first, self._row = span[0], span[1] - self._grid.bar_ns
         self._lines = {symbol: _Line() for symbol in assembler.symbols}
         self._room, self._pause_until = asyncio.Semaphore(AT_ONCE), 0
         self._came: list[FeedAnomaly | Answer] = []

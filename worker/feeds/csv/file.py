@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 PIECE = 65_536
-_MEMORY = 64  # last bytes read: if they are others now, the file was rewritten in place
+_MEMORY = PIECE  # last bytes read: if they are others now, the file was rewritten in place
 
 
 class Piece(NamedTuple):
@@ -20,11 +20,13 @@ class Piece(NamedTuple):
         data: appended bytes; empty at the end of the file.
         restart: why reading begins again at the first byte, else None.
         gone: why the file cannot be read at present, else None.
+        written: ns, when the file says that it was written last; what was read is no older.
     """
 
     data: bytes = b""
     restart: str | None = None
     gone: str | None = None
+    written: int = 0
 
 
 class GrowingFile:
@@ -59,7 +61,8 @@ class GrowingFile:
         return self._file
 
     def _next(self, descriptor: int) -> Piece:
-        truncated = os.fstat(descriptor).st_size < self._offset
+        found = os.fstat(descriptor)
+        truncated = found.st_size < self._offset
         if (
             truncated
             or os.pread(descriptor, len(self._memory), self._offset - len(self._memory)) != self._memory
@@ -69,14 +72,8 @@ class GrowingFile:
         data = os.pread(descriptor, self._piece, self._offset)
         self._offset += len(data)
         self._memory = (self._memory + data)[-_MEMORY:]
-        if data:
-            return Piece(data)
-        return self._end(descriptor)
-
-    def _end(self, descriptor: int) -> Piece:
-        """All is read: is the name still that of this file?"""
-        there, here = os.stat(self._path), os.fstat(descriptor)
-        if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
-            return Piece()
+        there = None if data else os.stat(self._path)  # all is read: is the name still that of this file?
+        if there is None or os.path.samestat(there, found):
+            return Piece(data, written=found.st_mtime_ns)
         self.close()
         return Piece(restart="replaced")

@@ -64,6 +64,11 @@ class CsvRows:
         self._width = 0
 
     @property
+    def reached(self) -> int:
+        """The number of the line whose end has not come yet."""
+        return self._line + 1
+
+    @property
     def layout(self) -> Layout | None:
         """What the columns are; None before the header has come."""
         return self._layout
@@ -92,7 +97,7 @@ class CsvRows:
     def end(self) -> list[Unreadable]:
         """The file ends here: half a line is none."""
         half = bool(self._rest.strip()) or self._overlong
-        return [Unreadable(self._line + 1, "the line was never finished")] if half else []
+        return [Unreadable(self.reached, "the line was never finished")] if half else []
 
     def _row(self, data: bytes) -> _Row | Unreadable | None:
         """The cells of a line; None for the header and for a blank line."""

@@ -16,7 +16,7 @@ from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
-from worker.feeds.ccxt.history import Patience, pages
+from worker.feeds.ccxt.history import SLACK_NS, Patience, pages
 from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, show_label
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.time_range import range_ns
@@ -79,8 +79,15 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
         await shell.patience.ask(exchange.load)
         exchange.check(request.symbols, request.timeframe)
         step = TIMEFRAME_SECONDS[request.timeframe] * NS
-        now = await _clock(exchange, shell)
-        first, last = _labels(now() - int(shell.settings.settle_s * NS), step, max(start or 0, 0), end)
+        said, unsure = await shell.patience.ask(exchange.clock_ns), int(shell.settings.settle_s * NS)
+        ahead = 0 if said is None else said - shell.wall()
+        if said is None:  # ours may be ahead, and what is over by it may be running
+            unsure += SLACK_NS
+
+        def now() -> int:
+            return shell.wall() + ahead
+
+        first, last = _labels(now() - unsure, step, max(start or 0, 0), end)
         with PartialFile(request.out, _identity(request, first, end)) as partial, _resumable(partial):
             await _pages(exchange, request, shell, partial, first, last, now)
             found = _examine(request, partial, first, last)
@@ -91,13 +98,6 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
     finally:
         await exchange.close()
     return _document(request, found, differing, first, last, resumed)
-
-
-async def _clock(exchange: PublicExchange, shell: FetchShell) -> Callable[[], int]:
-    """The time at the exchange, ns, by our clock and what it says of its own."""
-    said = await shell.patience.ask(exchange.clock_ns)
-    ahead = 0 if said is None else said - shell.wall()
-    return lambda: shell.wall() + ahead
 
 
 def _labels(now: int, step: int, start: int, end: int | None) -> tuple[int, int]:

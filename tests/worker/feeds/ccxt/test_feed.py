@@ -4,12 +4,13 @@ import asyncio
 import importlib
 
 import pytest
+from aiohttp import web
 
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings, FeedSettings
 from services.feeds.port import BarRow, FeedAnomalyKind
 from tests.exchange import faults
-from tests.exchange.rig import NS_PER_MS, rig
+from tests.exchange.rig import NS_PER_MS, Rig, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.feed import CcxtFeed
@@ -246,5 +247,81 @@ def test_ccxt_feed_rows_of_one_symbol_alone_carry_only_it() -> None:
             await r.trade(1, 2)
             assert r.feed.symbols == ("ETH/USDT",)
             assert all(isinstance(item, BarRow) and set(item.bars) == {"ETH/USDT"} for item in r.items)
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_slow_answer_about_the_time_takes_no_running_candle_for_a_closed_one() -> None:
+    """The answer says when it was given, not when it came: what is over at the earliest is over."""
+
+    async def run() -> None:
+        rigs: list[Rig] = []
+
+        async def slow(request: web.Request) -> web.Response:
+            rigs[0].server.now_ms += 8_000
+            rigs[0].time.move(8.0)
+            return web.json_response({"serverTime": rigs[0].server.now_ms})
+
+        server = ExchangeServer()
+        server.fail("time", slow)
+        async with rig(server=server, symbols=("BTC/USDT",)) as r:
+            rigs.append(r)
+            await r.ready()
+            await r.to(1)
+            await r.candles(1, 5.0, "BTCUSDT")
+            await r.to(2)
+            await r.candles(1, 0.0, "BTCUSDT")
+            await r.candles(2, 0.0, "BTCUSDT")
+            await r.trade(3, 4, "BTCUSDT")
+            assert r.live[1].bars["BTC/USDT"] == Bar(*candle(1))
+            assert r.told == []
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_bar_that_changed_while_no_process_ran_is_told_once_as_a_conflict() -> None:
+    async def run() -> None:
+        server = ExchangeServer(now_ms=START_MS + 3 * MINUTE_MS + 2_000)
+        server.fill("BTCUSDT", "1m", START_MS, 4)
+        taken = [BarRow(label(k), {"BTC/USDT": Bar(*candle(k, 100.0 - (k == 1)))}) for k in range(3)]
+        async with rig(server=server, symbols=("BTC/USDT",), after=label(2)) as r:
+            r.feed.recall(taken, ())
+            await r.settled()
+            await r.trade(4, 6, "BTCUSDT")
+            assert [(item.kind, item.label) for item in r.told] == [(Kind.CONFLICT, label(1))]
+            assert r.told[0].detail == {"kept": list(candle(1, 99.0)), "dropped": list(candle(1))}
+            assert [row.label for row in r.rows] == [label(3), label(4), label(5)]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_refill_after_a_long_absence_compares_the_last_bars_that_were_taken() -> None:
+    async def run() -> None:
+        server = ExchangeServer(now_ms=START_MS + 30 * MINUTE_MS + 2_000)
+        server.fill("BTCUSDT", "1m", START_MS, 31)
+        taken = [BarRow(label(k), {"BTC/USDT": Bar(*candle(k, 100.0 - (k == 1)))}) for k in range(3)]
+        async with rig(server=server, symbols=("BTC/USDT",), after=label(2)) as r:
+            r.feed.recall(taken, ())
+            await r.settled()
+            refilled = {"bars": 27, "to": label(29)}
+            assert [(item.kind, item.label) for item in r.told] == [
+                (Kind.CONFLICT, label(1)),
+                (Kind.REFILLED, label(3)),
+            ]
+            assert r.told[1].detail == refilled
+            assert [row.label for row in r.rows] == [label(k) for k in range(3, 30)]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_anomalies_of_the_start_come_after_its_history() -> None:
+    async def run() -> None:
+        server = ExchangeServer(now_ms=START_MS + 5_000)
+        server.fill("BTCUSDT", "1m", START_MS - 10 * MINUTE_MS, 11)
+        server.history["BTCUSDT", "1m"][START_MS - 3 * MINUTE_MS] = (100.0, 90.0, 95.0, 100.0, 1.0)
+        async with rig(server=server, symbols=("BTC/USDT",), history_bars=4) as r:
+            await r.settled()
+            found = [item.label if isinstance(item, BarRow) else item.kind.value for item in r.items]
+            assert found == [label(-4), label(-2), label(-1), "invalid"]
 
     asyncio.run(run())

@@ -34,8 +34,8 @@ def test_appended_bars_come_as_rows_once_they_are_over(world):
 
 def test_bars_that_stand_there_already_are_history_as_long_as_wanted(world):
     world.settings = FeedSettings(history_bars=3)
-    world.write(HEADER + "".join(line(number) for number in (0, 1, 3, 2, 4, 5)))
     world.now = close(5) + 2 * NS
+    world.write(HEADER + "".join(line(number) for number in (0, 1, 3, 2, 4, 5)))
     world.append(close(6), line(6))
     assert [(row.label, row.history) for row in rows(world.run(close(6) + 3 * NS))] == [
         (label(3), True),
@@ -49,8 +49,8 @@ def test_bars_that_stand_there_already_are_history_as_long_as_wanted(world):
 def test_appended_bars_from_before_the_start_are_traded_or_told_as_too_late(world, history_bars, kept):
     """What stood in the file at the start is history; a delayed source is not, however old its bars are."""
     world.settings = FeedSettings(history_bars=history_bars, max_row_age_bars=2, continuous=False)
-    world.write(HEADER + "".join(line(number) for number in range(4)))
     world.now = close(9) + 2 * NS
+    world.write(HEADER + "".join(line(number) for number in range(4)))
     world.append(world.now + 2 * NS, line(7) + line(8) + line(9))
     items = world.run(close(9) + 30 * NS)
     assert [(row.label, row.history, row.blocked) for row in rows(items)] == [
@@ -63,8 +63,8 @@ def test_appended_bars_from_before_the_start_are_traded_or_told_as_too_late(worl
 
 
 def test_restart_goes_on_after_the_last_label_and_trades_nothing_old(world):
-    world.write(HEADER + "".join(line(number) for number in range(9)))
     world.now = close(8) + 2 * NS
+    world.write(HEADER + "".join(line(number) for number in range(9)))
     found = rows(world.run(world.now + 9 * NS, after=label(4)))
     assert [(row.label, row.history) for row in found] == [(label(number), False) for number in (5, 6, 7, 8)]
     assert [row.blocked for row in found] == [{"A": "known too late"}] * 3 + [{}]
@@ -144,26 +144,23 @@ def test_rotated_file_is_read_to_its_end_and_the_next_one_from_its_beginning(wor
     items = world.run(close(4))
     assert [row.label for row in rows(items)] == [label(number) for number in range(4)]
     assert [(item.kind, item.detail.get("reason")) for item in told(items)] == [
-        (Kind.DISCONNECTED, "replaced"),
-        (Kind.INVALID, "the line was never finished"),
-        (Kind.RECONNECTED, "read from its beginning"),
+        (Kind.INVALID, "the line was never finished")
     ]
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [(HEADER, "truncated"), (HEADER + line(0, price=110.0), "rewritten")]
+    ("text", "other"), [(HEADER, []), (HEADER + line(0, price=110.0), [(Kind.CONFLICT, label(0))])]
 )
-def test_file_that_is_written_anew_is_told_and_repeats_no_row(world, text, reason):
-    whole = text + line(0) * (reason == "truncated") + line(1)
+@pytest.mark.parametrize("how", ["write", "replace"])
+def test_file_that_is_written_anew_repeats_no_row_and_tells_only_a_changed_bar(world, text, other, how):
+    whole = text + line(0) * (text == HEADER) + line(1)
+    write = getattr(world, how)
     world.append(close(0), line(0))
-    world.at(close(1), lambda: world.write(text))
-    world.at(close(1) + 3 * NS, lambda: world.write(whole))
+    world.at(close(1), lambda: write(text))
+    world.at(close(1) + 3 * NS, lambda: write(whole))
     items = world.run(close(2))
     assert [row.label for row in rows(items)] == [label(0), label(1)]
-    assert [(item.kind, item.detail["reason"]) for item in told(items)] == [
-        (Kind.DISCONNECTED, reason),
-        (Kind.RECONNECTED, "read from its beginning"),
-    ]
+    assert [(item.kind, item.label) for item in told(items)] == other
 
 
 def test_bar_that_comes_too_late_in_another_file_is_told_once(tmp_path):
@@ -274,8 +271,8 @@ def test_large_backlog_is_handed_over_whole_and_in_order(world, monkeypatch):
     monkeypatch.setattr("worker.feeds.csv.tail._PAGE", 500)
     monkeypatch.setattr("worker.feeds.csv.tail.RowAssembler", partial(RowAssembler, most_waiting=1_000))
     count = 5_000
-    world.write(HEADER + "".join(line(number) for number in range(count)))
     world.now = close(count - 1) + NS
+    world.write(HEADER + "".join(line(number) for number in range(count)))
     found = world.run(world.now + 5 * NS, after=label(9))
     assert [item.label for item in rows(found)] == [label(number) for number in range(10, count)]
     assert {item.kind for item in told(found)} <= {Kind.STALE, Kind.FRESH}

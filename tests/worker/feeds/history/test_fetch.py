@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from services.feeds.raw_bar import RawBar
 from tests.exchange import faults
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
+from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Page, Patience
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.history.fetch import FetchRequest, FetchShell, fetch
@@ -43,12 +45,11 @@ class Desk:
             rest_url=server.rest_url, request_interval_ms=0.0, markets=("spot",), request_timeout_s=2.0
         )
         patience = Patience(attempts=3, sleep=self._sleep, tell=lambda error, s: self.said.append(str(error)))
-        exchange = other.pop("exchange", "binance")
+        exchange, wall = other.pop("exchange", "binance"), other.pop("wall", time.time_ns)
         asked = {"timeframe": "1m", "start": START, "end": None, "out": self.folder / name} | other
         request = FetchRequest(exchange, symbols or ("BTC/USDT",), **asked)
-        return await fetch(
-            request, FetchShell(settings, patience, lambda done, of: self.progress.append((done, of)))
-        )
+        shell = FetchShell(settings, patience, lambda done, of: self.progress.append((done, of)), wall)
+        return await fetch(request, shell)
 
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -245,6 +246,17 @@ def test_fetch_bar_that_closed_just_now_is_left_to_settle(desk: Desk) -> None:
     server.now_ms = START_MS + 60_500
     assert asyncio.run(fetched(desk, server))["to"] == "2023-11-14T22:13:00Z"
     assert asyncio.run(fetched(desk, exchange(), replace=True))["to"] == "2023-11-14T22:14:00Z"
+
+
+def test_fetch_running_candle_given_last_is_left_out_where_the_exchange_tells_no_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our clock may be ahead of it: by ours the candle that still runs is over."""
+    monkeypatch.setattr(PublicExchange, "has_clock", property(lambda self: False))
+    server = exchange()
+    ahead_ns = (server.now_ms + 40_000) * 10**6
+    found = asyncio.run(fetched(desk, server, wall=lambda: ahead_ns))
+    assert (found["to"], found["ok"]) == ("2023-11-14T22:14:00Z", True)
 
 
 def test_partial_file_cuts_a_torn_line_away_before_it_goes_on(tmp_path: Path) -> None:
