@@ -24,7 +24,7 @@ from services.feeds.port import (
     FeedAnomaly,
     FeedAnomalyKind,
     MarketFeed,
-    RecallsRows,
+    RowMemory,
 )
 from services.slow_loop.run_state import SAFE_MODE
 from trading_core.bars import BarSeries
@@ -74,7 +74,7 @@ class Doubts:
         if bars is not None:
             anomalies = store.journal.rows(record.run_id, kinds={"feed_anomaly"})
             told = [json.loads(row.payload) async for row in anomalies]
-            if isinstance(feed, RecallsRows):
+            if isinstance(feed, RowMemory):
                 conflicts = [
                     (past["symbol"], past["bar_label"])
                     for past in told
