@@ -82,7 +82,7 @@ def beyond(move: float, through: int) -> bool:
 
 
 @compiled
-def reached(
+def find_touch(
     direction: int, worst: float, best: float, stop: float, target: float, stop_first: bool, through: int
 ) -> Any:
     """(NOTHING, STOP or TARGET, price) of a path from its worst to its best price; NaN is never reached."""
@@ -109,7 +109,7 @@ def intrabar_exit(
 ) -> Any:
     """Whether stop or target close the position on this bar, and at which price before slippage.
 
-    A bar that opens beyond a level fills at its open (`gap_open`) or at the level; else see `reached`.
+    A bar that opens beyond a level fills at its open (`gap_open`) or at the level; else see `find_touch`.
     """
     if (o - stop) * direction <= 0.0:
         return STOP, (o if gap_open else stop)
@@ -117,7 +117,7 @@ def intrabar_exit(
         return TARGET, (o if gap_open else target)
     worst, best = (low, h) if direction > 0 else (h, low)
     first = stop_comes_first(direction, o, h, low, c, rule)
-    return reached(direction, worst, best, stop, target, first, through)
+    return find_touch(direction, worst, best, stop, target, first, through)
 
 
 @compiled

@@ -18,9 +18,9 @@ from trading_core.kernel.execution import (
     TARGET,
     entry_fill,
     fee_of,
+    find_touch,
     intrabar_exit,
     on_tick,
-    reached,
     slip,
     whole_lots,
 )
@@ -270,7 +270,7 @@ def first_touch(st: Any, p: Any, o: float, h: float, low: float, c: float, opene
     if opened_now and st.entry_inside > 0:
         worst, best = (low, h) if st.direction > 0 else (h, low)
         best = c if st.entry_inside == 1 else best
-        return reached(st.direction, worst, best, st.stop, st.near, p.both_hit != BOTH_TARGET, p.through)
+        return find_touch(st.direction, worst, best, st.stop, st.near, p.both_hit != BOTH_TARGET, p.through)
     gap_open = 1 if opened_now else p.gap_open
     return intrabar_exit(st.direction, o, h, low, c, st.stop, st.near, p.both_hit, gap_open, p.through)
 
