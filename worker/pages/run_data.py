@@ -130,7 +130,7 @@ class RunData:
             if name in TIMES:
                 yield milliseconds_of(value)
             elif value is None or isinstance(value, int | float):
-                yield value
+                yield None if value is None else value + 0  # a journal has no -0.0
             else:
                 yield visible(str(value))
         mark = exits.get((episode.symbol, episode.policy_id, episode.exit_label))
