@@ -87,7 +87,7 @@ class HttpConnection(H11Protocol):
         self.loop.call_later(DEADLINE_S, self._examine)
 
 
-class WholePosts:
+class RequestGate:
     """Passes on each POST once its body is whole; a stateless server has no stream to give to a GET.
 
     Of an upload that breaks off the SDK and uvicorn would write a traceback.
@@ -199,7 +199,7 @@ def http_app(server: "Server[Any]", address: HttpAddress) -> Starlette:
         ),
         **guarded,
     )
-    app.add_middleware(WholePosts)
+    app.add_middleware(RequestGate)
     return app
 
 
