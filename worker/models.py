@@ -84,6 +84,11 @@ class Models:
     judge: LanguageModel | None = None
     texts: Mapping[str, LanguageModel] = field(default_factory=dict)
 
+    @property
+    def planner(self) -> LanguageModel | None:
+        """The model that plans what is read."""
+        return self.texts.get(PLANNER)
+
     def text_models(self) -> TextModels:
         """Those of texts with their prompts."""
         return TextModels(self.texts, {name: load_prompt(name) for name in self.texts})

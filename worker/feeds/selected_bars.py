@@ -7,7 +7,6 @@ from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from services.model_calls.quoting import count_noun
-from trading_core.spacing import show_label
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -46,6 +45,8 @@ def load_bars(settings: Settings) -> "BarSeries":
 
 def describe_off_phase(series: "BarSeries") -> str | None:
     """One sentence about labels off the phase of their neighbours; None where there is none."""
+    from trading_core.spacing import show_label
+
     if not (off := series.off_phase()):
         return None
     symbol, labels = next(iter(off.items()))

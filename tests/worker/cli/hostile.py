@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tests.services.store.stores import seal_again
+
 ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202egnp.exe"
 C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
 FOLDER = STYLE.replace("/", "-")
@@ -205,6 +207,7 @@ def tamper(path: Path) -> None:
         store.execute("update trading_processes set owner = ?", (bad,))
         for table in ("runs", "journal", "trading_processes", "paper_bars", "paper_orders", "savepoints"):
             store.execute(f"update {table} set run_id = ? where run_id = 'r0002'", (f"r0002{bad}",))
+    seal_again(path)
 
 
 def run(words: tuple[str, ...]) -> None:

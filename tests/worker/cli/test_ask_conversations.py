@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 from services.store.conversations import MOST_TURNS
+from tests.services.store.stores import seal_again
 from tests.worker.planted_store import world
 
 
@@ -54,6 +55,7 @@ def test_worst_of_what_was_told_before_keeps_whose_trades_they_were(planted):
 def test_answer_on_a_run_that_is_not_finished_says_so(planted):
     with sqlite3.connect(planted.folder / "thinktwice.db") as store:
         store.execute("update runs set status = 'interrupted'")
+    seal_again(planted.folder / "thinktwice.db")
     said = "The run is interrupted: this is as far as it came.\n"
     assert asked(planted, "how many trades won?")["answer"].startswith(said)
     early = asked(planted, "how many trades won?", "--at", "2022-01-10")

@@ -147,7 +147,6 @@ def test_table_in_a_terminal_is_clean(planted, columns):
 def test_bad_input_is_one_line(planted):
     assert "no run 'r0009'" in planted.complaint("calibration", "r0009")
     assert "there is no store at" in planted.complaint("calibration", "latest", "--db", "sqlite:///none.db")
-    assert "RUN" in planted.complaint("calibration")
 
 
 def test_run_without_episodes_says_where_the_reason_is(shell):

@@ -206,7 +206,7 @@ def test_model_spread_asks_the_planner_the_same_several_times(desk, monkeypatch)
         (("model", "spread", "latest", "--questions", "mine.txt"), "give --planner, too"),
         ((*DIFF, "--questions", "none.txt"), "--questions 'none.txt'"),
         ((*DIFF, "--questions", "none.txt"), "cannot be read: No such file or directory"),
-        ((*DIFF, "--questions", "thinktwice.db"), "is not UTF-8 at byte"),
+        ((*DIFF, "--questions", "thinktwice.db"), "holds more than the 1,000,000 bytes"),
         (DIFF[:-1], "the planner of evidence needs a key: set ANTHROPIC_API_KEY"),
         ((*DIFF, "--questions", "empty.txt"), "has no question: write one on each line"),
         (

@@ -321,7 +321,7 @@ def test_nothing_is_left_of_actions_that_are_all_refused(planted):
         (["edit", "PLAN", "--set", "steps.1.value=0.5"], "risk_out_of_bounds"),
         (["edit", "PLAN", "--set", "steps.1.playbook_id=mean_reversion"], "cannot be edited"),
         (["edit", "PLAN", "--file", "nowhere.json"], "cannot be read"),
-        (["edit", "PLAN", "--file", "thinktwice.db"], "is larger than any plan"),
+        (["edit", "PLAN", "--file", "thinktwice.db"], "holds more than the 1,000,000 bytes"),
     ],
 )
 def test_bad_input_is_one_line(planted, words, said):

@@ -68,7 +68,7 @@ def test_run_is_exported_as_it_stood_at_a_time(planted):
         (("out", "none.toml"), "none.toml"),
         (("out", "--run", "r9"), "r9"),
         (("out", "none.toml", "--run", "latest"), "CONFIG and --run both say whose playbooks"),
-        (("no/such",), "there is no folder 'no'"),
+        (("no/such",), "the folder 'no/such': there is no folder"),
         (("full",), "'full' holds other files"),
         (("out", "--at", "2004-01-01"), "--at '2004-01-01' goes with a run"),
         (("out", "--run", "latest", "--at", "soon"), "--at 'soon' is not a time"),

@@ -125,12 +125,12 @@ def test_why_of_any_fill_says_what_the_whole_journal_says_and_reads_few_rows_of_
     assert len(fills) > 100
     for fill in [*fills[::12], *fills[-3:]]:
         read.clear()
-        told = shell.run("why", "r0001", fill, "--json")
+        told = shell.run("why", fill, "--json")
         assert json.loads(told.stdout) == json.loads(json.dumps(asdict(expected[fill])))
         assert sum(read) < len(rows) / 20, "a why-chain is of few rows"
 
 
 def test_why_of_a_fill_with_a_part_that_is_not_there_says_what_the_whole_journal_says(shell):
     stored(decision_rows(leave_out="policy_reflection").rows)
-    told = shell.run("why", "r0001", ENTRY)
+    told = shell.run("why", ENTRY)
     assert "not found in the journal" in told.stdout
