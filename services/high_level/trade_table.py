@@ -27,7 +27,7 @@ class TradeTable:
         bar_s: seconds of a bar of each of `timeframes`.
         references: what trades of each of `playbooks` are held against.
         otherwise: the same table where it is not known which rows are one trade, read the other way; a claim
-            whose side depends on that does not stand.
+            stands where both readings prove it.
     """
 
     entry_ns: Integers
@@ -85,8 +85,8 @@ def clusters_of(
     teachers: dict[str, Blocks] = {}
     found = []
     # Rows that may be one trade share their cell: both readings have the same clusters in the same order.
-    for own, other in zip(table.clusters(), (table.otherwise or table).clusters(), strict=True):
-        (playbook, regime, timeframe, tested_as, rows), trades = own
+    others = iter(clusters_of(table.otherwise, gate, bounds) if table.otherwise is not None else ())
+    for (playbook, regime, timeframe, tested_as, rows), trades in table.clusters():
         track = Track(
             trades,
             block_unit(
@@ -95,7 +95,7 @@ def clusters_of(
             references[playbook],
             (bounds or {}).get(playbook, usual),
             teacher=teachers.get(playbook),
-            otherwise=None if table.otherwise is None else other[1],
+            otherwise=next(others).track if table.otherwise is not None else None,
         )
         teachers.setdefault(playbook, track.blocks)  # the playbook comes before its cells
         found.append(TableCluster(playbook, regime, timeframe, tested_as, track))

@@ -96,7 +96,7 @@ class Sample:
         e_values: of losing and gaining, with restarts.
         plain: the same without restarts.
         widened: whether single blocks resemble each other, so that four of them have to agree.
-        otherwise: both means, where rows may be one trade or several, of the other reading.
+        otherwise: the other reading, where rows may be one trade or several; a claim has to stand in both.
     """
 
     n: int
@@ -109,24 +109,38 @@ class Sample:
     e_values: tuple[float, float]
     plain: tuple[float, float]
     widened: bool
-    otherwise: tuple[float, ...] = ()
+    otherwise: "Sample | None" = None
+
+    @property
+    def readings(self) -> tuple["Sample", ...]:
+        """This reading of the rows, and the other one, if there is one."""
+        return (self,) if self.otherwise is None else (self, self.otherwise)
 
     @property
     def side(self) -> Claim | None:
-        """The claim on whose side all means lie."""
+        """The claim on whose side all means of all readings lie."""
+        sides = {reading._own_side for reading in self.readings}
+        return sides.pop() if len(sides) == 1 else None
+
+    @property
+    def _own_side(self) -> Claim | None:
         if self.mean_r is None or self.mean_raw is None:
             return None
-        return self._side_of(self.mean_r, self.mean_raw, *self.otherwise)
-
-    def _side_of(self, *means: float) -> Claim | None:
-        if max(means) < self.reference:
+        if max(self.mean_r, self.mean_raw) < self.reference:
             return "losing"
-        return "gaining" if min(means) > self.reference else None
+        return "gaining" if min(self.mean_r, self.mean_raw) > self.reference else None
 
     @property
     def contested(self) -> bool:
         """Whether the other claim is proven by some stretch: then the means of all trades say nothing."""
-        return self.side is not None and self.e_values[1 - CLAIMS.index(self.side)] >= PROVEN_E
+        return self._against >= PROVEN_E
+
+    @property
+    def _against(self) -> float:
+        """The largest evidence of a reading for the claim that the means do not lie on the side of."""
+        if self.side is None:
+            return 1.0
+        return max(reading.e_values[1 - CLAIMS.index(self.side)] for reading in self.readings)
 
     @property
     def leaning(self) -> Claim | None:
@@ -135,24 +149,30 @@ class Sample:
 
     @property
     def e_value(self) -> float:
-        """Evidence for what the cluster leans to; 1 while it leans to nothing."""
-        return 1.0 if self.leaning is None else self.e_values[CLAIMS.index(self.leaning)]
+        """Evidence for what the cluster leans to, the smaller of both readings; 1 while that is nothing."""
+        if self.leaning is None:
+            return 1.0
+        return min(reading.e_values[CLAIMS.index(self.leaning)] for reading in self.readings)
 
     def proof_of(self, claim: Claim) -> float:
         """Evidence for a claim without restarts; 1 where the means do not lie on its side."""
-        return self.plain[CLAIMS.index(claim)] if self.leaning == claim else 1.0
+        if self.leaning != claim:
+            return 1.0
+        return min(reading.plain[CLAIMS.index(claim)] for reading in self.readings)
 
     def _torn_by_readings(self) -> list[str]:
-        if self.side is not None or self.mean_r is None or self.mean_raw is None:
+        """That the other reading lies elsewhere, or proves less; nothing where this one has no claim."""
+        own, other = self._own_side, self.otherwise
+        if own is None or other is None or other.mean_r is None or other.mean_raw is None:
             return []
-        own = self._side_of(self.mean_r, self.mean_raw)
-        if own is None:  # without another reading there would be no claim either
-            return []
-        other = min(self.otherwise) if own == "gaining" else max(self.otherwise)
-        return [
-            f"the mean is {self.mean_r:+.3g}R or {other:+.3g}R, by which rows are a trade: its side depends "
-            "on that, and no claim stands; name trades by a column position_id"
-        ]
+        nearest = (min if own == "gaining" else max)(other.mean_r, other.mean_raw)
+        both = f"the mean is {self.mean_r:+.3g}R or {nearest:+.3g}R, by which rows are a trade"
+        step = "name trades by a column position_id"
+        if self.side is None:
+            return [f"{both}: its side depends on that, and no claim stands; {step}"]
+        here, there = (reading.e_values[CLAIMS.index(own)] for reading in self.readings)
+        told = f"{both}, and E {here:.4g} or {there:.4g}: the smaller one counts; {step}"
+        return [told] if there < here else []
 
     @property
     def note(self) -> str:
@@ -162,11 +182,11 @@ class Sample:
             other = 1 - CLAIMS.index(self.side)
             found.append(
                 f"the means of all trades lie on the {self.side} side, but a stretch of blocks proves "
-                f"{CLAIMS[other]} (E {self.e_values[other]:.4g}, at least {PROVEN_E:g}): the mean has "
+                f"{CLAIMS[other]} (E {self._against:.4g}, at least {PROVEN_E:g}): the mean has "
                 "turned, and no claim stands"
             )
         found += self._torn_by_readings()
-        if self.widened:
+        if any(reading.widened for reading in self.readings):
             found.append(
                 f"{self.unit}s resemble each other: what four of them show together counts where it is less"
             )
@@ -184,13 +204,12 @@ class Track:
         bounds: Bounds,
         open_since: int | None = None,
         teacher: Blocks | None = None,
-        otherwise: Trades | None = None,
+        otherwise: "Track | None" = None,
     ) -> None:
         """Take trades in any order; see `blocks_of` for `open_since`.
 
         `teacher` holds more trades of the same playbook, whose rows show how large a row may be. `otherwise`
-        holds the same trades where equal rows may be one or several, read the other way: entries of the same
-        periods.
+        holds the same rows, where they may be one trade or several, read the other way, in the same blocks.
 
         Raises:
             DataError: the reference does not lie strictly between the winsor bounds.
@@ -202,10 +221,7 @@ class Track:
             )
         self.unit, self.reference, self.bounds = unit, reference, bounds
         self.blocks = blocks_of(trades, unit, bounds.low, bounds.high, open_since)
-        self._readings = [self.blocks]
-        if otherwise is not None:
-            self._readings.append(blocks_of(otherwise, unit, bounds.low, bounds.high, open_since))
-        self._trades = trades
+        self._trades, self._otherwise = trades, otherwise
         self._exits = np.sort(trades.exit_ns)
         self._teacher = self.blocks if teacher is None else teacher
         self._seen = self._claim_blocks(self.blocks)
@@ -222,7 +238,7 @@ class Track:
             return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), False)
         last = blocks - 1
         widened = self._resembling(last)
-        winsorised, raw, *others = (round(float(mean), 9) for mean in self._means[:, last])
+        winsorised, raw = (round(float(mean), 9) for mean in self._means[:, last])
         restarted, plain = (
             (self._evidence(LOSING, row, last, widened), self._evidence(GAINING, row, last, widened))
             for row in (WITH_RESTARTS, PLAIN)
@@ -238,13 +254,13 @@ class Track:
             restarted,
             plain,
             widened,
-            tuple(others),
+            None if self._otherwise is None else self._otherwise.at(at_ns),
         )
 
     def log_e_at(self, looks: Integers) -> Floats:
         """Log of the e-values of losing and gaining at each look, shape (looks, 2).
 
-        -inf on the wrong side, and where the other claim is proven.
+        -inf on the wrong side, and where the other claim is proven; the smaller one of two readings.
         """
         blocks = np.searchsorted(self.blocks.complete_at, looks, side="right")
         with np.errstate(divide="ignore"):
@@ -256,7 +272,7 @@ class Track:
         logs = np.where(stands, logs, -np.inf)
         before = np.concatenate((np.zeros((2, 1)), logs), axis=1)
         found: Floats = before[:, blocks].T
-        return found
+        return found if self._otherwise is None else np.minimum(found, self._otherwise.log_e_at(looks))
 
     def interval(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> Interval:
         """The trade-weighted mean of winsorised R after so many blocks, valid at every look up to there.
@@ -305,9 +321,9 @@ class Track:
 
     @property
     def decay(self) -> Floats:
-        """Level of the e-detector for a loss against the reference after each block, shape (b,)."""
+        """Level of the e-detector for a loss after each block, the smaller of two readings, shape (b,)."""
         found: Floats = self._walks[LOSING][DETECTOR]
-        return found
+        return found if self._otherwise is None else np.minimum(found, self._otherwise.decay)
 
     def stakes(self, claim: int, blocks: int) -> tuple[float, float]:
         """Spread of a block's sum and the largest adverse sum behind the bet on block `blocks` (from 1)."""
@@ -404,12 +420,9 @@ class Track:
 
     @cached_property
     def _means(self) -> Floats:
-        """Winsorised and raw mean of the trades so far after each block, (2, b), of every reading of them."""
-        means = [
-            np.stack((seen.winsorised, seen.raw)).cumsum(axis=1) / seen.sizes.cumsum()
-            for seen in self._readings
-        ]
-        return np.concatenate(means)
+        """Winsorised and raw mean of the trades so far after each block, (2, b)."""
+        sums = np.stack((self.blocks.winsorised, self.blocks.raw)).cumsum(axis=1)
+        return np.asarray(sums / self._counted)
 
     def _edges(self, blocks: int, limit: float, since: int) -> tuple[float, float]:
         low, high = self.bounds.low, self.bounds.high

@@ -114,6 +114,36 @@ def test_kernel_quantities_of_a_scaled_trade_are_whole_lots_to_the_last_digit(lo
     assert scaled or share * quantities[0] < lot
 
 
+SCALED = [(100, 101, 99, 100), (100, 101, 99, 100), (100, 110, 99, 109), (109, 121, 108, 120)]
+
+
+@pytest.mark.parametrize("unit", [0.01, 0.1, 0.05, 0.001, 0.3])
+@pytest.mark.parametrize("fee_bps", [1.3, 7.0, 9.1])
+@pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+def test_kernel_fees_of_a_trade_and_of_a_run_are_whole_units_to_the_last_digit(unit, fee_bps, direction):
+    """Of entry, scale-out and exit together: three fees of 0.1 are 0.3, not 0.30000000000000004."""
+    execution = {"lot_size": 0.1, "tick_size": 0.01, "fee_rounding": unit, "fee_bps": fee_bps}
+    for stop in (90.3, 91.7, 93.1, 94.9):
+        policy: dict[str, Any] = {"stop": stop, "target": 120.0, "scale_out_r": 1.0, "scale_out_share": 1 / 3}
+        done = play(SCALED, direction, execution=execution, **policy)
+        names = "entry_filled", "scale_out_filled", "exit_filled"
+        paid = [Decimal(repr(row["fee"])) for name in names for row in done.details(name)]
+        assert len(paid) == 3
+        total = sum(paid)
+        assert total % Decimal(repr(unit)) == 0
+        assert [Decimal(repr(fee)) for fee in done.trades["fees"].tolist()] == [total]
+        assert Decimal(repr(float(done.engine.portfolio["fees"][0]))) == total
+
+
+def test_kernel_fees_that_hold_carry_are_not_rounded_with_it():
+    execution = {"lot_size": 0.1, "tick_size": 0.01, "fee_rounding": 0.5, "fee_bps": 7.0, "funding_bps": 0.13}
+    done = play(SCALED, execution=execution, stop=90.3, target=120.0)
+    free = play(SCALED, execution=execution | {"funding_bps": 0.0}, stop=90.3, target=120.0)
+    carry = float(done.trades["fees"][0] - free.trades["fees"][0])
+    assert 0.0 < carry < 0.25
+    assert carry == pytest.approx(float(done.engine.portfolio["carry"][0]))
+
+
 @pytest.mark.parametrize(
     ("settings", "maker", "expected"),
     [

@@ -60,6 +60,12 @@ def fee_of(notional: float, maker: bool, p: Any) -> float:
 
 
 @compiled
+def add_fee(total: float, fee: float, carry: float, p: Any) -> float:
+    """Fees with one more, in the unit that each is rounded to; a sum that holds carry is in none."""
+    return total + fee if carry != 0.0 else float(on_tick(total + fee, p.fee_rounding))
+
+
+@compiled
 def stop_comes_first(direction: int, o: float, h: float, low: float, c: float, rule: int) -> bool:
     """Which of two levels inside one bar was reached first, under the declared assumption about the path."""
     if rule == BOTH_STOP:

@@ -16,6 +16,7 @@ from trading_core.kernel.execution import (
     NOTHING,
     STOP,
     TARGET,
+    add_fee,
     entry_fill,
     fee_of,
     find_touch,
@@ -50,11 +51,11 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
     price = raw if passive else slip(raw, -direction, p.slippage, p.tick)
     fee = fee_of(st.quantity * price, passive, p)
     port.cash += direction * st.quantity * price - fee
-    port.fees += fee
+    port.fees = add_fee(port.fees, fee, p.carry, p)
     port.carry += st.carry
     st.highest = max(st.highest, price)
     st.lowest = min(st.lowest, price)
-    fees = st.costs + fee
+    fees = add_fee(st.costs, fee, st.carry, p)
     if st.scaled_quantity == 0.0:
         average = price
         pnl = st.quantity * ((price - st.entry_price) * direction) - fees
@@ -108,8 +109,8 @@ def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) 
     price = raw if passive else slip(raw, -direction, p.slippage, p.tick)
     fee = fee_of(quantity * price, passive, p)
     port.cash += direction * quantity * price - fee
-    port.fees += fee
-    st.costs += fee
+    port.fees = add_fee(port.fees, fee, p.carry, p)
+    st.costs = add_fee(st.costs, fee, st.carry, p)
     st.quantity = on_tick(st.quantity - quantity, p.lot)
     st.scaled_quantity += quantity
     st.scaled_value += quantity * price
@@ -129,7 +130,7 @@ def open_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: flo
     price = raw if passive else slip(raw, direction, p.slippage, p.tick)
     fee = fee_of(st.order_quantity * price, passive, p)
     port.cash -= direction * st.order_quantity * price + fee
-    port.fees += fee
+    port.fees = add_fee(port.fees, fee, p.carry, p)
     port.orders -= 1
     port.positions += 1
     st.order = 0

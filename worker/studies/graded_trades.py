@@ -156,7 +156,7 @@ def _cluster(item: GradedCluster) -> dict[str, Any]:
         "leaning": seen.leaning,
         "mean": seen.mean_r,
         "mean_raw": seen.mean_raw,
-        "mean_otherwise": seen.otherwise[0] if seen.otherwise else None,
+        "mean_otherwise": None if seen.otherwise is None else seen.otherwise.mean_r,
         "reference": seen.reference,
         "e_value": seen.e_value,
         "e_losing": seen.e_values[0],

@@ -32,6 +32,7 @@ OWN_NAMES = {
 }  # of trades.csv
 OUTCOME = "write the outcome in R, or remove the row (an open trade is not resolved)"
 QUANTITY = "write how much was traded, or leave the column out"
+ONE_POSITION = "give every position an id of its own, or leave the column out"
 REFERENCE = "write what the playbook's trades are held against, in R, or leave the column out"
 _BAR = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[smhdwM])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "M": 2_592_000}
@@ -112,7 +113,8 @@ def _join_positions(
 ) -> tuple[TradeTable, Positions]:
     """The table with one row for each position, and how rows were held together.
 
-    Only an id says which rows are one position: what is inferred keeps the other reading as `otherwise`.
+    Only an id says which rows are one position, where they can be one: what is inferred keeps the other
+    reading as `otherwise`.
     """
     quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
     if "position_id" in where:
@@ -127,10 +129,12 @@ def _join_positions(
     rows, groups = len(number), int(number.max()) + 1
     if rows == groups:
         return trades, Positions(by, rows, rows, 0, _mean(trades), None)
-    _refuse_mixed(table, where, trades, number)
+    if by == BY_ID:
+        _refuse_mixed(table, where, trades, number)
+        _refuse_apart(table, where, trades, number)
     merged = merge(trades, number, quantity)
     if by == BY_ID:
-        return merged, Positions(by, rows, groups, 0, _mean(merged), None)
+        return merged, Positions(by, rows, groups, 0, _mean(merged), _mean(trades))
     if by == BY_ORDER:
         return replace(merged, otherwise=trades), Positions(by, rows, groups, 0, _mean(merged), _mean(trades))
     kept = Positions(by, rows, rows, rows - groups, _mean(trades), _mean(merged))
@@ -190,19 +194,45 @@ def _encode(column: Any) -> IntArray:
 
 
 def _refuse_mixed(table: BarTable, where: dict[str, int], trades: TradeTable, number: IntArray) -> None:
-    """Rows of one position have one playbook, one regime and one timeframe."""
+    """Rows of one id have one playbook, regime and timeframe, and one symbol and direction where named."""
     _, first = np.unique(number, return_index=True)
-    for name in ("playbook", "regime", "timeframe"):
-        codes = getattr(trades, name)
+    keys = {name: getattr(trades, name) for name in ("playbook", "regime", "timeframe")}
+    keys |= {name: _encode(_lower(table, where[name])) for name in ("symbol", "direction") if name in where}
+    for name, codes in keys.items():
         odd = np.flatnonzero(codes != codes[first][number])
         if odd.size:
             row, other = int(odd[0]), int(first[number[odd[0]]])
-            names = getattr(trades, f"{name}s")
+            written, before = (str(table.columns[where[name]][at].as_py() or "") for at in (row, other))
             raise DataError(
-                f"{_place(table, where[name], row)}: {names[codes[row]]!r} differs from "
-                f"{names[codes[other]]!r} "
-                f"in {table.place(other)}, which has the same position_id: correct one of them"
+                f"{_place(table, where[name], row)}: {written!r} differs from {before!r} in "
+                f"{table.place(other)}, which has the same {_id_of(table, where, row)}: {ONE_POSITION}"
             )
+
+
+def _refuse_apart(table: BarTable, where: dict[str, int], trades: TradeTable, number: IntArray) -> None:
+    """Rows of one id overlap or touch, each another one before it: a position that was closed is over."""
+    _, rank = np.unique(np.concatenate((trades.entry_ns, trades.exit_ns)), return_inverse=True)
+    order = np.lexsort((trades.entry_ns, number))
+    ranks = rank.reshape(2, -1)[:, order] + number[order] * len(rank)  # those of a group lie above the last
+    apart = np.flatnonzero((ranks[0, 1:] > np.maximum.accumulate(ranks[1])[:-1]) & ~np.diff(number[order]))
+    if apart.size:
+        later = int(apart[0]) + 1
+        row, earlier = int(order[later]), order[:later][number[order[:later]] == number[order[later]]]
+        last = int(earlier[np.argmax(trades.exit_ns[earlier])])
+        entered, left = _write_time(trades.entry_ns[row]), _write_time(trades.exit_ns[last])
+        raise DataError(
+            f"{_place(table, where['entry_time'], row)}: {_id_of(table, where, row)} enters at {entered}, "
+            f"but was out at {left} ({table.place(last)}): {ONE_POSITION}"
+        )
+
+
+def _id_of(table: BarTable, where: dict[str, int], row: int) -> str:
+    return f"position_id {table.strip_names(where['position_id'])[row].as_py()!r}"
+
+
+def _lower(table: BarTable, column: int) -> Any:
+    """A column as text without case and outer space, an Arrow array."""
+    return pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
 
 
 def _quantities(table: BarTable, column: int) -> npt.NDArray[np.float64]:
@@ -225,7 +255,7 @@ def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | 
     if "no_learn" not in where:
         return table, None
     column = where["no_learn"]
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
+    words = _lower(table, column)
     true, false = (pc.is_in(words, pa.array(known)) for known in (TRUE, FALSE))
     left_out, kept = (
         np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_) for mask in (true, false)
@@ -272,11 +302,15 @@ def _refuse_early(
     early = np.flatnonzero(times < before)
     if early.size:
         row = int(early[0])
-        at, bound = (f"{np.datetime64(int(each[row]) // 10**9, 's')!s}Z" for each in (times, before))
+        at, bound = (_write_time(each[row]) for each in (times, before))
         raise DataError(
             f"{table.place(row)}, column {column!r}: the {names[0]} {at} lies before the {names[1]} {bound}"
             f"{advice}"
         )
+
+
+def _write_time(time_ns: Any) -> str:
+    return f"{np.datetime64(int(time_ns) // 10**9, 's')!s}Z"
 
 
 def _numbers(table: BarTable, column: int, advice: str) -> npt.NDArray[np.float64]:

@@ -27,8 +27,8 @@ class Positions:
     Attributes:
         equal: rows that are equal in every column to one before, and count.
         mean: R of the positions.
-        mean_otherwise: the same without equal rows, or of the rows that `by` inferred to be fills; None where
-            nothing is read in two ways.
+        mean_otherwise: the same without equal rows, or of the rows that are held together; None where each
+            row is a position and no two are equal.
     """
 
     by: str

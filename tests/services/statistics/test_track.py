@@ -20,6 +20,7 @@ from tests.services.statistics.laid_out import (
     WEEK_NS,
     bracket,
     t3,
+    uneven,
     uneven_track,
     weekly,
     weekly_track,
@@ -165,6 +166,26 @@ def test_evidence_of_a_claim_on_its_wrong_side_is_none(weeks):
             assert seen.e_value == seen.e_values[position]
     if seen.leaning is None:
         assert seen.e_value == 1.0
+
+
+@settings(max_examples=100)
+@given(OUTCOMES, st.data())
+def test_track_of_two_readings_has_the_smaller_evidence_of_them_at_every_look(weeks, data):
+    held = [data.draw(st.lists(st.sampled_from(week), min_size=1)) if week else [] for week in weeks]
+    one, other = uneven_track(weeks), uneven_track(held)
+    both = Track(uneven(weeks), "week", 0.0, BOUNDS, otherwise=other)
+    looks = one.blocks.complete_at
+    logs = both.log_e_at(looks)
+    assert logs.tolist() == np.minimum(one.log_e_at(looks), other.log_e_at(looks)).tolist()
+    assert both.decay.tolist() == np.minimum(one.decay, other.decay).tolist()
+    for at, log in zip(looks.tolist(), logs, strict=True):
+        seen, alone = both.at(at), (one.at(at), other.at(at))
+        agreed = alone[0].leaning if alone[0].leaning == alone[1].leaning else None
+        assert seen.leaning == agreed
+        assert seen.e_value == (min(reading.e_value for reading in alone) if agreed else 1.0)
+        for position, claim in enumerate(CLAIMS):
+            assert seen.proof_of(claim) == min(reading.proof_of(claim) for reading in alone) or not agreed
+            assert np.exp(log[position]) == pytest.approx(seen.e_value if claim == agreed else 0.0, rel=1e-8)
 
 
 def test_looks_before_the_first_block_show_nothing_on_either_side():

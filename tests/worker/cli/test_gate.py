@@ -315,7 +315,7 @@ def test_gate_names_one_of_a_thing_in_the_singular(tmp_path):
     assert "1 of 2 rows is equal in every column to one before, and counts: mean" in text
     fills = [[*row(0, 1.0), "a"]] * 3
     text = run(written(tmp_path, fills, (*HEADER, "position_id"), "fills.csv")).stdout
-    assert "3 rows are 1 position, held together by position_id\n" in text
+    assert "3 rows are 1 position, held together by position_id: mean +1.00R, +1.00R by row\n" in text
     marked = [[*row(0, 0.1), "true"], [*row(1, 0.1), "false"]]
     assert (
         "1 trade of no-learn zones is left out"
@@ -423,6 +423,67 @@ def test_gate_of_fills_is_the_gate_of_their_positions(tmp_path, names):
         assert found["n"] == wanted["n"]
         for name in ("mean", "mean_raw", "e_losing", "e_gaining", "lower", "upper"):
             assert found[name] == pytest.approx(wanted[name], rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("symbol", ("EURUSD", " eurusd", "GBPUSD"), ["column 'symbol'", "'GBPUSD' differs from 'EURUSD'"]),
+        ("direction", ("long", "LONG ", "short"), ["column 'direction'", "'short' differs from 'long'"]),
+        ("playbook", ("pullback", "pullback", "fade"), ["column 'playbook'", "'fade' differs from"]),
+    ],
+)
+def test_gate_refuses_one_position_id_over_rows_of_what_is_not_one_position(tmp_path, name, values, words):
+    header = tuple(dict.fromkeys((*HEADER, name, "position_id")))
+    rows = [
+        [
+            (dict(zip(HEADER, row(0, 0.5), strict=True)) | {name: value, "position_id": 0})[key]
+            for key in header
+        ]
+        for value in values
+    ]
+    said = complaint(written(tmp_path, rows, header))
+    told = ["trades.csv line 4", "in trades.csv line 2", "same position_id '0'", "an id of its own"]
+    assert all(part in said for part in (*words, *told))
+    assert graded(written(tmp_path, rows[:2], header))["positions"]["positions"] == 1
+
+
+def of_one_id(tmp_path, spans, positions=1):
+    """A table of rows over spans of hours of one day, (entry, exit), which have one id in turns."""
+    hour = "2024-01-02T{:02}:00:00Z".format
+    rows = [
+        ["pullback", "up/mid", "1h", hour(entry), hour(exit_), 1.0 if entry else -0.5, index % positions]
+        for index, (entry, exit_) in enumerate(spans)
+    ]
+    return written(tmp_path, rows, (*HEADER, "position_id"))
+
+
+@pytest.mark.parametrize(
+    ("spans", "line", "before"),
+    [
+        ([(0, 1), (2, 3)], 3, 2),
+        ([(2, 3), (0, 1)], 2, 3),  # in any order
+        ([(0, 5), (1, 2), (6, 7)], 4, 2),  # the last exit before it, not the one of the row before
+        ([(0, 5), (1, 2), (5, 6), (8, 9), (7, 9)], 6, 4),
+    ],
+)
+def test_gate_refuses_one_position_id_over_rows_that_do_not_touch_in_time(tmp_path, spans, line, before):
+    said = complaint(of_one_id(tmp_path, spans))
+    assert f"trades.csv line {line}, column 'entry_time': position_id '0' enters at" in said
+    assert f"(trades.csv line {before}): give every position an id of its own, or leave the column" in said
+
+
+def test_gate_takes_fills_of_one_position_id_that_overlap_one_another_or_touch(tmp_path):
+    # In at 0, half out at 1, in again at 2, all out at 3: its first and its last lot do not overlap.
+    path = of_one_id(tmp_path, [(2, 3), (0, 1), (0, 3), (3, 4)])
+    held = graded(path)["positions"]
+    assert (held["positions"], held["mean"], held["mean_otherwise"]) == (1, 0.25, 0.25)
+    assert (
+        "4 rows are 1 position, held together by position_id: mean +0.25R, +0.25R by row\n"
+        in run(path).stdout
+    )
+    apart = graded(of_one_id(tmp_path, [(0, 1), (2, 3), (0, 3), (3, 4)], 2))["positions"]
+    assert (apart["positions"], apart["mean_otherwise"]) == (2, 0.25)
 
 
 def test_gate_of_fills_whose_quantities_overflow_weighs_them_by_their_shares(tmp_path):

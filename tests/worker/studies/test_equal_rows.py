@@ -89,6 +89,56 @@ def test_gate_lets_a_claim_stand_that_equal_rows_do_not_turn():
     assert "are a trade" not in whole["reason"]
 
 
+DAYS = 300
+
+
+def of_days(equal, others, **columns):
+    """Each day rows of (how many, R) that are equal, and as many as said that exit at different times."""
+    (alike, r_alike), (apart, r_apart) = equal, others
+    days = np.repeat(
+        np.datetime64("2023-01-02", "ns").astype(np.int64) + 24 * HOUR_NS * np.arange(DAYS), alike + apart
+    )
+    exits = days + HOUR_NS * np.tile([9] * alike + [*range(1, apart + 1)], DAYS)
+    return frame(days, exits, np.tile([r_alike] * alike + [r_apart] * apart, DAYS), **columns)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["gaining", "losing"])
+@pytest.mark.parametrize(
+    ("equal", "others", "columns"),
+    [
+        ((5, -1.0), (6, 0.85), {"symbol": "EURUSD", "direction": "long"}),  # +0.01R by row, +0.59R merged
+        ((5, -1.0), (6, 0.85), {}),
+        ((5, 1.0), (1, -0.99), {}),  # +0.67R by row, +0.005R without equal rows
+        ((5, 1.0), (1, -0.99), {"symbol": "EURUSD", "direction": "long"}),
+    ],
+)
+def test_gate_of_two_readings_claims_only_what_both_of_them_prove(sign, equal, others, columns):
+    table = of_days((equal[0], sign * equal[1]), (others[0], sign * others[1]), **columns)
+    found = tt.gate(table, looks="monthly")
+    assert (claims(found), found.family["selected"]) == (set(), [])
+    assert found.clusters["first_significant_at"].isna().all()
+    for _, item in found.clusters.iterrows():
+        own = item["e_losing"] if sign < 0 else item["e_gaining"]
+        assert item["leaning"] == ("losing" if sign < 0 else "gaining")
+        assert item["e_value"] < 10.0
+        assert (own > 1e3) == ("the smaller one counts" in item["reason"]) == (item["e_value"] < own)
+        assert item["mean"] * item["mean_otherwise"] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("equal", "others"),
+    [((3, -1.0), (2, 1.0)), ((5, -1.0), (1, 0.99))],  # without equal rows +0.33R, and -0.005R
+)
+def test_gate_raises_no_decay_alarm_that_only_one_reading_of_the_rows_raises(equal, others):
+    table = of_days(equal, others)
+    told = tt.gate(table).clusters.iloc[0]["decay"]
+    assert (told["alarmed_at"], told["highest"] < told["limit"]) == (None, True)
+    by_row = tt.gate(table.assign(position_id=np.arange(len(table)))).clusters.iloc[0]["decay"]
+    assert by_row["alarmed_at"] is not None
+    both = tt.gate(of_days((3, -1.0), (2, 0.3))).clusters.iloc[0]["decay"]
+    assert both["alarmed_at"] is not None
+
+
 def scaled_out(seed):
     """Positions of three rows: losers leave at once at -1R, winners at three times; -0.25R a row."""
     draw = np.random.default_rng(seed)
