@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from schemas.errors import DataError, OperatorError
 from schemas.settings import RuntimeSettings
 from services.playbooks.loader import load_playbooks
 from services.playbooks.writing import demand_writable
-from services.text.given_files import MAX_BYTES
+from services.text.given_files import MAX_BYTES, parse_toml
 from tests.worker.bar_text import bar_csv, days
 from worker.feeds.csv.shape import settled_shape
 from worker.feeds.files.files import load_bar_file
@@ -62,6 +63,19 @@ def dotted_known(path: Path) -> None:
     path.write_text("data.symbols." + ".".join(["a"] * 900) + " = 1\n", "utf-8")
 
 
+def dotted_past_ends_of_lines(path: Path) -> None:
+    """Quoted keys that hold what Unicode, but not TOML, calls the end of a line."""
+    path.write_text(".".join(['"\u2028"', '"\x85"'] * 50_000) + " = 1\n", "utf-8")
+
+
+def dotted_within_ten_thousand(path: Path) -> None:
+    path.write_text(".".join(["a"] * 9_990) + " = 1\n", "utf-8")
+
+
+def keys_below_a_long_header(path: Path) -> None:
+    path.write_text(f"[{'.'.join(['a'] * 1_000)}]\n" + "".join(f"b{k}.c=1\n" for k in range(90_000)), "utf-8")
+
+
 def many_keys(path: Path) -> None:
     path.write_text("".join(f"a.b{number}.c = 1\n" for number in range(100_000)), "utf-8")
 
@@ -98,6 +112,9 @@ def memory_and_time(*words: str) -> tuple[str, float, float]:
         ("dotted.toml", dotted, ("config", "show"), 5.0),
         ("known.toml", dotted_known, ("config", "show"), 5.0),
         ("keys.toml", many_keys, ("config", "show"), 5.0),
+        ("quoted.toml", dotted_past_ends_of_lines, ("config", "show"), 5.0),
+        ("within.toml", dotted_within_ten_thousand, ("config", "show"), 5.0),
+        ("header.toml", keys_below_a_long_header, ("config", "show"), 5.0),
     ],
 )
 def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
@@ -110,6 +127,19 @@ def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
     assert name in complaint
     assert megabytes < 300
     assert used < seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = [" + "0.25, " * 2_000 + "]",
+        "[data.feed]\n" + "".join(f"b{k}.c = 0.5\n" for k in range(50_000)),
+        'a = """\n' + "[1.] A sentence... and one more.\n" * 20_000 + '"""',
+    ],
+    ids=["an array on one line", "many keys", "a long text"],
+)
+def test_toml_of_many_dots_that_nests_little_is_read(text):
+    assert parse_toml(text) == tomllib.loads(text)
 
 
 def written(folder: Path, kind: str) -> Path:
