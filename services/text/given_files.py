@@ -70,7 +70,7 @@ def check_size(path: Path, size: int, most: int, error: type[OperatorError] = Da
             if own
             else "runtime.max_bytes allows: raise it, or give a part of the file"
         )
-        raise error(f"{str(path)!r} holds more than the {most:,} bytes that {bound}")
+        raise error(f"{str(path)!r} holds more than the {most:,} bytes that {bound}", most=most)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
