@@ -101,17 +101,18 @@ def _stands_off(around: list[int], label: int, bar_ns: int) -> bool:
     if not around:
         return False
     ahead = [(other - label) % bar_ns for other in around]
-    if len(set(ahead)) < len(ahead):  # both sides agree: only a clock that moved forth and back explains it
-        explained = all
-        if around[1] - around[0] < LEAST_MOVED_NS:
-            return True
-    else:
-        explained = any
-    return not explained(
-        _clock_moved(*sorted((other, label)), (sign * move, sign * (move - bar_ns)))
+    agree = len(set(ahead)) < len(ahead)
+    if agree and around[1] - around[0] < LEAST_MOVED_NS:
+        return True
+    explained = [
+        _clock_moved(other, label, (move, move - bar_ns))
+        if other < label
+        else _clock_moved(label, other, (-move, bar_ns - move))
         for other, move in zip(around, ahead, strict=True)
-        for sign in (1 if other < label else -1,)
-    )
+    ]
+    return not (
+        all(explained) if agree else any(explained)
+    )  # between equal ones a clock moves forth and back
 
 
 def _clock_moved(before: int, label: int, moves: tuple[int, ...]) -> bool:

@@ -39,8 +39,12 @@ class OverlapGuard:
         ]
         self._last = {symbol: np.empty(0, dtype=np.int64) for symbol in feed.symbols}
         self._seen = {symbol: deque[int](maxlen=_SEEN) for symbol in feed.symbols}
-        for s, symbol in enumerate(() if bars is None else bars.symbols):
-            times = bars.times[bars.present[:, s]]
+        traded = (
+            {}
+            if bars is None
+            else {name: bars.times[bars.present[:, s]] for s, name in enumerate(bars.symbols)}
+        )
+        for symbol, times in traded.items():
             self._last[symbol] = times[-2:]
             labels = {*times[-_SEEN:].tolist(), *(label for of, label in refused if of == symbol)}
             self._seen[symbol] = deque(sorted(labels), _SEEN)

@@ -140,9 +140,9 @@ def test_bars_labelled_by_their_close_end_with_a_short_one_only_where_sessions_d
     hours = session("9h30min", 7, label="close")
     assert bars(hours, "close").bar_count == len(hours)
     with pytest.raises(DataError, match="overlap"):
-        bars(hours[:-1].append(hours[-2:-1] + pd.Timedelta("29min")), "close")
+        bars(pd.DatetimeIndex([*hours[:-1], hours[-2] + pd.Timedelta("29min")]), "close")
     with pytest.raises(DataError, match="overlap"):
-        bars(hours[:-4].append(hours[-5:-4] + pd.Timedelta("30min")), "close")
+        bars(pd.DatetimeIndex([*hours[:-4], hours[-5] + pd.Timedelta("30min")]), "close")
 
 
 def test_bars_of_a_half_day_are_no_habit_that_excuses_a_running_day():
@@ -150,7 +150,7 @@ def test_bars_of_a_half_day_are_no_habit_that_excuses_a_running_day():
     half = moved(days, [days.get_loc("2024-12-24 21:00")], "-3h").drop("2024-12-25 21:00")
     assert bars(half, "close").bar_count == len(half)
     with pytest.raises(DataError, match="overlap"):
-        bars(half.append(half[-1:] + pd.Timedelta("21h")), "close")
+        bars(pd.DatetimeIndex([*half, half[-1] + pd.Timedelta("21h")]), "close")
 
 
 def test_part_of_a_series_that_ends_with_a_short_bar_is_a_series():

@@ -103,12 +103,12 @@ def sessions(days: int) -> list[BarRow]:
 def test_feed_of_sessions_that_end_short_leaves_out_the_first_end_only(restart):
     """The label behind the first short bar shows that a session ended with it."""
     given = sessions(5)
-    before = None if restart is None else [row for row in given[:restart] if row is not given[2]]
     if restart is None:
         found = asyncio.run(sifted(given, label="close"))
         assert found[2].label == given[2].label
         assert [item for item in found if isinstance(item, BarRow)] == [*given[:2], *given[3:]]
     else:
+        before = [row for row in given[:restart] if row is not given[2]]
         bars = series_of(("A",), "1h", "close", before)
         found = asyncio.run(
             sifted(given[restart:], bars, symbols=("A",), label="close", refused=given[2].label)
