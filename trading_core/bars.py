@@ -166,7 +166,10 @@ class BarSeries:
             for column in COLUMNS:
                 arrays[column][rows, s] = _column(name, frames[name], column)
         found = _settled_timeframe(timeframe, labels)
-        return cls(times, symbols, found, label, present=present, **arrays)
+        series = cls(times, symbols, found, label, present=present, **arrays)
+        for s in range(len(symbols)):
+            series._check_spacing(s, whole=True)
+        return series
 
     def _normalise(self) -> None:
         """One layout and type for the kernel, whatever the caller's arrays were."""
@@ -229,9 +232,9 @@ class BarSeries:
                     label=int(self.times[first[0]]),
                 )
 
-    def _check_spacing(self, s: int) -> None:
+    def _check_spacing(self, s: int, *, whole: bool = False) -> None:
         times = self.times[self.present[:, s]]
-        k = find_overlap(times, self.bar_ns, self.label)
+        k = find_overlap(times, self.bar_ns, self.label, whole=whole)
         if k is not None:
             before, label = times[k - 1 : k + 1].tolist()
             raise DataError(

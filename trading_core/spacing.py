@@ -15,7 +15,10 @@ IntArray = npt.NDArray[np.int64]
 NS = 1_000_000_000
 QUARTER_NS = 900 * NS  # sessions begin, and zones lie, at whole quarters of an hour
 WIDEST_MOVE_NS = 7_200 * NS  # of a clock in summer
+DAY_NS = 86_400 * NS
+LEAST_MOVED_NS = 14 * DAY_NS  # no clock that moves is back sooner
 RARE = 50  # labels among which one of another phase is no habit of the market
+FEW = 8  # the same of labels that stand together, and of pauses among which one begins with a short bar
 
 
 def show_label(label: int) -> str:
@@ -29,27 +32,46 @@ def overlaps(before: int, label: int, bar_ns: int) -> bool:
     return missing > 0 and not _clock_moved(before, label, (missing,))
 
 
-def find_overlap(times: IntArray, bar_ns: int, label: str) -> int | None:
+def find_overlap(times: IntArray, bar_ns: int, label: str, *, whole: bool = False) -> int | None:
     """The position of the first bar that overlaps the one in front of it; None where there is none.
 
     Args:
         times: int64 (n,), the ascending labels of one symbol.
         bar_ns: length of a bar.
         label: `open`, or `close`: then the last bar before a pause may be a short one, as sessions end.
+        whole: no bar follows the last, so that only sessions before it say whether a short one ends its own.
     """
     steps = np.diff(times)
     short = steps < bar_ns
-    if label == "close":
-        short &= np.append(steps[1:] <= bar_ns, False)
+    if label == "close" and short.any():
+        last = not whole or ends_session(times[:-1], int(times[-2]), int(times[-1]), bar_ns)
+        short &= np.append(steps[1:] <= bar_ns, not last)
     positions = (np.flatnonzero(short) + 1).tolist()
     return next((k for k in positions if overlaps(int(times[k - 1]), int(times[k]), bar_ns)), None)
+
+
+def ends_session(times: IntArray, before: int, label: int, bar_ns: int) -> bool:
+    """Whether sessions end with so short a bar, labelled by its close, at that time of day.
+
+    Args:
+        times: int64 (n,), the ascending labels in front of it.
+        before: label of the bar in front of it.
+        label: of the short bar.
+        bar_ns: length of a bar.
+    """
+    steps = np.diff(times)
+    same = times[1:-1][(steps[:-1] == label - before) & (steps[1:] > bar_ns)]
+    if same.size == 0 or same.size * FEW < (steps > bar_ns).sum():
+        return False
+    ahead = (int(same[-1]) - label) % DAY_NS
+    return not ahead or _clock_moved(int(same[-1]), label, (ahead, ahead - DAY_NS))
 
 
 def off_phase(times: IntArray, bar_ns: int) -> IntArray:
     """Positions of labels off the phase of their neighbours, ascending.
 
     Such are labels that lie elsewhere within the quarter of an hour (within a shorter bar) than most, and
-    single ones that break the spacing of both neighbours, as no session does whose hours recur.
+    few that break the spacing of the nearest common ones on both sides, as no session does whose hours recur.
 
     Args:
         times: int64 (n,), the ascending labels of one symbol.
@@ -60,13 +82,37 @@ def off_phase(times: IntArray, bar_ns: int) -> IntArray:
         return np.empty(0, dtype=np.int64)
     values, counts = np.unique(fine, return_counts=True)
     odd = fine != values[int(np.argmax(counts))]
-    values, where, counts = np.unique(phase, return_inverse=True, return_counts=True)
-    rare = counts[where] <= max(1, times.size // RARE)
-    odd[1:-1] |= rare[1:-1] & (phase[1:-1] != phase[:-2]) & (phase[:-2] == phase[2:])
-    ahead = int(times[-2] - times[-1]) % bar_ns
-    if times.size > 2 and ahead and counts[where[-1]] == 1:
-        odd[-1] |= not _clock_moved(int(times[-2]), int(times[-1]), (ahead, ahead - bar_ns))
+    _, where, counts = np.unique(phase, return_inverse=True, return_counts=True)
+    firsts = np.append(0, np.flatnonzero(np.diff(where)) + 1)  # of stretches of one phase
+    ends = np.append(firsts[1:], times.size)
+    once = np.bincount(where[firsts]) == 1
+    rare = (counts <= max(1, times.size // RARE)) | (once & (counts <= times.size // FEW))
+    common = np.flatnonzero(~rare[where])
+    for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
+        if rare[where[first]] and not odd[first]:
+            at = int(np.searchsorted(common, first))
+            around = times[[*common[max(0, at - 1) : at + 1]]].tolist()
+            odd[first:end] |= _stands_off(around, int(times[first]), bar_ns)
     return np.flatnonzero(odd)
+
+
+def _stands_off(around: list[int], label: int, bar_ns: int) -> bool:
+    """Whether a label has the phase of none of the common ones around it, by any clock."""
+    if not around:
+        return False
+    ahead = [(other - label) % bar_ns for other in around]
+    agree = len(set(ahead)) < len(ahead)
+    if agree and around[1] - around[0] < LEAST_MOVED_NS:
+        return True
+    explained = [
+        _clock_moved(other, label, (move, move - bar_ns))
+        if other < label
+        else _clock_moved(label, other, (-move, bar_ns - move))
+        for other, move in zip(around, ahead, strict=True)
+    ]
+    return not (
+        all(explained) if agree else any(explained)
+    )  # between equal ones a clock moves forth and back
 
 
 def _clock_moved(before: int, label: int, moves: tuple[int, ...]) -> bool:

@@ -15,7 +15,7 @@ from schemas.errors import DataError, OperatorError
 MAX_BYTES = 2_000_000_000
 MAX_TEXT_BYTES = 1_000_000  # of settings, prompts, questions, plans: what a person writes
 MOST_LEVELS = 32  # of TOML; settings and playbooks have five
-_MOST_STEPS = 10**8  # a key of n parts takes the parser n * n of them
+_MOST_STEPS = 10**7  # a key of n parts below a header of m takes the parser n * (n + m) of them
 
 
 def open_given(path: Path, most: int = MAX_BYTES, error: type[OperatorError] = DataError) -> BinaryIO:
@@ -70,7 +70,7 @@ def check_size(path: Path, size: int, most: int, error: type[OperatorError] = Da
             if own
             else "runtime.max_bytes allows: raise it, or give a part of the file"
         )
-        raise error(f"{str(path)!r} holds more than the {most:,} bytes that {bound}")
+        raise error(f"{str(path)!r} holds more than the {most:,} bytes that {bound}", most=most)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -80,8 +80,17 @@ def parse_toml(text: str) -> dict[str, Any]:
         ValueError: it is no TOML, or nests deeper than 32 levels.
     """
     deep = ValueError(f"it nests deeper than {MOST_LEVELS} levels")
-    if sum(line.count(".") ** 2 for line in text.splitlines()) > _MOST_STEPS:
-        raise deep
+    steps = header = 0
+    for line in text.split(
+        "\n"
+    ):  # TOML ends lines nowhere else: a quoted key may hold what Unicode calls an end
+        dots = line.count(".")
+        header = max(header, dots) if line.lstrip(" \t").startswith("[") else header
+        steps += (dots + 1) * (dots + header)
+    if steps > _MOST_STEPS:
+        raise ValueError(
+            f"its keys, or its lines, have too many dots; tables nest up to {MOST_LEVELS} levels"
+        )
     try:
         document = tomllib.loads(text)
     except RecursionError:

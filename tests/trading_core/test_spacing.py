@@ -128,3 +128,57 @@ def test_labels_off_the_phase_of_their_neighbours_are_named():
 def test_label_after_the_change_of_a_clock_is_not_off_phase():
     days = pd.bdate_range("2024-01-02", "2024-03-11", tz="America/New_York") + pd.Timedelta("9h30min")
     assert off_phase(nanoseconds(days), DAY).tolist() == []
+
+
+def test_bars_labelled_by_their_close_end_with_a_short_one_only_where_sessions_do():
+    days = pd.date_range("2023-01-02", periods=250, freq="D", tz="UTC") + pd.Timedelta("21h")
+    running = days[-1] + pd.Timedelta("18h")
+    with pytest.raises(DataError, match="overlap") as caught:
+        bars(pd.DatetimeIndex([*days, running]), "close")
+    for label in (days[-1], running):
+        assert label.strftime("%Y-%m-%dT%H:%M:%SZ") in str(caught.value)
+    hours = session("9h30min", 7, label="close")
+    assert bars(hours, "close").bar_count == len(hours)
+    with pytest.raises(DataError, match="overlap"):
+        bars(pd.DatetimeIndex([*hours[:-1], hours[-2] + pd.Timedelta("29min")]), "close")
+    with pytest.raises(DataError, match="overlap"):
+        bars(pd.DatetimeIndex([*hours[:-4], hours[-5] + pd.Timedelta("30min")]), "close")
+
+
+def test_bars_of_a_half_day_are_no_habit_that_excuses_a_running_day():
+    days = pd.bdate_range("2024-09-02", "2024-12-31", tz="UTC") + pd.Timedelta("21h")
+    half = moved(days, [days.get_loc("2024-12-24 21:00")], "-3h").drop("2024-12-25 21:00")
+    assert bars(half, "close").bar_count == len(half)
+    with pytest.raises(DataError, match="overlap"):
+        bars(pd.DatetimeIndex([*half, half[-1] + pd.Timedelta("21h")]), "close")
+
+
+def test_part_of_a_series_that_ends_with_a_short_bar_is_a_series():
+    days = pd.bdate_range("2024-12-02", "2024-12-31", tz="UTC") + pd.Timedelta("21h")
+    series = bars(moved(days, [days.get_loc("2024-12-24 21:00")], "-3h").drop("2024-12-25 21:00"), "close")
+    assert series.select(end_ns=pd.Timestamp("2024-12-24T18:00Z").value).shape[0] == 17
+
+
+@pytest.mark.parametrize("count", [24, 600])
+def test_labels_off_phase_that_stand_together_in_a_gap_are_named(count):
+    times = nanoseconds(HOURS)[:count]
+    middle = count // 2
+    odd = times[[middle, middle + 1]] + HOUR // 2
+    given = np.sort(np.append(np.delete(times, [middle, middle + 1, middle + 2]), odd))
+    assert off_phase(given, HOUR).tolist() == [middle, middle + 1]
+
+
+def test_first_label_off_the_phase_of_those_after_it_is_named():
+    times = nanoseconds(HOURS)
+    assert off_phase(np.append(times[0] - 3 * HOUR // 2, times), HOUR).tolist() == [0]
+
+
+def test_first_labels_before_the_change_of_a_clock_are_not_off_phase():
+    days = pd.bdate_range("2024-03-06", "2024-10-11", tz="America/New_York") + pd.Timedelta("9h30min")
+    assert off_phase(nanoseconds(days), DAY).tolist() == []
+
+
+def test_labels_of_a_month_in_which_a_zone_moved_its_clock_back_are_not_off_phase():
+    days = pd.date_range("2023-06-01 12:00", "2024-09-30 12:00", tz="Africa/Casablanca")
+    assert len(set(nanoseconds(days) % DAY)) == 2, "else this says nothing"
+    assert off_phase(nanoseconds(days), DAY).tolist() == []

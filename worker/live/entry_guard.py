@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas.settings import DataSettings
 from services.feeds.overlaps import OverlapGuard
@@ -68,7 +68,7 @@ class Doubts:
 
         The feed, too, is reminded of them, and of the conflicts that were told.
         """
-        overlaps = None if feed.lock_step else OverlapGuard(feed, bars)
+        told: list[dict[str, Any]] = []
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         guard = PlausibilityGuard(feed.symbols, settings) if wanted else None
         if bars is not None:
@@ -83,6 +83,7 @@ class Doubts:
                 feed.recall(rows_of(bars, max(0, bars.shape[0] - RECALLED_ROWS), bars.shape[0]), conflicts)
             if guard is not None:
                 guard.remember(bars, [past for past in told if past["anomaly"] in TOLD_HERE])
+        overlaps = None if feed.lock_step else OverlapGuard(feed, bars, told)
         return cls(guard, overlaps, blocks=wanted and not feed.lock_step)
 
     async def sift(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:

@@ -22,7 +22,7 @@ from services.high_level.trade_bounds import bounds_of, reference_of
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import CLAIMS
 from worker.feeds.files.tables import BarTable, read_table
-from worker.studies.trade_file import TradeFile, read_trades
+from worker.studies.trade_file import TradeFile, read_trades, trade_columns
 
 SCHEDULES = ("daily", "weekly", "monthly")
 SIGNIFICANT_DIGITS = 9
@@ -57,7 +57,7 @@ class Grading:
         """
         gate, most = self.settings.gate, self.settings.runtime.max_bytes
         if not isinstance(given, BarTable):
-            given = read_table(given, "at least one trade", most)
+            given = read_table(given, "at least one trade", most, trade_columns)
         usual = {name: reference_of(item, gate) for name, item in self.definitions.items()}
         usual = {"": gate.reference_r, **usual}
         return read_trades(given, self.settings.runtime.tz, self.reference, usual)

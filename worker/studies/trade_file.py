@@ -81,8 +81,10 @@ def read_trades(
     Raises:
         DataError: the file cannot be used; it names the place, the column, the value and the next step.
     """
-    table = given if isinstance(given, BarTable) else read_table(given, "at least one trade")
-    where = _columns(table)
+    table = (
+        given if isinstance(given, BarTable) else read_table(given, "at least one trade", pick=trade_columns)
+    )
+    where = _columns(table.names, table.path.name)
     table, left_out = _learnable(table, where)
     if reference is not None and "reference" in where:
         raise DataError(
@@ -271,19 +273,30 @@ def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | 
     return _KeptRows(**vars(table) | {"columns": columns}, rows=rows), int(left_out.sum())
 
 
-def _columns(table: BarTable) -> dict[str, int]:
-    given = [OWN_NAMES.get(name.strip().lower(), name.strip().lower()) for name in table.names]
+def trade_columns(names: tuple[str, ...], file: str) -> list[int]:
+    """Positions of the columns that are read, ascending: all where only equal rows can be one position.
+
+    Raises:
+        DataError: a column is missing, or stands there twice.
+    """
+    where = _columns(names, file)
+    says = "position_id" in where or ("symbol" in where and "direction" in where)
+    return sorted(where.values()) if says else list(range(len(names)))
+
+
+def _columns(names: tuple[str, ...], file: str) -> dict[str, int]:
+    given = [OWN_NAMES.get(name.strip().lower(), name.strip().lower()) for name in names]
     missing = [name for name in REQUIRED if name not in given]
     if missing:
-        have = ", ".join(repr(name) for name in table.names)
+        have = ", ".join(repr(name) for name in names)
         hint = nearest(missing[0], [name for name in given if name not in REQUIRED])
         raise DataError(
-            f"{table.path.name}: column {missing[0]!r} is missing: a table of trades has "
+            f"{file}: column {missing[0]!r} is missing: a table of trades has "
             f"{', '.join(REQUIRED)}; this one has {have}.{hint}"
         )
     twice = [name for name in (*REQUIRED, *OPTIONAL) if given.count(name) > 1]
     if twice:
-        raise DataError(f"{table.path.name}: column {twice[0]!r} stands there twice: keep one of them")
+        raise DataError(f"{file}: column {twice[0]!r} stands there twice: keep one of them")
     return {name: given.index(name) for name in (*REQUIRED, *OPTIONAL) if name in given}
 
 

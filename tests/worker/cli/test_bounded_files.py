@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from schemas.errors import DataError, OperatorError
 from schemas.settings import RuntimeSettings
 from services.playbooks.loader import load_playbooks
 from services.playbooks.writing import demand_writable
-from services.text.given_files import MAX_BYTES
+from services.text.given_files import MAX_BYTES, parse_toml
 from tests.worker.bar_text import bar_csv, days
 from worker.feeds.csv.shape import settled_shape
+from worker.feeds.files.columns import bar_columns
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.files.tables import read_table
 from worker.settings import load_settings
@@ -46,6 +48,41 @@ def claiming(path: Path, rows: int) -> None:
             writer.write_table(million)
 
 
+BARS = 100_000
+
+
+def minute_bars(rows: int = BARS) -> dict[str, object]:
+    """Columns of valid minute bars."""
+    first = np.datetime64("2024-01-01", "ns").astype(np.int64)
+    times = pa.array(first + np.arange(rows) * 60 * 10**9, pa.timestamp("ns", "UTC"))
+    return {"time": times, **{name: np.ones(rows) for name in COLUMNS[1:]}}
+
+
+def long_symbols(path: Path, encoding: str | None = None) -> None:
+    """Bars whose symbol is one text of 20,000 letters, which packs to almost nothing."""
+    table = pa.table(minute_bars() | {"symbol": pa.array(["x" * 20_000]).take(pa.array([0] * BARS))})
+    how = {} if encoding is None else {"use_dictionary": False, "column_encoding": {"symbol": encoding}}
+    pa_parquet.write_table(table, path, **how)
+
+
+def delta_symbols(path: Path) -> None:
+    long_symbols(path, "DELTA_BYTE_ARRAY")
+
+
+def trades(path: Path) -> None:
+    """Trades of which no column says what is one position: every column is read."""
+    words = {name: ["a"] * BARS for name in ("playbook", "regime")} | {"timeframe": ["1d"] * BARS}
+    bars = minute_bars()
+    times = {"entry_time": bars["time"], "exit_time": bars["time"], "r": np.ones(BARS)}
+    note = pa.array(["x" * 20_000]).take(pa.array([0] * BARS))
+    pa_parquet.write_table(pa.table(words | times | {"note": note}), path)
+
+
+def million_columns(path: Path) -> None:
+    names = ",".join(f"c{number}" for number in range(1_000_000))
+    path.write_text(f"time,open,high,low,close,volume,{names}\n" + "1" + "," * 1_000_005 + "\n", "utf-8")
+
+
 def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
@@ -60,6 +97,19 @@ def dotted(path: Path) -> None:
 
 def dotted_known(path: Path) -> None:
     path.write_text("data.symbols." + ".".join(["a"] * 900) + " = 1\n", "utf-8")
+
+
+def dotted_past_ends_of_lines(path: Path) -> None:
+    """Quoted keys that hold what Unicode, but not TOML, calls the end of a line."""
+    path.write_text(".".join(['"\u2028"', '"\x85"'] * 50_000) + " = 1\n", "utf-8")
+
+
+def dotted_within_ten_thousand(path: Path) -> None:
+    path.write_text(".".join(["a"] * 9_990) + " = 1\n", "utf-8")
+
+
+def keys_below_a_long_header(path: Path) -> None:
+    path.write_text(f"[{'.'.join(['a'] * 1_000)}]\n" + "".join(f"b{k}.c=1\n" for k in range(90_000)), "utf-8")
 
 
 def many_keys(path: Path) -> None:
@@ -90,6 +140,10 @@ def memory_and_time(*words: str) -> tuple[str, float, float]:
     [
         ("bomb.csv.gz", lambda path: packed_zeros(path, 64), ("data", "check"), 10.0),
         ("claims.parquet", lambda path: claiming(path, 60_000_000), ("data", "check"), 5.0),
+        ("symbols.parquet", long_symbols, ("data", "check"), 5.0),
+        ("delta.parquet", delta_symbols, ("data", "check"), 10.0),
+        ("trades.parquet", trades, ("gate",), 5.0),
+        ("columns.csv", million_columns, ("data", "check"), 5.0),
         ("endless.csv", endless, ("gate",), 5.0),
         ("pipe.csv", os.mkfifo, ("data", "check"), 5.0),
         ("pipe.txt", os.mkfifo, ("factcheck", "latest"), 5.0),
@@ -98,6 +152,9 @@ def memory_and_time(*words: str) -> tuple[str, float, float]:
         ("dotted.toml", dotted, ("config", "show"), 5.0),
         ("known.toml", dotted_known, ("config", "show"), 5.0),
         ("keys.toml", many_keys, ("config", "show"), 5.0),
+        ("quoted.toml", dotted_past_ends_of_lines, ("config", "show"), 5.0),
+        ("within.toml", dotted_within_ten_thousand, ("config", "show"), 5.0),
+        ("header.toml", keys_below_a_long_header, ("config", "show"), 5.0),
     ],
 )
 def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
@@ -110,6 +167,19 @@ def test_file_without_bound_is_refused_in_one_line_with_little_memory_and_time(
     assert name in complaint
     assert megabytes < 300
     assert used < seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = [" + "0.25, " * 2_000 + "]",
+        "[data.feed]\n" + "".join(f"b{k}.c = 0.5\n" for k in range(50_000)),
+        'a = """\n' + "[1.] A sentence... and one more.\n" * 20_000 + '"""',
+    ],
+    ids=["an array on one line", "many keys", "a long text"],
+)
+def test_toml_of_many_dots_that_nests_little_is_read(text):
+    assert parse_toml(text) == tomllib.loads(text)
 
 
 def written(folder: Path, kind: str) -> Path:
@@ -136,8 +206,49 @@ def test_max_bytes_is_a_setting_that_bounds_a_folder_in_all(tmp_path):
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_bytes(TEXT)
     assert load_bar_file(tmp_path, most=4 * len(TEXT)).symbols == ("A", "B")
-    with pytest.raises(DataError, match="b.csv"):
+    with pytest.raises(DataError) as caught:
         load_bar_file(tmp_path, most=len(TEXT) + 1)
+    for part in ("'b.csv'", f"the {len(TEXT) + 1:,} bytes that runtime.max_bytes allows a folder in all"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_that_no_bar_is_made_of_are_not_read(tmp_path, kind):
+    path = tmp_path / f"bars.{kind}"
+    if kind == "csv":
+        path.write_text("".join(f"{line},{'x' * 1_000}\n" for line in TEXT.decode().splitlines()))
+        bound = path.stat().st_size
+    else:
+        note = pa.array(["x" * 20_000]).take(pa.array([0] * BARS))
+        pa_parquet.write_table(pa.table({"note": note} | minute_bars()), path)
+        bound = 6 * 8 * BARS
+    assert load_bar_file(path, most=bound).bar_count == (25 if kind == "csv" else BARS)
+    assert "x" not in "".join(read_table(path, pick=bar_columns).names)
+
+
+@pytest.mark.parametrize("encoding", [None, "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()])
+def test_texts_of_a_parquet_file_are_counted_as_wide_as_they_are(tmp_path, encoding, kind):
+    path, width = tmp_path / "names.parquet", 1_000
+    table = pa.table({"name": pa.array(["x" * width] * 999 + [None], kind)})
+    how = {} if encoding is None else {"use_dictionary": False, "column_encoding": {"name": encoding}}
+    pa_parquet.write_table(table, path, **how)
+    (column,) = read_table(path, most=1_100_000).columns
+    assert column.to_pylist() == table["name"].to_pylist()
+    with pytest.raises(DataError, match=r"runtime\.max_bytes"):
+        read_table(path, most=999 * width)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_file_of_more_columns_than_any_table_is_refused_in_one_line(tmp_path, kind):
+    path = tmp_path / f"bars.{kind}"
+    names = [f"c{number}" for number in range(20_001)]
+    if kind == "csv":
+        path.write_text(",".join(names) + "\n" + "," * 20_000 + "\n")
+    else:
+        pa_parquet.write_table(pa.table({name: [1.0] for name in names}), path)
+    with pytest.raises(DataError, match=r"20,001 columns, more than the 20,000"):
+        load_bar_file(path)
 
 
 @pytest.mark.parametrize("words", [("data", "check"), ("backtest", "--data"), ("gate",)])

@@ -68,6 +68,18 @@ def recognise(names: tuple[str, ...], file: str) -> Layout:
     return Layout(roles["time"], roles.get("symbol"), plain, {})
 
 
+def bar_columns(names: tuple[str, ...], file: str) -> list[int]:
+    """Positions of the columns that bars are made of, ascending.
+
+    Raises:
+        DataError: as `recognise`.
+    """
+    layout = recognise(names, file)
+    fields = [layout.single or {}, *layout.wide.values()]
+    places = {layout.time, *(place for roles in fields for place in roles.values())}
+    return sorted(places if layout.symbol is None else {layout.symbol, *places})
+
+
 def role_of(name: str) -> str | None:
     """What a column of this name is: `time`, `symbol` or a field of a bar; None for another one."""
     return _ROLE_OF.get(re.sub(r"[\s-]+", "_", name.strip().lower()))

@@ -19,7 +19,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.text.given_files import MAX_BYTES
 from trading_core.bars import BarSeries, infer_timeframe
 from trading_core.spacing import show_label
-from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
+from worker.feeds.files.columns import FIELDS, Fields, Layout, bar_columns, recognise
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table, symbol_of_name
 from worker.feeds.files.times import utc_labels, zone_named
 from worker.feeds.time_range import Moment, range_ns
@@ -111,7 +111,8 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
 
 def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[BarTable, str]]:
     if not path.is_dir():
-        yield read_table(path, most=most), wanted[0] if len(wanted) == 1 else symbol_of_name(path)
+        table = read_table(path, most=most, pick=bar_columns)
+        yield table, wanted[0] if len(wanted) == 1 else symbol_of_name(path)
         return
     suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
     files = sorted(file for file in path.iterdir() if file.name.lower().endswith(suffixes) and file.is_file())
@@ -119,9 +120,18 @@ def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[Ba
         raise DataError(
             f"folder {str(path)!r} holds no file ending in {', '.join(suffixes)}: one file a symbol is read"
         )
+    left = most
     for file in files:
-        table = read_table(file, most=most)
-        most -= sum(column.nbytes for column in table.columns)
+        try:
+            table = read_table(file, most=left, pick=bar_columns)
+        except DataError as error:
+            if "most" not in error.context:
+                raise
+            raise DataError(
+                f"folder {str(path)!r} up to its file {file.name!r} holds more than the {most:,} bytes that "
+                "runtime.max_bytes allows a folder in all: raise it, or give fewer files"
+            ) from error
+        left -= sum(column.nbytes for column in table.columns)
         yield table, symbol_of_name(file)
 
 

@@ -7,6 +7,7 @@ Every failure of the bytes is a `DataError` that names the file and, where known
 import csv
 import gzip
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,7 +31,11 @@ _SEPARATORS = ",;\t|"
 _PIECE, _BLOCK = 1_048_576, 65_536
 _GZIP = 31  # the window of zlib with the frame of gzip around it
 _LONGEST_HEADER = 4 * _PIECE
-_ROW_BYTES = 48  # a time and five numbers, however well they are packed
+MOST_COLUMNS = 20_000  # five for each symbol of a wide file
+_CELL_BYTES = 8  # of a number or a time, and of where a text begins, however well they are packed
+_BATCH = 256  # rows of texts that are counted at a time
+
+Pick = Callable[[tuple[str, ...], str], Sequence[int]]  # positions of the columns to read, by names and file
 
 
 @dataclass(frozen=True)
@@ -149,13 +154,21 @@ def symbol_of_name(path: Path) -> str:
     return path.name.split(".")[0].upper() or path.name
 
 
-def read_table(path: Path, needs: str = "at least two bars", most: int = MAX_BYTES) -> BarTable:
+def all_columns(names: tuple[str, ...], _: str) -> Sequence[int]:
+    """The positions of all names."""
+    return range(len(names))
+
+
+def read_table(
+    path: Path, needs: str = "at least two bars", most: int = MAX_BYTES, pick: Pick = all_columns
+) -> BarTable:
     """The raw columns of a CSV or Parquet file, told apart by suffix, else by content.
 
     Args:
         path: the file.
         needs: what a refusal of an empty file asks for.
         most: bytes that it may hold, unpacked; counted before anything is parsed.
+        pick: which of its columns are read.
 
     Raises:
         DataError: the file is missing, unreadable, empty, too large, neither format, or no regular file.
@@ -167,9 +180,9 @@ def read_table(path: Path, needs: str = "at least two bars", most: int = MAX_BYT
             if not begin:
                 raise DataError(f"{path.name} is empty: it needs a header and {needs}")
             if path.name.lower().endswith(PARQUET_SUFFIXES) or begin == b"PAR1":
-                return _read_parquet(path, file, needs, most)
+                return _read_parquet(path, file, needs, most, pick)
             packed = begin[:2] == b"\x1f\x8b"
-            return _read_csv(path, _unpack(path, file, most) if packed else file.read(), needs)
+            return _read_csv(path, _unpack(path, file, most) if packed else file.read(), needs, pick)
     except DataError:
         raise
     except FileNotFoundError as error:
@@ -200,14 +213,15 @@ def _unpack(path: Path, file: BinaryIO, most: int) -> bytes:
         raise DataError(f"{path.name} is not a complete gzip file: {error}; fetch it again") from error
 
 
-def _read_parquet(path: Path, file: BinaryIO, needs: str, most: int) -> BarTable:
+def _read_parquet(path: Path, file: BinaryIO, needs: str, most: int, pick: Pick) -> BarTable:
     try:
         parquet = pa_parquet.ParquetFile(file)
-        about = parquet.metadata
-        groups = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
-        check_size(path, max(groups, about.num_rows * _ROW_BYTES), most)
-        table = parquet.read()
+        schema = parquet.schema_arrow
+        _check_width(path, len(schema))
+        chosen = [schema.field(place) for place in pick(tuple(schema.names), path.name)]
+        table = _read_chosen(path, file, parquet, chosen, most)
         table.validate(full=True)
+        check_size(path, sum(map(_count_bytes, table.columns)), most)
         names = tuple(map(str, table.column_names))
         columns = tuple(_plain(column) for column in table.columns)
     except (DataError, MemoryError):
@@ -219,19 +233,82 @@ def _read_parquet(path: Path, file: BinaryIO, needs: str, most: int) -> BarTable
     return BarTable(path, names, columns, "row", 1)
 
 
-def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
+def _read_chosen(path: Path, file: BinaryIO, parquet: Any, chosen: Sequence[Any], most: int) -> Any:
+    """The chosen columns, texts as codes into those that differ; what they claim is counted before."""
+    for field in chosen:
+        if pa.types.is_nested(field.type):
+            raise DataError(f"{path.name}: column {field.name!r} holds {field.type}: store one value a cell")
+    about, names = parquet.metadata, {field.name for field in chosen}
+    parts = [
+        part
+        for group in map(about.row_group, range(about.num_row_groups))
+        for part in map(group.column, range(group.num_columns))
+        if part.path_in_schema in names
+    ]
+    width = sum(_CELL_BYTES if _is_text(field.type) else _width(field.type) for field in chosen)
+    check_size(path, max(sum(part.total_uncompressed_size for part in parts), about.num_rows * width), most)
+    texts = {field.name for field in chosen if _is_text(field.type)}
+    delta = {part.path_in_schema for part in parts if any("DELTA" in word for word in part.encodings)} & texts
+    size = 0
+    for batch in parquet.iter_batches(_BATCH, columns=sorted(delta)) if delta else ():
+        size += sum(map(_count_bytes, batch.columns))
+        check_size(path, size, most)
+    coded = pa_parquet.ParquetFile(file, read_dictionary=sorted(texts - delta))
+    table = coded.read(columns=None if len(names) == len(parquet.schema_arrow) else sorted(names))
+    return table.select([place for place, name in enumerate(table.column_names) if name in names])
+
+
+def _count_bytes(column: Any) -> int:
+    """What a column takes with every text written out."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return sum(map(_text_bytes, chunks)) + len(column) * _CELL_BYTES
+
+
+def _text_bytes(chunk: Any) -> int:
+    if not _is_text(chunk.type):
+        return 0
+    coded = pa.types.is_dictionary(chunk.type)
+    values = chunk.dictionary if coded else chunk
+    lengths = pc.binary_length(pc.cast(values, pa.large_binary()) if "_view" in str(values.type) else values)
+    lengths = lengths.take(chunk.indices) if coded else lengths
+    return int(pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0)
+
+
+def _is_text(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    return any(test(kind) for test in tests) or "_view" in str(kind)
+
+
+def _width(kind: Any) -> int:
+    wide = pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind)
+    return max(_CELL_BYTES, int(kind.byte_width)) if wide else _CELL_BYTES
+
+
+def _check_width(path: Path, columns: int) -> None:
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{path.name} has {columns:,} columns, more than the {MOST_COLUMNS:,} that a file may have: "
+            "divide it into several, or write one row a bar and symbol"
+        )
+
+
+def _read_csv(path: Path, data: bytes, needs: str, pick: Pick) -> BarTable:
     names, separator = csv_header(path, data)
     lines = data.rstrip(b"\r\n") + b"\n"
     if lines.count(b"\n") + lines.count(b"\r") < 2:
         raise DataError(f"{path.name} has a header and no rows: it needs {needs}")
     positions = [str(i) for i in range(len(names))]
+    chosen = [positions[place] for place in pick(names, path.name)]
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(lines),
             # One thread: only then does an error name its row.
             read_options=pa_csv.ReadOptions(use_threads=False, skip_rows=1, column_names=positions),
             parse_options=pa_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
-            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(positions, pa.string())),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(chosen, pa.string()), include_columns=chosen
+            ),
         )
     except MemoryError:
         raise
@@ -239,7 +316,7 @@ def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
         raise DataError(
             f"{path.name} is not a CSV table of {len(names)} columns: {_first_line(error)}"
         ) from error
-    return BarTable(path, names, tuple(table.columns), "line", 2)
+    return BarTable(path, tuple(names[int(place)] for place in chosen), tuple(table.columns), "line", 2)
 
 
 def csv_header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
@@ -251,6 +328,7 @@ def csv_header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
     try:
         text = (data[:_LONGEST_HEADER].splitlines() or [b""])[0].decode("utf-8-sig")
         separator = max(_SEPARATORS, key=text.count)
+        _check_width(path, text.count(separator) + 1)
         names = next(csv.reader([text], delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path.name} is neither UTF-8 CSV nor Parquet: {error}") from error

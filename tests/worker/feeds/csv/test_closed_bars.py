@@ -215,3 +215,13 @@ def test_file_that_is_replaced_while_its_history_is_read_gives_each_bar_once(wor
     items = world.run(close(39) + 9 * NS)
     assert (len(rows(items)), told(items)) == (40, [])
     assert rows(items)[-1].bars["A"].open == 101.0
+
+
+def test_row_of_the_far_future_does_not_close_the_running_candle(world):
+    """A slip in a year stands in a row of its own: it shows nothing of the bar in front of it."""
+    slip = f"{(T0 + 365 * DAY) // NS},A,7,9,5,8,10\n"
+    begun(world, line(0) + line(1, price=RUNNING) + slip, close(1) - 30 * NS, close(1) + 5 * NS)
+    world.at(close(1) + 20 * NS, lambda: world.replace(HEADER + line(0) + line(1) + slip))
+    items = world.run(close(1) + 50 * NS)
+    assert opens(items) == {0: 100.0, 1: 100.0}
+    assert UNCLOSED in told(items)
