@@ -334,7 +334,7 @@ class NoPlace:
         (lambda bars: tt.backtest(bars, account__cahs=3), "argument account__cahs: no setting.*'cash'"),
         (lambda bars: tt.backtest(bars, account__cash="much"), "argument account__cash: account.cash = 'mu"),
         (lambda bars: tt.backtest(bars, acount__cash=3), "no section 'acount'. Did you mean 'account'"),
-        (lambda bars: tt.backtest([1]), "bars are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest([1]), "bars are of type 'list': give a pandas DataFrame"),  # type: ignore[arg-type]
         (lambda bars: tt.backtest(bars["close"]), "bars are a Series: give a pandas DataFrame"),
         (lambda bars: tt.backtest(bars, playbooks=[]), "playbooks: give at least one"),
         (
