@@ -121,9 +121,15 @@ def demand_place(plan: ChangePlan) -> None:
     """Refuse a place that cannot be written, before a plan is approved for it.
 
     Raises:
-        ConfigError: it is no folder, or it holds something else.
+        ConfigError: it is no folder, it holds something else, or a link has led elsewhere since.
     """
-    demand_writable(folder_of(plan), "the folder")
+    folder = folder_of(plan)
+    if folder.resolve() != folder:
+        raise ConfigError(
+            f"the folder {str(folder)!r} of the plan leads to {str(folder.resolve())!r} by now: move the link "
+            "away, or make another plan"
+        )
+    demand_writable(folder, "the folder")
 
 
 def carry_out(
