@@ -63,7 +63,7 @@ async def replan(
     json: JsonOption = False,
 ) -> None:
     """Ask the judge about a report: what it would change and why, what it refuses and why."""
-    place = None if write is None else write.absolute()
+    place = None if write is None else write.resolve()
     if write is not None:
         from services.playbooks.writing import demand_writable
 

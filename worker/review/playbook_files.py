@@ -124,10 +124,11 @@ def demand_place(plan: ChangePlan) -> None:
         ConfigError: it is no folder, it holds something else, or a link has led elsewhere since.
     """
     folder = folder_of(plan)
-    if folder.resolve() != folder:
+    leads_to = folder.resolve()
+    if leads_to != folder:
         raise ConfigError(
-            f"the folder {str(folder)!r} of the plan leads to {str(folder.resolve())!r} by now: move the link "
-            "away, or make another plan"
+            f"the folder {str(folder)!r} of the plan leads to {str(leads_to)!r} by now: move the link away, "
+            "or make another plan"
         )
     demand_writable(folder, "the folder")
 

@@ -243,7 +243,8 @@ def test_command_that_prints_a_sealed_row_says_in_one_line_that_it_was_changed(
             await store.journal.append(run_id, ROWS)
             await store.runs.close(run_id, "finished", {})
             await change(store, statement)
-            return report(asked, narrative="on demand").content_hash[:16]
+            report_id: str = report(asked, narrative="on demand").content_hash[:16]
+            return report_id
 
     report_id = asyncio.run(made())
     done = CliRunner().invoke(app, [*(word.format(report=report_id) for word in words), "--db", address])
