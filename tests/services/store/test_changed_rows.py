@@ -28,17 +28,14 @@ ON_DEMAND = {
     "no_json": "UPDATE reports_on_demand SET request = '{'",
     "measured_time": "UPDATE reports_on_demand SET written_ms = 1",
     "calls": "UPDATE reports_on_demand SET calls = '[1]'",
-    "seal": "DELETE FROM seals WHERE part LIKE 'reports_on_demand%'",
 }
 OF_WORKER = {
     "report": "UPDATE slow_reports SET report = '{}'",
     "owner": "UPDATE slow_reports SET owner = 'other'",
-    "seal": "DELETE FROM seals WHERE part LIKE 'slow_reports%'",
 }
 OF_JUDGE = {
     "verdict": "UPDATE report_verdicts SET verdict = '{}', verdict_id = 'abc'",
     "consumer": "UPDATE report_verdicts SET consumer = 'other'",
-    "seal": "DELETE FROM seals WHERE part LIKE 'report_verdicts%'",
 }
 TRIALS = {
     "hypotheses": "UPDATE trials SET hypotheses = 1",
