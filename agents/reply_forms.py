@@ -23,12 +23,13 @@ SEAT_FORMS: Mapping[str, ReplyFormat] = {
 FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {**TEXT_FORMS, CHANGE.name: CHANGE, PLAN.name: PLAN}
 PURSES: Mapping[str, Purse] = {
     **dict.fromkeys((*TEXT_FORMS, NARRATIVE.name), Purse.TEXT),
+    **dict.fromkeys((CONSOLIDATION.name, STRATEGIST.name), Purse.EVENT),
     PLAN.name: Purse.EVIDENCE,
 }
 
 
 def due_of(seats: Collection[str], prompts: Collection[str]) -> Due:
     """From which purses the models of some seats and prompts are paid but texts; a report has one judge."""
-    in_events = {Purse.DECISION: inf} if {"fast", "strategist"} & set(seats) else {}
+    in_events = {Purse.EVENT: inf} if {"fast", "strategist"} & set(seats) else {}
     in_slots = {Purse.DECISION: 1.0} if "judge" in seats else {}
     return Due(in_events, in_slots | ({Purse.EVIDENCE: inf} if PLAN.name in prompts else {}))

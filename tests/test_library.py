@@ -334,8 +334,8 @@ class NoPlace:
         (lambda bars: tt.backtest(bars, account__cahs=3), "argument account__cahs: no setting.*'cash'"),
         (lambda bars: tt.backtest(bars, account__cash="much"), "argument account__cash: account.cash = 'mu"),
         (lambda bars: tt.backtest(bars, acount__cash=3), "no section 'acount'. Did you mean 'account'"),
-        (lambda bars: tt.backtest([1]), "bars are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
-        (lambda bars: tt.backtest(bars["close"]), "bars are a Series: give a pandas DataFrame"),
+        (lambda bars: tt.backtest([1]), "bars are of type 'list': give a pandas DataFrame"),  # type: ignore[arg-type]
+        (lambda bars: tt.backtest(bars["close"]), "bars are of type 'Series': give a pandas DataFrame"),
         (lambda bars: tt.backtest(bars, playbooks=[]), "playbooks: give at least one"),
         (
             lambda bars: tt.backtest(bars, playbooks=["donchian"]),  # type: ignore[list-item]
@@ -344,7 +344,7 @@ class NoPlace:
         (lambda bars: tt.backtest(bars, playbooks=5), "playbooks: 5 is no playbook: give"),  # type: ignore[arg-type]
         (lambda bars: tt.backtest(bars, strategist=NoPlace), "called with one argument, ours: give its __in"),  # type: ignore[arg-type]
         (lambda bars: tt.backtest(bars, judge=lambda: None), "one argument, ours: let it take exactly that"),  # type: ignore[arg-type, misc]
-        (lambda bars: tt.gate([1, 2]), "trades are a list: give a pandas DataFrame"),  # type: ignore[arg-type]
+        (lambda bars: tt.gate([1, 2]), "trades are of type 'list': give a pandas DataFrame"),  # type: ignore[arg-type]
         (lambda bars: tt.gate(bars.iloc[:0]), "DataFrame has no rows: it needs at least one trade"),
         (lambda bars: tt.backtest(bars, cash=5), "argument cash: write account__cash"),
         (lambda bars: tt.backtest(data=bars), "argument data: write bars$"),

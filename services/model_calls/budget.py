@@ -1,7 +1,8 @@
 """The budget ledger: what calls of models have used, per event, per day of bar time and per run.
 
 A call that might break a limit is not made. Decisions have a purse of their own in every limit: texts leave
-to them what it still holds, and room for one more call as large as any so far, in whatever order they come.
+to them what it still holds, and room for one more call as large as any so far, in whatever order they come;
+in the limits of a day and of the run the models of policy events leave as much to the judge of reports.
 Before a call its use is estimated from above; afterwards the provider's count is charged, or the estimate
 where the provider told none, because a call that timed out may be billed. Of calls at once the estimates are
 kept back until each is answered. Pure: time is given, nothing is read or written.
@@ -166,8 +167,7 @@ class Ledger(Stateful):
             spent = [replace(self._of(scope, payer)) for payer in Purse]
             for other, use in kept_back:
                 spent[other].add(use)
-            above = sum(calls for other, calls in due.items() if other > purse)
-            found = self._broken(scope, limits, purse, spent, needed, above)
+            found = self._broken(scope, limits, purse, spent, needed, due)
             if found is not None:
                 return found
         return None
@@ -198,26 +198,31 @@ class Ledger(Stateful):
 
     def _broken(
         self, scope: Scope, limits: ModelLimits, purse: Purse, spent: Sequence[Spent], needed: Spent,
-        calls_above: float,
+        due: Mapping[Purse, float],
     ) -> Refusal | None:  # fmt: skip
         """The first limit of a scope that leaves no room, neither in the whole nor in the call's own purse.
 
         A call that came to more than its estimate may have used what was reserved: the purse holds it still.
-        `calls_above` is how many the purses above its own may make.
+        A purse that is not `due` takes no share of the limit.
         """
+        calls_above = sum(calls for other, calls in due.items() if other > purse)
+        steps = sorted({Purse.TEXT, purse, *due})
+        own = steps[: steps.index(purse) + 1]
         for limit in LIMITS:
             allowed = getattr(limits, limit)
             if allowed is None:
                 continue
-            sizes = [allowed * self.settings.decision_share**depth for depth in range(len(Purse) + 1)]
+            sizes = [allowed * self.settings.decision_share**depth for depth in range(len(steps) + 1)]
             sizes = [*map(ceil, sizes)] if limit == "calls" else sizes
             used, need = [getattr(use, limit) for use in spent], getattr(needed, limit)
             left = above = sum(used[purse + 1 :])
             if limit == "calls" and 0 < calls_above < inf:
-                left = max(above, min(sizes[purse + 1], int(calls_above)))
+                left = max(above, min(sizes[len(own)], int(calls_above)))
             elif calls_above:
-                left = max(sizes[purse + 1], above + getattr(self.largest, limit))
-            rooms = ((sum(used[depth : purse + 1]) + left, sizes[depth]) for depth in range(purse + 1))
+                left = max(sizes[len(own)], above + getattr(self.largest, limit))
+            rooms = (
+                (sum(used[step : purse + 1]) + left, size) for step, size in zip(own, sizes, strict=False)
+            )
             # How long a call takes is known behind it.
             if not any(taken < size if limit == "seconds" else taken + need <= size for taken, size in rooms):
                 return Refusal(scope, limit, allowed, sum(used), need, left - above)

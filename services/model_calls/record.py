@@ -31,9 +31,12 @@ class Purse(IntEnum):
 
     TEXT = 0
     """It writes or weighs a text."""
-    EVIDENCE = 1
-    """It plans what is read for a decision."""
-    DECISION = 2
+    EVENT = 1
+    """It answers in a policy event: the second reader, or a strategist."""
+    EVIDENCE = 2
+    """It plans what is read for a decision on a report."""
+    DECISION = 3
+    """It decides on a report."""
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,18 @@ NO_TEXT = "Could not decode to UTF-8"  # SQLite's driver, of bytes in a column o
 
 Causes = tuple[tuple[str, Meaning], ...]
 
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Turn the failure to read a stored text into a `StoreDamaged` that names it and the next step."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise StoreDamaged(
+            f"{what} is damaged, it cannot be read ({type(error).__name__}): {MEND}"
+        ) from error
+
+
 # Beginnings of messages that say more than the code they come with.
 CLEARER: Causes = (
     (r'role ".*" does not exist', Meaning("has no such role: create it, or check the --db address", False)),

@@ -20,12 +20,15 @@ from services.store.seals import (
     BARS,
     CHANGED,
     END,
+    HEAD,
     RUN,
+    SEALED,
     TRIAL,
     VENUE,
     bars_problem,
     hash_row,
     hash_values,
+    name_row,
     part_of,
     row_problems,
     run_of,
@@ -35,7 +38,6 @@ from services.store.seals import (
 )
 from services.store.tables import (
     ORDER_KINDS,
-    change_plans,
     journal,
     paper_bars,
     paper_orders,
@@ -52,13 +54,6 @@ from services.store.urls import StoreUrl
 
 PAGE_ROWS = 5_000
 SHOWN = 20
-# Tables whose rows are sealed one by one, and what a row is.
-SEALED = {
-    slow_reports: "report",
-    report_verdicts: "verdict on report",
-    reports_on_demand: "report on demand",
-    change_plans: "plan",
-}
 
 
 class SealRepository(Repository):
@@ -130,7 +125,7 @@ async def run_problems(connection: AsyncConnection, run_id: str, tables: frozens
         query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
         for part, number, found in await connection.execute(query):
             parts.setdefault(part, {})[number] = found
-    problems = row_problems(dict(run._mapping), parts[RUN].get(0), parts[END].get(0))
+    problems = row_problems(dict(run._mapping), parts[RUN].get(0), parts[END].get(0), parts[END].get(HEAD))
     if TRIAL in parts:
         problems += await _trial_problems(connection, run_id, parts[TRIAL].get(0))
     if venue_orders.name in tables:
@@ -281,7 +276,7 @@ async def _sealed_problems(
         }
         query = select(table).where(table.c.run_id == run_id).order_by(*table.primary_key)
         for row in await connection.execute(query):
-            name = f"{SEALED[table]} {row._mapping.get('report_id') or row._mapping.get('plan_id')!r}"
+            name = name_row(table, row)
             found = kept.pop(part_of(table, row), None)
             if found is None:
                 problems += (

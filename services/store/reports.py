@@ -5,10 +5,11 @@ the end of a delivery are another. So there is no moment at which a slot has hal
 """
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, and_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Row, Select, Table, and_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
@@ -17,9 +18,11 @@ from services.slow_loop.artefacts import read_report, read_request, read_verdict
 from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, claimed_slot
 from services.store.database_time import insert_once, now_ms
+from services.store.failures import MEND, StoreDamaged, readable
 from services.store.repository import Lease, Repository
-from services.store.seals import seal_row
+from services.store.seals import CHANGED, demand_sealed, name_row, own_seal, seal_row
 from services.store.tables import report_inbox, report_verdicts, slot_claims, slow_reports
+from services.store.urls import StoreUrl
 
 ID_LENGTH = 16
 
@@ -44,7 +47,14 @@ class StoredReport:
 
 
 class ReportRepository(Repository):
-    """Writes reports under a lease, hands them to consumers; a `ReportInbox` by shape."""
+    """Writes reports under a lease, hands them to consumers; a `ReportInbox` by shape.
+
+    None is handed out that is not as it was sealed.
+    """
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
+        super().__init__(engine, url)
+        self._seals = seals
 
     async def write(self, lease: Lease, claim: Claim, report: HighLevelReflectionReport) -> bool:
         """Store the report of a claim, put it into the inbox and close the claim: all or nothing.
@@ -77,7 +87,11 @@ class ReportRepository(Repository):
         return True
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> TakenReport | None:
-        """The oldest report that no consumer holds, held for `hold_ms` of database time; None without one."""
+        """The oldest report that no consumer holds, held for `hold_ms` of database time; None without one.
+
+        Raises:
+            StoreDamaged: it or its request is not what was written; nobody holds it then.
+        """
         now = now_ms(self._url.dialect)
         box = report_inbox.c
         free = (box.state == "waiting") | ((box.state == "taken") & (box.until_ms <= now))
@@ -96,21 +110,27 @@ class ReportRepository(Repository):
                 return None
             key = SlotKey(run_id, found.job, found.slot)
             await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
-            return (await connection.execute(_waiting(key))).one()
+            row: Row[Any] = (await connection.execute(self._waiting(key))).one()
+            demand_sealed(slow_reports, row)
+            if sha256(row.request.encode()).hexdigest() != row.request_hash:
+                request = f"the request of {name_row(slow_reports, row)} of run {run_id}"
+                raise StoreDamaged(f"{request} is damaged, it {CHANGED}: {MEND}")
+            return row
 
         row = await self._run_write(work)
         if row is None:
             return None
-        return TakenReport(
-            run_id=run_id,
-            job=row.job,
-            slot=row.slot,
-            report_id=row.report_id,
-            request=read_request(row.request),
-            report=read_report(row.report),
-            consumer=consumer,
-            epoch=row.epoch,
-        )
+        with readable(f"{name_row(slow_reports, row)} of run {run_id}"):
+            return TakenReport(
+                run_id=run_id,
+                job=row.job,
+                slot=row.slot,
+                report_id=row.report_id,
+                request=read_request(row.request),
+                report=read_report(row.report),
+                consumer=consumer,
+                epoch=row.takes,
+            )
 
     async def deliver(self, taken: TakenReport, verdict: ReplanVerdict, arrived_at: int) -> bool:
         """Store the verdict and mark the report as delivered, in one transaction; false for a lost hold."""
@@ -140,25 +160,33 @@ class ReportRepository(Repository):
             return stored.rowcount == 1
 
     async def all(self, run_id: str, job: str, after: int = -1) -> list[StoredReport]:
-        """Every report of a job with its delivery, by slot; only slots later than `after`."""
-        query = (
-            select(
-                slow_reports,
-                report_inbox.c.state,
-                report_inbox.c.consumer,
-                report_inbox.c.epoch.label("takes"),
-                report_inbox.c.arrived_at,
-                report_verdicts.c.verdict_id,
-                report_verdicts.c.verdict,
-            )
-            .join(report_inbox, _same(slow_reports, report_inbox))
-            .outerjoin(report_verdicts, _same(slow_reports, report_verdicts))
-            .where(slow_reports.c.run_id == run_id, slow_reports.c.job == job, slow_reports.c.slot > after)
-            .order_by(slow_reports.c.slot)
+        """Every report of a job with its delivery, by slot; only slots later than `after`.
+
+        Raises:
+            StoreDamaged: a report or its verdict is not as it was sealed, or cannot be read.
+        """
+        found, verdicts = (
+            select(table, *own_seal(table, self._seals))
+            .where(table.c.run_id == run_id, table.c.job == job, table.c.slot > after)
+            .order_by(table.c.slot)
+            for table in (slow_reports, report_verdicts)
         )
-        async with self._read() as connection:
-            found = (await connection.execute(query)).all()
-        return [_read_stored(row) for row in found]
+        box = report_inbox.c
+        found = found.add_columns(box.state, box.consumer, box.epoch.label("takes"), box.arrived_at)
+        found = found.join(report_inbox, _same(slow_reports, report_inbox))
+        async with self._read(snapshot=True) as connection:
+            decided = {row.slot: row for row in (await connection.execute(verdicts)).all()}
+            rows = (await connection.execute(found)).all()
+        return [_read_stored(row, decided.get(row.slot)) for row in rows]
+
+    def _waiting(self, key: SlotKey) -> Select[Any]:
+        return (
+            select(slow_reports, *own_seal(slow_reports, self._seals), slot_claims.c.request)
+            .add_columns(report_inbox.c.epoch.label("takes"))
+            .join(slot_claims, _same(slow_reports, slot_claims))
+            .join(report_inbox, _same(slow_reports, report_inbox))
+            .where(_at(slow_reports, key))
+        )
 
 
 def _at(table: Table, key: SlotKey) -> ColumnElement[bool]:
@@ -169,29 +197,23 @@ def _same(left: Table, right: Table) -> ColumnElement[bool]:
     return and_(*(left.c[name] == right.c[name] for name in ("run_id", "job", "slot")))
 
 
-def _waiting(key: SlotKey) -> Any:
-    return (
-        select(slow_reports.c.report_id, slow_reports.c.report, slot_claims.c.request)
-        .add_columns(report_inbox.c.job, report_inbox.c.slot, report_inbox.c.epoch)
-        .join(slot_claims, _same(slow_reports, slot_claims))
-        .join(report_inbox, _same(slow_reports, report_inbox))
-        .where(_at(slow_reports, key))
-    )
-
-
-def _read_stored(row: Row[Any]) -> StoredReport:
-    return StoredReport(
-        key=SlotKey(row.run_id, row.job, row.slot),
-        report_id=row.report_id,
-        request_hash=row.request_hash,
-        report=read_report(row.report),
-        owner=row.owner,
-        epoch=row.epoch,
-        written_ms=row.written_ms,
-        delivery=row.state,
-        consumer=row.consumer,
-        takes=row.takes,
-        arrived_at=row.arrived_at,
-        verdict_id=row.verdict_id,
-        verdict=None if row.verdict is None else read_verdict(row.verdict),
-    )
+def _read_stored(row: Row[Any], decided: Row[Any] | None) -> StoredReport:
+    demand_sealed(slow_reports, row)
+    if decided is not None:
+        demand_sealed(report_verdicts, decided)
+    with readable(f"{name_row(slow_reports, row)} of run {row.run_id}"):
+        return StoredReport(
+            key=SlotKey(row.run_id, row.job, row.slot),
+            report_id=row.report_id,
+            request_hash=row.request_hash,
+            report=read_report(row.report),
+            owner=row.owner,
+            epoch=row.epoch,
+            written_ms=row.written_ms,
+            delivery=row.state,
+            consumer=row.consumer,
+            takes=row.takes,
+            arrived_at=row.arrived_at,
+            verdict_id=None if decided is None else decided.verdict_id,
+            verdict=None if decided is None else read_verdict(decided.verdict),
+        )

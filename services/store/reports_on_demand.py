@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.store.database_time import insert_once, now_ms
+from services.store.failures import readable
 from services.store.repository import Repository
-from services.store.seals import seal_row
+from services.store.seals import demand_sealed, name_row, own_seal, seal_row
 from services.store.tables import reports_on_demand
+from services.store.urls import StoreUrl
 
 ID_LENGTH = 16
 
@@ -46,7 +49,11 @@ class OnDemandReport:
 
 
 class OnDemandRepository(Repository):
-    """Keeps reports on demand and the verdicts on them."""
+    """Keeps reports on demand and the verdicts on them, and shows none that is not as it was sealed."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
+        super().__init__(engine, url)
+        self._rows = select(reports_on_demand, *own_seal(reports_on_demand, seals))
 
     async def put(
         self, run_id: str, request: HighLevelReflectionRequest, report: HighLevelReflectionReport
@@ -72,7 +79,11 @@ class OnDemandRepository(Repository):
     async def decide(
         self, run_id: str, report_id: str, verdict: ReplanVerdict, calls: list[dict[str, Any]]
     ) -> bool:
-        """Whether this is the verdict on the report; false when there is one, or no such report."""
+        """Whether this is the verdict on the report; false when there is one, or no such report.
+
+        Raises:
+            StoreDamaged: the report is not as it was sealed.
+        """
         values = {
             "verdict_id": verdict.content_hash[:ID_LENGTH],
             "verdict": stored_text(verdict),
@@ -80,25 +91,30 @@ class OnDemandRepository(Repository):
             "decided_ms": now_ms(self._url.dialect),
         }
         own = _at(run_id, report_id)
-        open_one = own & reports_on_demand.c.verdict.is_(None)
         async with self._write() as connection:
-            changed = await connection.execute(update(reports_on_demand).where(open_one).values(values))
-            if changed.rowcount == 1:
-                await seal_row(connection, reports_on_demand, own)
-        return changed.rowcount == 1
+            await connection.execute(select(reports_on_demand.c.report_id).where(own).with_for_update())
+            row = (await connection.execute(self._rows.where(own))).one_or_none()
+            if row is None or _report(row).verdict is not None:
+                return False
+            await connection.execute(update(reports_on_demand).where(own).values(values))
+            await seal_row(connection, reports_on_demand, own)
+        return True
 
     async def of_run(self, run_id: str) -> list[OnDemandReport]:
-        """Every report on demand of a run, by the moment it is about."""
+        """Every report on demand of a run, by the moment it is about.
+
+        Raises:
+            StoreDamaged: one is not as it was sealed, or cannot be read.
+        """
         return await self._find(reports_on_demand.c.run_id == run_id)
 
     async def find_by_prefix(self, prefix: str) -> list[OnDemandReport]:
-        """Every report, of whatever run, whose id starts so; `prefix` holds hex digits only."""
+        """Every report, of whatever run, whose id starts so; `prefix` holds hex digits only; see `of_run`."""
         return await self._find(reports_on_demand.c.report_id.startswith(prefix, autoescape=True))
 
     async def _find(self, wanted: ColumnElement[bool]) -> list[OnDemandReport]:
         columns = reports_on_demand.c
-        query = select(reports_on_demand).where(wanted)
-        query = query.order_by(columns.run_id, columns.known_at, columns.report_id)
+        query = self._rows.where(wanted).order_by(columns.run_id, columns.known_at, columns.report_id)
         async with self._read() as connection:
             return [_report(row) for row in (await connection.execute(query)).all()]
 
@@ -108,15 +124,17 @@ def _at(run_id: str, report_id: str) -> ColumnElement[bool]:
 
 
 def _report(row: Row[Any]) -> OnDemandReport:
-    return OnDemandReport(
-        run_id=row.run_id,
-        report_id=row.report_id,
-        known_at=row.known_at,
-        request=read_request(row.request),
-        report=read_report(row.report),
-        written_ms=row.written_ms,
-        verdict_id=row.verdict_id,
-        verdict=None if row.verdict is None else read_verdict(row.verdict),
-        calls=tuple(json.loads(row.calls or "[]")),
-        decided_ms=row.decided_ms,
-    )
+    demand_sealed(reports_on_demand, row)
+    with readable(f"{name_row(reports_on_demand, row)} of run {row.run_id}"):
+        return OnDemandReport(
+            run_id=row.run_id,
+            report_id=row.report_id,
+            known_at=row.known_at,
+            request=read_request(row.request),
+            report=read_report(row.report),
+            written_ms=row.written_ms,
+            verdict_id=row.verdict_id,
+            verdict=None if row.verdict is None else read_verdict(row.verdict),
+            calls=tuple(json.loads(row.calls or "[]")),
+            decided_ms=row.decided_ms,
+        )

@@ -115,7 +115,7 @@ class RunRepository(Repository):
             async with self._write() as connection:
                 result = await connection.execute(update(runs).where(running).values(values))
                 if self._seals and result.rowcount == 1:
-                    await seal_end(connection, run_id, status, values["document"])
+                    await seal_end(connection, run_id)
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
         with losses_of(run_id):
@@ -135,8 +135,8 @@ class RunRepository(Repository):
         interrupted = (runs.c.run_id == run_id) & (runs.c.status == "interrupted")
         async with self._write(lease) as connection:
             result = await connection.execute(update(runs).where(interrupted).values(status="running"))
-            if self._seals:
-                await seal_end(connection, run_id, "running", None)
+            if self._seals and result.rowcount == 1:
+                await seal_end(connection, run_id)
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
 
@@ -238,8 +238,7 @@ async def close_run(connection: AsyncConnection, run_id: str, closing: Closing, 
         values["document"] = _json(closing.document)
     await connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
     if seals:
-        document = await connection.scalar(select(runs.c.document).where(runs.c.run_id == run_id))
-        await seal_end(connection, run_id, closing.status, document)
+        await seal_end(connection, run_id)
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -12,16 +12,43 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Label, Row, Select, Table, and_, bindparam, delete, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Label,
+    Row,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal,
+    select,
+)  # fmt: skip
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.journal.chain import GENESIS_HASH
-from services.store.tables import paper_bars, paper_orders, runs, seals, trials, venue_orders
+from services.store.failures import MEND, StoreDamaged
+from services.store.tables import (
+    change_plans,
+    paper_bars,
+    paper_orders,
+    report_verdicts,
+    reports_on_demand,
+    runs,
+    seals,
+    slow_reports,
+    trials,
+    venue_orders,
+)  # fmt: skip
 
 RUN, END, BARS, VENUE, ACKNOWLEDGED = "run", "end", "bars", "venue", "acknowledged"
 TRIAL = "trial"
+HEAD = 1  # number of the seal of an end that covers count and last hash of the rows; the first has none
 REVISIONS = "revisions"  # a column of change plans
-KEPT = ("seal_of_description", "seal_of_end")  # columns of `seals_of_row`
+KEPT = ("seal_of_description", "seal_of_end", "seal_of_head")  # columns of `seals_of_row`
 DESCRIPTION = (
     "number",
     "run_id",
@@ -33,6 +60,13 @@ DESCRIPTION = (
     "data",
     "environment",
 )
+# Tables whose rows are sealed one by one, and what a row is.
+SEALED = {
+    slow_reports: "report",
+    report_verdicts: "verdict on report",
+    reports_on_demand: "report on demand",
+    change_plans: "plan",
+}
 FIRST = "0006"  # of the first store that sealed; a run notes the revision that it was stored at
 CHANGED = "was changed after it was written"
 UNSEALED = "made by an older version, which sealed neither document nor bars: they are not covered"
@@ -94,10 +128,45 @@ def hash_row(table: Table, row: Row[Any]) -> tuple[str, ...]:
     return (*hashes, hash_values(told[REVISIONS])) if REVISIONS in told else hashes
 
 
+def own_seal(table: Table, there: bool = True) -> tuple[Label[Any], Label[Any]]:
+    """Columns of a query of a sealed table: the seal of the row, and that of its run's description.
+
+    Both are None for a store that is not `there` yet: it was not upgraded and has no seals.
+    """
+    part: ColumnElement[str] = literal(table.name)
+    for column in (column for column in table.primary_key if column.name != "run_id"):
+        part = part + " " + cast(column, Text)
+    kept = select(seals.c.hash).where(seals.c.run_id == table.c.run_id, seals.c.number == 0)
+    found = (
+        kept.where(seals.c.part == of).scalar_subquery() if there else literal(None) for of in (part, RUN)
+    )
+    row, run = (column.label(name) for column, name in zip(found, ("own_seal", "seal_of_run"), strict=True))
+    return row, run
+
+
+def demand_sealed(table: Table, row: Row[Any]) -> None:
+    """Refuse a row, read with its `own_seal`, that is not as it was sealed.
+
+    Raises:
+        StoreDamaged: it was changed, or the program did not write it.
+    """
+    # Older versions sealed no such rows; where a seal is gone `verify` says so.
+    if row.own_seal not in (None, hash_row(table, row)[0]):
+        raise StoreDamaged(f"{name_row(table, row)} of run {row.run_id} is damaged, it {CHANGED}: {MEND}")
+
+
+def name_row(table: Table, row: Row[Any]) -> str:
+    """What a row of a sealed table is, such as `report 'a5b1'`."""
+    return f"{SEALED[table]} {row._mapping.get('report_id') or row._mapping.get('plan_id')!r}"
+
+
 def seals_of_row() -> list[Label[Any]]:
-    """The seals of the description and of the end of a run, as columns of a query of runs."""
-    own = (seals.c.run_id == runs.c.run_id) & (seals.c.number == 0)
-    found = (select(seals.c.hash).where(own, seals.c.part == part) for part in (RUN, END))
+    """The seals of the description, the end and the head of a run, as columns of a query of runs."""
+    own = seals.c.run_id == runs.c.run_id
+    found = (
+        select(seals.c.hash).where(own, seals.c.part == part, seals.c.number == number)
+        for part, number in ((RUN, 0), (END, 0), (END, HEAD))
+    )
     return [query.scalar_subquery().label(name) for query, name in zip(found, KEPT, strict=True)]
 
 
@@ -108,12 +177,23 @@ async def seal_run(connection: AsyncConnection, run_id: str) -> None:
     await put_seals(connection, run_id, RUN, {0: hash_values(*row)})
 
 
-async def seal_end(connection: AsyncConnection, run_id: str, status: str, document: str | None) -> None:
-    """Seal how a run ended; the seal goes when the run goes on."""
+async def seal_end(connection: AsyncConnection, run_id: str) -> None:
+    """Seal how a run ended, inside the transaction that wrote it; the seal goes when the run goes on."""
+    columns = (runs.c.status, runs.c.document, runs.c.events, runs.c.head_hash)
+    status, document, *head = (
+        await connection.execute(select(*columns).where(runs.c.run_id == run_id))
+    ).one()
     if status == "running":
         await connection.execute(delete(seals).where(seals.c.run_id == run_id, seals.c.part == END))
     else:
-        await put_seals(connection, run_id, END, {0: hash_values(status, document)})
+        hashes = {0: hash_values(status, document), HEAD: hash_values(*head)}
+        await put_seals(connection, run_id, END, hashes)
+
+
+def seal_of_trial() -> Label[Any]:
+    """The seal of a row of the ledger of trials, as a column of a query of it; the newest of a run has it."""
+    own = and_(seals.c.run_id == trials.c.run_id, seals.c.part == TRIAL, seals.c.number == 0)
+    return select(seals.c.hash).where(own).scalar_subquery().label("own_seal")
 
 
 def trial_of(run_id: str) -> Select[Any]:
@@ -175,8 +255,10 @@ def was_sealed(environment: str) -> bool:
         return True
 
 
-def row_problems(run: Mapping[str, Any], described: str | None, end: str | None) -> list[str]:
-    """What is not as it was written, of the row of a run with the seals of its description and its end."""
+def row_problems(
+    run: Mapping[str, Any], described: str | None, end: str | None, head: str | None
+) -> list[str]:
+    """What is not as it was written, of the row of a run with the seals of its description, end and head."""
     problems = []
     if described is not None and described != hash_values(*(run[name] for name in DESCRIPTION)):
         problems.append(DESCRIBED_ANEW)
@@ -187,6 +269,8 @@ def row_problems(run: Mapping[str, Any], described: str | None, end: str | None)
         problems.append(f"it is {run['status']!r}, and its end was not written by the program")
     elif end is not None and (not over or end != hash_values(run["status"], run["document"])):
         problems.append("its document or status was changed after it was written")
+    elif head is not None and head != hash_values(run["events"], run["head_hash"]):
+        problems.append("its number of rows or the hash of its last one was changed after it was written")
     return problems
 
 

@@ -70,9 +70,9 @@ class Store:
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)
         self.claims = ClaimRepository(engine, url)
-        self.reports = ReportRepository(engine, url)
+        self.reports = ReportRepository(engine, url, seals=sealing)
         self.trading = TradingRepository(engine, url, seals=sealing)
-        self.on_demand = OnDemandRepository(engine, url)
+        self.on_demand = OnDemandRepository(engine, url, seals=sealing)
         self.operator = OperatorRequests(engine, url)
         self.savepoints = SavepointRepository(engine, url)
         self.has_plan_tables = tables >= PLANS

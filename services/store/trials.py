@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import Row, Select, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.trials import MOST, TrialCounts, TrialLedger
-from services.store.failures import MEND, StoreDamaged
+from services.store.failures import MEND, StoreDamaged, readable
 from services.store.losses import losses_of
 from services.store.operator_requests import tell_of_rule
 from services.store.repository import Repository
-from services.store.seals import seal_trial
-from services.store.tables import paper_bars, trials
+from services.store.seals import CHANGED, TRIAL, hash_values, seal_of_trial, seal_trial, trial_of
+from services.store.tables import paper_bars, runs, seals, trials
 from services.store.urls import StoreUrl
 
 Key = tuple[str, str, str]
@@ -97,10 +96,10 @@ def by_key(runs: Iterable[Trial]) -> dict[Key, list[Trial]]:
 def sum_trials(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
     """The sums over distinct trials, each given with all of its runs."""
     totals: dict[str, Any] = {"configurations": 0, "hypotheses": 0, "candidates": 0, "promotions": 0}
-    for runs in groups:
-        furthest = max(runs, key=lambda run: (run.counts.candidates, run.counts.promotions)).counts
+    for group in groups:
+        furthest = max(group, key=lambda run: (run.counts.candidates, run.counts.promotions)).counts
         totals["configurations"] += 1
-        totals["hypotheses"] += max(run.counts.hypotheses for run in runs)
+        totals["hypotheses"] += max(run.counts.hypotheses for run in group)
         totals["candidates"] += furthest.candidates
         totals["promotions"] += furthest.promotions
     return TrialLedger(**{name: min(total, MOST) for name, total in totals.items()})
@@ -127,11 +126,11 @@ class TrialRepository(Repository):
             fresh: it starts as on an empty store; what it does not count is in the ledger all the same.
 
         Raises:
-            StoreDamaged: a row of the ledger cannot be read.
+            StoreDamaged: a row of the ledger cannot be read, or is not as it was sealed.
         """
         with losses_of(run_id):
             async with self._write() as connection:
-                known, number = await self._begin(connection, on)
+                known, number = await self._begin(connection, on, run_id)
                 same = [trial for trial in known if (trial.run_id, trial.on.key) == (run_id, on.key)]
                 if same:
                     return same[-1].ledger
@@ -149,9 +148,9 @@ class TrialRepository(Repository):
         Raises:
             StoreError: the store has no ledger, or cannot be written.
         """
-        name = f"{RULE}{on.config_hash[:16]}"
+        name = _rule_name(on.config_hash)
         async with self._write() as connection:
-            known, number = await self._begin(connection, on)
+            known, number = await self._begin(connection, on, name)
             same = [trial.number for trial in known if (trial.run_id, trial.on) == (name, on)]
             if same:
                 return same[-1]
@@ -161,11 +160,11 @@ class TrialRepository(Repository):
             await tell_of_rule(connection, self._url.dialect, met, number, name)
         return number
 
-    async def _begin(self, connection: AsyncConnection, on: TriedOn) -> tuple[list[Trial], int]:
+    async def _begin(self, connection: AsyncConnection, on: TriedOn, name: str) -> tuple[list[Trial], int]:
         """Trials on that timeframe, and the number of the next; no other process enters one meanwhile."""
         if self._url.dialect == "postgresql":
             await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-        known = await self._find(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+        known = [trial for trial in await self._find(connection, name) if trial.on.timeframe == on.timeframe]
         return known, (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
@@ -177,35 +176,69 @@ class TrialRepository(Repository):
         """Every run in the ledger, in the order in which they began; none in a store that has no ledger.
 
         Raises:
-            StoreDamaged: a row cannot be read.
+            StoreDamaged: a row cannot be read, is not as it was sealed, or is gone.
         """
         if not self.there:
             return []
         async with self._read() as connection:
-            return await self._find(connection, self._rows())
+            return await self._find(connection)
 
     def _rows(self) -> Select[Any]:
-        """Rows in order; the last label of a run that is under way is that of its last stored bars."""
+        """Rows in order with their seals; `until` of a run under way is the label of its last stored bars."""
         taken = select(func.max(paper_bars.c.label)).where(paper_bars.c.run_id == trials.c.run_id)
         last = func.coalesce(trials.c.last_label, taken.scalar_subquery(), trials.c.first_label)
-        others = [column for column in trials.c if column.name != "last_label"]
-        return select(*others, last.label("last_label")).order_by(trials.c.number)
+        stored = select(runs.c.run_id).where(runs.c.run_id == trials.c.run_id).scalar_subquery()
+        columns = (*trials.c, last.label("until"), stored.label("stored"), seal_of_trial())
+        return select(*columns).order_by(trials.c.number)
 
-    async def _find(self, connection: AsyncConnection, query: Select[Any]) -> list[Trial]:
-        try:
-            return [_trial(row) for row in (await connection.execute(query)).all()]
-        except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:
-            raise StoreDamaged(
-                f"store {self._url.text}: a row of its ledger of trials is damaged ({error}): {MEND}"
-            ) from error
+    async def _find(self, connection: AsyncConnection, entering: str | None = None) -> list[Trial]:
+        """Every row; one without a seal by the id that is `entering` is of a run of that id that is gone."""
+        entered = select(seals.c.run_id).where(seals.c.part == TRIAL)
+        gone = entered.where(seals.c.run_id.not_in(select(trials.c.run_id))).order_by(seals.c.run_id).limit(1)
+        if (run_id := await connection.scalar(gone)) is not None:
+            what = f"store {self._url.text}: the row of {run_id!r} in its ledger of trials is damaged"
+            raise StoreDamaged(f"{what}, it is gone: {MEND}")
+        rows = (await connection.execute(self._rows())).all()
+        newest = {row.run_id: row.number for row in rows}
+        return [self._sealed_trial(row, newest[row.run_id] == row.number, entering) for row in rows]
+
+    def _sealed_trial(self, row: Row[Any], newest: bool, entering: str | None) -> Trial:
+        what = f"store {self._url.text}: the row of {row.run_id!r} in its ledger of trials"
+        came_again = row.run_id == entering and row.own_seal is None
+        if not _is_as_written(row, newest and not came_again):
+            raise StoreDamaged(f"{what} is damaged, it {CHANGED}: {MEND}")
+        with readable(what):
+            return _trial(row)
+
+
+def _is_as_written(row: Row[Any], newest: bool) -> bool:
+    """Whether a row fits its seal; a rule has none, and says the same whenever it is tried.
+
+    Nor has a run that is gone; its id may have come again.
+    """
+    if row.run_id.startswith(RULE):
+        named = row.run_id == _rule_name(row.config_hash)
+        return named and (row.hypotheses, row.candidates, row.promotions) == (1, 0, 0)
+    return row.stored is None or not newest or row.own_seal == hash_values(*row[: len(trials.c)])
+
+
+def _rule_name(config_hash: str) -> str:
+    return f"{RULE}{config_hash[:16]}"
 
 
 async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialCounts) -> None:
-    """Note how far a run has come, inside a transaction of the caller's."""
-    newest = select(func.max(trials.c.number)).where(trials.c.run_id == run_id).scalar_subquery()
-    own = update(trials).where(trials.c.number == newest)
-    if (await connection.execute(own.values(**counts.payload()))).rowcount == 1:
-        await seal_trial(connection, run_id)
+    """Note how far a run has come, inside a transaction of the caller's.
+
+    Raises:
+        StoreDamaged: its row is not as it was sealed.
+    """
+    row = (await connection.execute(trial_of(run_id).add_columns(seal_of_trial()))).one_or_none()
+    if row is None:
+        return
+    if row.own_seal != hash_values(*row[:-1]):
+        raise StoreDamaged(f"the row of {run_id!r} in the ledger of trials is damaged, it {CHANGED}: {MEND}")
+    await connection.execute(update(trials).where(trials.c.number == row.number).values(**counts.payload()))
+    await seal_trial(connection, run_id)
 
 
 def _columns(trial: Trial) -> dict[str, Any]:
@@ -226,7 +259,7 @@ def _trial(row: Row[Any]) -> Trial:
         raise ValueError(f"symbols {row.symbols[:80]!r} of {row.run_id!r}")
     on = TriedOn(
         row.config_hash, row.playbooks, row.data, row.timeframe, tuple(symbols),
-        int(row.first_label), int(row.last_label),
+        int(row.first_label), int(row.until),
     )  # fmt: skip
     counts = TrialCounts(hypotheses=row.hypotheses, candidates=row.candidates, promotions=row.promotions)
     return Trial(row.number, row.run_id, on, counts, TrialLedger.model_validate(json.loads(row.ledger)))

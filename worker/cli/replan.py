@@ -63,7 +63,7 @@ async def replan(
     json: JsonOption = False,
 ) -> None:
     """Ask the judge about a report: what it would change and why, what it refuses and why."""
-    place = None if write is None else write.absolute()
+    place = None if write is None else write.resolve()
     if write is not None:
         from services.playbooks.writing import demand_writable
 
@@ -88,7 +88,7 @@ async def _answer(
 
     report_wanted = names_report(target)
     if not report_wanted and run is not None:
-        raise ConfigError(f"{target!r} names a run: --run goes with a report")
+        raise ConfigError(f"--run goes with a report; a run stands first: `thinktwice replan {run}`")
     if report_wanted and at is not None:
         raise ConfigError(f"{target!r} names a report, which has its own time: --at goes with a run")
     async with open_to_write(db, (run or LATEST) if report_wanted else target) as (store, record):

@@ -78,6 +78,7 @@ async def run_to_trade(
 
     Raises:
         ConfigError: a new run would record into a cassette that is there already.
+        StoreDamaged: the ledger of trials is not as it was sealed; no run is stored.
     """
     async with _deciding(store, settings):
         left = None if new else fitting(await store.runs.all(), settings, feed)
@@ -86,6 +87,7 @@ async def run_to_trade(
                 feed.follow(tuple(left.data["symbols"]))
             return left
         check_recording(settings)
+        await store.trials.all()  # a ledger that is damaged refuses the run before it is stored
         return await store.runs.create(new_run(settings, name, MODE, feed_fingerprint(feed, settings)))
 
 

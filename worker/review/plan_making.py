@@ -175,7 +175,7 @@ def draft_asked(
     later = [item for item in proposed if asked.folder is not None and item.action.kind in NEED_A_PROCESS]
     made = draft(
         [item for item in proposed if item not in later], facts, trigger, understanding=understanding,
-        folder=None if asked.folder is None else str(asked.folder.absolute()),
+        folder=None if asked.folder is None else str(asked.folder.resolve()),
         report_id=source[0], verdict_id=source[1],
     )  # fmt: skip
     if isinstance(made, EmptyPlan):

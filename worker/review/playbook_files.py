@@ -121,9 +121,16 @@ def demand_place(plan: ChangePlan) -> None:
     """Refuse a place that cannot be written, before a plan is approved for it.
 
     Raises:
-        ConfigError: it is no folder, or it holds something else.
+        ConfigError: it is no folder, it holds something else, or a link has led elsewhere since.
     """
-    demand_writable(folder_of(plan), "the folder")
+    folder = folder_of(plan)
+    leads_to = folder.resolve()
+    if leads_to != folder:
+        raise ConfigError(
+            f"the folder {str(folder)!r} of the plan leads to {str(leads_to)!r} by now: move the link away, "
+            "or make another plan"
+        )
+    demand_writable(folder, "the folder")
 
 
 def carry_out(

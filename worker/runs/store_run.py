@@ -125,7 +125,10 @@ async def record_run(
 
     Raises:
         RunInterrupted: the operator stopped it; the run is stored as interrupted.
+        StoreDamaged: the ledger of trials is not as it was sealed; no run is stored.
     """
+    if fresh_ledger is not None:
+        await store.trials.all()  # a ledger that is damaged refuses the run before it is stored
     record = await store.runs.create(run)
     journal = JournalWriter(StoreSink(store.journal, record.run_id), settings.runtime.flush_rows)
     trial = _trial(store, record, settings, fresh_ledger)

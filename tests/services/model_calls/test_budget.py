@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.reply_forms import PURSES, SEAT_FORMS, due_of
 from schemas.errors import ModelError
 from schemas.settings.llm import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
 from services.model_calls.budget import (
@@ -143,6 +144,32 @@ def test_text_that_overran_its_estimate_has_not_used_the_purse_of_decisions():
     ledger.charge(Spent(1, 0, 5.0), 5, Purse.TEXT)
     assert ledger.refusal(asking(Purse.TEXT, 1), PRICE, now=5) is not None
     assert ledger.refusal(asking(Purse.DECISION, 1), PRICE, now=5) is None
+
+
+@pytest.mark.parametrize("scope", ["day", "run"])
+@pytest.mark.parametrize(("limit", "value"), [("calls", 20), ("tokens", 4_000), ("usd", 0.04)])
+def test_models_of_events_that_spend_all_they_may_leave_the_judge_and_its_planner_their_calls(
+    scope, limit, value
+):
+    ledger = limited(scope, limit, value)
+    seats = {"fast": "m", "strategist": "m", "judge": "m"}
+    ledger.due = due_of(seats, {"evidence_planner": "m"})
+    ledger.open_event(in_slot=False)
+    for form in (SEAT_FORMS["fast"], SEAT_FORMS["strategist"]):
+        assert asked_until_refused(ledger, asking(PURSES[form.name], 100)) in range(1_000)
+    assert ledger.run.calls >= 10, "what is left is for the events"
+    ledger.open_event()
+    for name in ("evidence_planner", SEAT_FORMS["judge"].name):
+        question = asking(PURSES.get(name, Purse.DECISION), 100)
+        assert ledger.refusal(question, PRICE, now=5) is None
+        ledger.charge(estimate_use(question, PRICE), 5, question.caller.purse)
+
+
+def test_models_of_events_have_the_limit_of_an_event_whole():
+    ledger = limited("event", "calls", 10)
+    ledger.due = due_of({"fast": "m", "judge": "m"}, {})
+    ledger.open_event(in_slot=False)
+    assert asked_until_refused(ledger, asking(PURSES[SEAT_FORMS["fast"].name], 1)) == 10
 
 
 def test_text_in_a_run_that_decides_by_rules_may_use_every_limit_whole():

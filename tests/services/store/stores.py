@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from services.store import NewRun
-from services.store.seals import DESCRIPTION, hash_values
+from services.store.seals import DESCRIPTION, HEAD, hash_values
 
 CONFIG_HASH = "c" * 64
 
@@ -35,12 +35,12 @@ def new_run(**changes: Any) -> NewRun:
 def seal_again(path: Path) -> None:
     """Give the rows of runs that a test has changed the seals that the program would have given them."""
     with closing(sqlite3.connect(path)) as store, store:
-        query = f"SELECT {', '.join(DESCRIPTION)}, status, document FROM runs"
-        for *described, status, document in store.execute(query).fetchall():
+        query = f"SELECT {', '.join(DESCRIPTION)}, status, document, events, head_hash FROM runs"
+        for *described, status, document, events, head_hash in store.execute(query).fetchall():
             run_id = described[DESCRIPTION.index("run_id")]
-            sealed = {"run": hash_values(*described)}
+            rows = [(run_id, "run", 0, hash_values(*described))]
             if status != "running":
-                sealed["end"] = hash_values(status, document)
+                rows.append((run_id, "end", 0, hash_values(status, document)))
+                rows.append((run_id, "end", HEAD, hash_values(events, head_hash)))
             store.execute("DELETE FROM seals WHERE run_id = ? AND part IN ('run', 'end')", (run_id,))
-            rows = [(run_id, part, found) for part, found in sealed.items()]
-            store.executemany("INSERT INTO seals VALUES (?, ?, 0, ?)", rows)
+            store.executemany("INSERT INTO seals VALUES (?, ?, ?, ?)", rows)

@@ -85,6 +85,23 @@ def test_plan_of_a_text_is_made_without_compiler_frames_or_model_sdk(planted):
     assert done.stderr.splitlines()[-1] == "0 []", done.stderr
 
 
+def test_folder_of_a_plan_is_stored_as_it_resolves_and_one_that_moved_since_is_refused(planted):
+    real = planted.folder / "real"
+    real.mkdir()
+    (planted.folder / "link").symlink_to(real)
+    spellings = ("real", "./real", "real/../real", "link")
+    made = [
+        answered(planted, "plans", "make", RISK, "--run", "latest", "--into", spelling)
+        for spelling in spellings
+    ]
+    assert {plan["steps"][-1]["action"]["folder"] for plan in made} == {str(real.resolve())}
+    real.rename(planted.folder / "moved")
+    real.symlink_to(planted.folder / "moved")
+    told = planted.complaint("plans", "approve", made[0]["plan_id"], "--hash", made[0]["hash"][:12])
+    assert f"the folder {str(real)!r} of the plan leads to " in told
+    assert "make another plan" in told
+
+
 def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(reported, report_of_planted):
     planted, name = reported, report_of_planted.told["report_id"]
     complaint = planted.complaint("plans", "make", name, "--into", "books")

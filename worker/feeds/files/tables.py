@@ -80,7 +80,7 @@ class BarTable:
 
         if not isinstance(frame, pd.DataFrame):
             found = type(frame).__name__
-            raise DataError(f"{word} are a {found}: give a pandas DataFrame, or a path")
+            raise DataError(f"{word} are of type {found!r}: give a pandas DataFrame, or a path")
         plain = frame.copy(deep=False)
         if isinstance(frame.columns, pd.MultiIndex):
             plain.columns = ["_".join(str(part) for part in name if str(part)) for name in frame.columns]
