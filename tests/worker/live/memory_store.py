@@ -21,7 +21,7 @@ from services.store.records import Closing
 from services.store.repository import Lease, LeaseLost
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
-from services.store.trials import TriedOn
+from services.store.trials import Trial, TriedOn
 
 
 def nobody_minds(what: str) -> None:
@@ -280,6 +280,9 @@ class _NoTrials:
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         self._gate("trials")
+
+    async def all(self) -> list[Trial]:
+        return []
 
 
 class _NoSeals:
