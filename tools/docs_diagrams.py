@@ -135,8 +135,8 @@ class Wiring:
 
     def _bind(self, node: ast.Assign, names: dict[str, Held]) -> None:
         """Bind the names of an assignment, element by element where there are several."""
-        (target,) = node.targets
-        pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
+        pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value) for target in node.targets]
+        target = node.targets[0]
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             pairs = list(zip(target.elts, node.value.elts, strict=True))
         for name, value in pairs:

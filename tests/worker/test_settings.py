@@ -85,7 +85,7 @@ def test_settings_runtime_is_not_hashed_and_everything_else_is(tmp_path):
         ("[feed]\npoll_s = 1.0", "no section or setting 'feed'. Did you mean [runtime.feed]?"),
         ("feed = 1", "no section or setting 'feed'. Did you mean [runtime.feed]?"),
         ("sed = 1", "Did you mean 'seed'?"),
-        ("[llm]\nzzqq = 1", "quote_per_usd, per_event, per_day, per_run, attempts"),
+        ("[llm]\nzzqq = 1", "quote_per_usd, per_event, per_day, per_run, decision_share, attempts"),
         ("[execution]\nfeebps = 1", "no setting 'feebps' in section [execution]. Did you mean 'fee_bps'?"),
         ("[judge]\nzzz = 1", "It has replan"),
         ("[execution]\nfee_bps = 'five'", "execution.fee_bps = 'five': input should be a valid number"),

@@ -276,7 +276,7 @@ def test_loss_of_log_or_index_names_no_row_lost_before_the_file_is_closed(file, 
     assert told in str(error)
     assert "is lost" not in str(error)
     assert "are not in the file" not in str(error)
-    assert "`thinktwice verify r0001`" in str(error)
+    assert "`thinktwice verify r0001 --db sqlite:///" in str(error)
 
     async def closed():
         async with await open_store(f"sqlite:///{file}", create=False) as store:
@@ -334,7 +334,7 @@ def test_loss_of_a_file_that_is_back_by_then_calls_no_row_lost(file, monkeypatch
     assert told in str(error)
     assert "the file is back at the address" in str(error)
     assert "is lost" not in str(error)
-    assert "`thinktwice verify r0001`" in str(error)
+    assert "`thinktwice verify r0001 --db sqlite:///" in str(error)
 
 
 def test_loss_of_a_file_that_is_away_says_that_nothing_lies_there(file):

@@ -99,6 +99,7 @@ def test_growing_bars_refuse_a_row_that_cannot_be_and_stay(late, row, named):
     assert (bars.shape, int(bars.times[-1])) == ((20, 2), last)
 
 
+HOUR_NS = 3_600_000_000_000
 anything = st.floats(allow_nan=True, allow_infinity=True, width=32)
 prices = st.one_of(st.floats(0.5, 20.0), anything)
 
@@ -122,7 +123,7 @@ def test_growing_bars_take_any_row_whole_or_not_at_all(rows):
     bars = GrowingBars(random_series(1, 5, 2))
     taken = 5
     for late, row in rows:
-        label = int(bars.times[-1]) + late
+        label = int(bars.times[-1]) + late * HOUR_NS  # whatever overlaps is left out before it comes here
         try:
             bars.append(label, row)
         except DataError:

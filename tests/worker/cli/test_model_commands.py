@@ -203,6 +203,7 @@ def chain_anew(desk: Desk) -> None:
             store.execute(update, (row.prev_hash, head, row.seq))
         store.execute("UPDATE runs SET head_hash = ?", (head,))
     store.close()
+    seal_again(desk.folder / "thinktwice.db")
 
 
 def test_spread_without_any_answer_says_so_and_exits_1(desk):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from schemas.settings import Settings
+from services.store.failures import StoreDamaged
 from tests.worker.live.paper_runs import asked, replayed, traded, waiting_feed
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.live.process import PaperOutcome
@@ -63,9 +64,8 @@ def test_paper_bar_that_was_changed_in_the_store_does_not_verify(paper, tmp_path
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
         store.execute("delete from seals")
         store.commit()
-    report = replayed(tmp_path, Settings())
-    assert not report.ok
-    assert "differs from the stored one" in str(report.problem)
+    with pytest.raises(StoreDamaged, match="seals of its document, bars and orders, and they are gone"):
+        replayed(tmp_path, Settings())
 
 
 def test_paper_orders_reach_the_venue_once_each(paper) -> None:

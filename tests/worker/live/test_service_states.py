@@ -44,6 +44,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "PagePlanner": set(),
     "ClusterPlanner": set(),
     "HighLevelReflectionService": set(),
+    "Due": {"events", "slots"},  # of the settings
     "LiveStep": set(),
     "MemoryView": {"_quotas"},
     "Models": {"texts"},

@@ -16,6 +16,7 @@ from services.journal.chain import JournalRow
 from services.journal.index import Event, RecentRows
 from services.journal.kinds import JOURNAL_KINDS
 from services.store.tables import metadata
+from tests.services.store.stores import seal_again
 from tests.worker.evidence_stores import CLOCK, client_of, server_of
 from worker.cli.console import time_option
 
@@ -310,6 +311,7 @@ def test_run_in_progress_is_answered_as_of_its_newest_row(stored, tmp_path):
             store.executemany(f"insert into journal values ({marks})", whole[:count])
             store.execute("update runs set status = 'running', events = ?", (count,))
             store.commit()
+            seal_again(path)
 
         async def scenario():
             async with client_of(path) as client:

@@ -40,6 +40,7 @@ OPERATION: dict[str, Entry] = {
     "data.timeframe": Entry("4h", bars, CHOSEN),
     "runtime.data": Entry("other.csv", bars, CHOSEN),
     "runtime.tz": Entry("America/New_York", bars, CHOSEN),
+    "runtime.max_bytes": Entry(1_000, bars, CHOSEN),
     "runtime.start": Entry("2024-01-10", bars, CHOSEN),
     "runtime.end": Entry("2024-01-20", bars, CHOSEN),
     "runtime.db": Entry("sqlite:///other.db", command, RUN),

@@ -137,7 +137,7 @@ def test_judge_of_a_worker_is_told_no_symbol_of_an_anonymised_run(tmp_path, monk
 
 
 def test_budget_of_a_worker_s_judge_begins_with_each_report(tmp_path, monkeypatch):
-    once = {"per_event": {"calls": 1}}
+    once = {"per_event": {"calls": 2}}  # of which one is left to the judge
     with wire(monkeypatch, planning(0.8)) as server:
         verdicts, _ = played(judged_by_models(tmp_path, by_models(once, enable_reflection=False)))
     assert len(verdicts) > 1
