@@ -42,7 +42,9 @@ def test_chain_has_what_the_judge_read_below_its_verdict():
     index.add(event(0, "evidence_plan", plan))
     index.add(event(1, "evidence_plan", {**plan, "evidence_id": "v2", "report_id": "r2"}))
     index.add(event(2, "evidence_call", {"evidence_id": "v1", "tool": "episodes", "ids": ["e1", "e2"]}))
-    index.add(event(3, "replan_verdict", {"verdict_id": "d1", "report_id": "r1", "verdict": {"report_id": "r1"}}))
+    index.add(
+        event(3, "replan_verdict", {"verdict_id": "d1", "report_id": "r1", "verdict": {"report_id": "r1"}})
+    )
     node = _replan(index, "d1")
     assert [(child.title, child.id) for child in node.children] == [("evidence for the judge", "v1")]
     assert node.children[0].facts["episodes"] == ["e1", "e2"]
