@@ -13,8 +13,8 @@ from services.ports import EvidencePlanner, EvidenceQuestion
 
 MOST_ITEMS = 5
 ABOUT = {
-    "trades": ("playbook_id", "regime"),
-    "gate": ("playbook_id", "regime"),
+    "episodes": ("playbook_id", "regime"),
+    "gate_status": ("playbook_id", "regime"),
     "playbooks": ("playbook_id",),
 }
 

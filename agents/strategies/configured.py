@@ -1,8 +1,9 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from agents.strategies.model_strategist import ModelStrategist
+from agents.strategies.model_strategist import OF_A_SNAPSHOT, ModelStrategist
 from agents.strategies.plan_changes import FrozenPlan
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
@@ -12,7 +13,8 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from services.deliberation.forms import CRITIQUE, REASONS
+from services.deliberation.fact_check import FactCritic
+from services.deliberation.forms import CORRECTION, CRITIQUE
 from services.deliberation.text_models import TextModels
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
@@ -52,7 +54,7 @@ def configured_strategist(
 
     return model_strategist(
         settings, model, rules, playbooks, frozen, background, wordings,
-        texts=texts if texts.has(CRITIQUE, REASONS) else None,
+        texts=texts if texts.has(CRITIQUE, CORRECTION) else None,
     )  # fmt: skip
 
 
@@ -68,6 +70,7 @@ def model_strategist(
     texts: TextModels | None = None,
 ) -> ModelStrategist:
     """A strategist of a model as the settings have it; `prompt` None is the one in use."""
+    critic_of = partial(FactCritic, only=OF_A_SNAPSHOT)
     return ModelStrategist(
         model,
         rules,
@@ -82,4 +85,5 @@ def model_strategist(
         prompt=prompt,
         texts=texts,
         reflection_pass=settings.deliberation.reflection_pass,
+        critic_of=critic_of if settings.deliberation.reflection_pass.fact_check else None,
     )

@@ -3,8 +3,7 @@
 What stays the same from call to call (instructions, tolerances, playbooks) goes first, as the part that the
 provider caches; snapshot, background, bases and revision follow as quoted data. The prompt is a pure function
 of what the snapshot and the readers hold, so a recorded run is played back question by question. The model
-picks a base, names its reasons and says what to change; code writes the words. It never writes a plan from
-nothing, sizes, or moves a stop away.
+picks a base and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
 """
 
 import time
@@ -14,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 from agents.strategies.plan_changes import ID_DIGITS, FrozenPlan, PlanBase, answer_of, plan_bases
-from agents.strategies.reason_pass import ReasonText, reread
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_strategist_reply
 from prompts import PromptTemplate, load_prompt
@@ -25,13 +23,16 @@ from schemas.settings.deliberation import PassSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from services.deliberation.budget import Budget
-from services.deliberation.presets.reflection_pass import calls_of
+from services.deliberation.presets.reflection_pass import calls_of, run_pass
+from services.deliberation.refine import Task
+from services.deliberation.rule_critics import ClaimCritic
 from services.deliberation.text_models import TextModels
+from services.evidence.observed import ACCOUNT
+from services.evidence.run_facts import RunFacts, snapshot_facts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel
-from services.model_calls.quoting import keep_comment, quoted_json
+from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
-from services.policy_checks.reasons import with_reasons
 from services.ports import BackgroundReader, PlaybookReader, Revision
 
 PROMPT = "strategist"
@@ -39,7 +40,9 @@ MAX_TOKENS = 1_500
 NOTHING_TO_CHOOSE = "nothing_to_choose"
 NONE = "none"
 NS_PER_MS = 1_000_000
+LONGEST_RATIONALE = 4_000
 BY_DEFAULT = PassSettings()
+OF_A_SNAPSHOT = frozenset({"feature", *ACCOUNT})
 SHOWN_OF_CASE = ("symbol", "r", "distance", "failure_mode", "known_at")
 
 
@@ -76,6 +79,7 @@ class ModelStrategist:
         prompt: PromptTemplate | None = None,
         texts: TextModels | None = None,
         reflection_pass: PassSettings = BY_DEFAULT,
+        critic_of: Callable[[RunFacts], ClaimCritic] | None = None,
     ) -> None:
         """Hold readers only.
 
@@ -94,6 +98,7 @@ class ModelStrategist:
             prompt: template of the question; None: the one in use.
             texts: who criticises and corrects a rationale; None: nobody does.
             reflection_pass: how a rationale is looked at again.
+            critic_of: holds a rationale against the facts of a snapshot; None: nothing does.
         """
         self._model = model
         self._rules = rules
@@ -109,6 +114,7 @@ class ModelStrategist:
         self._prompt = prompt or load_prompt(PROMPT)
         self._texts = texts
         self._pass = reflection_pass
+        self._critic_of = critic_of
         self._static: tuple[tuple[str, ...], str] = ((), "")
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
@@ -146,31 +152,28 @@ class ModelStrategist:
         bases: tuple[PlanBase, ...],
         start: int,
     ) -> StrategistAnswer:
-        """The answer with its reasons looked at again, within the same deadline; nothing else of it changes.
+        """The answer with its rationale looked at again, within the same deadline; no typed field changes.
 
-        A rationale that a base has already is the rules', or was looked at.
+        A rationale that a base has already is the rules', or was looked at; of a rationale of which nothing
+        holds, the first base's stands.
         """
         proposal = answer.proposal
         if proposal is None or proposal.rationale in {base.proposal.rationale for base in bases}:
             return answer
-        playbook = self._playbooks.get(proposal.playbook_id).definition
-        wording, background = self._wordings.of(snapshot), self._background(snapshot)
-        given = ReasonText(proposal, playbook, snapshot, background, wording)
+        told = self._wordings.of(snapshot).word_value(snapshot.payload())
+        shown, facts = quoted_json(told), None
+        if self._critic_of is not None:
+            facts = self._critic_of(snapshot_facts(told, snapshot.bar_label))
         budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
-        corrected, done = await reread(given, texts, self._pass, budget)
+        task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown, snapshot.content_hash)
+        done = await run_pass(
+            task, proposal.rationale, self._pass, budget, models=texts, facts=facts, news_alone=True
+        )
         update: dict[str, Any] = {"deliberation": done}
-        if corrected is not None:
-            update["proposal"] = with_reasons(proposal, snapshot, corrected.because, background)
-            update |= self._comment(corrected.comment, snapshot)
+        stands = done.final or bases[0].proposal.rationale
+        if done.changed and len(stands) <= LONGEST_RATIONALE:
+            update["proposal"] = proposal.model_copy(update={"rationale": stands})
         return answer.model_copy(update=update)
-
-    def _comment(self, given: str | None, snapshot: PolicySnapshot) -> dict[str, Any]:
-        """The fields of an answer for its author's own words: without a figure and a name of the run."""
-        names = {snapshot.symbol, *self._wordings.known, *self._wordings.of(snapshot).symbols.values()}
-        for playbook in self._playbooks.active():
-            names |= {playbook.definition.id, *playbook.definition.parameters}
-        kept = keep_comment(given, names)
-        return {"comment": kept, "dropped_comments": int(given is not None and kept is None)}
 
     def _left_ms(self, start: int) -> float:
         return max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
@@ -195,14 +198,10 @@ class ModelStrategist:
             shown = held.stop, held.entry_price, snapshot.close
             level = self._wordings.of(snapshot).price_back(read.stop, *shown)
             read = read.model_copy(update={"stop": level})
-        said = answer_of(
-            read, snapshot, bases, self._playbooks,
-            own_rules=self._own_rules, tick=self._tick, background=self._background(snapshot),
-        )  # fmt: skip
+        said = answer_of(read, snapshot, bases, self._playbooks, own_rules=self._own_rules, tick=self._tick)
         if isinstance(said, ReplyFault):
             return said
-        comment = self._comment(read.comment, snapshot)
-        return said.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash, **comment})
+        return said.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash})
 
     def _static_part(self) -> str:
         """Instructions and playbooks: the same bytes until a playbook has another version."""

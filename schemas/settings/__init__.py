@@ -59,6 +59,7 @@ LATER = {
     "envelope": ("max_entries_per_block",),
     "gate": ("block", "strict"),
     "judge": ("shadow_life_blocks", "action_life_blocks"),
+    "deliberation.pass": ("fact_check",),
     "deliberation.quality": (
         "enabled",
         "mode",
@@ -77,6 +78,8 @@ LATER = {
         "review",
         "chunked",
         "narrative_tokens",
+        "check_reasons",
+        "name_rows",
         "one_reply",
         "critique_temperature",
         "writing_temperature",

@@ -38,6 +38,7 @@ def always(rules: dict[str, str], **terms: str) -> PlaybookDefinition:
     return definition(
         rules={"long": RULES | rules},
         eligibility={"long": EVERYWHERE},
+        rationale_terms={"long": ("rise",)},
         parameters={},
         **terms,
     )

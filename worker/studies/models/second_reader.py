@@ -61,7 +61,8 @@ class SecondReader(Panel[AnsweredConsolidation, Sample]):
         )
         if isinstance(reply, NoReply):
             return Sample(failure=reply.kind)
-        added = weigh_reply(reply.text, plan.request, plan.findings, self._questions.wordings.known)
+        wording = self._questions.wordings.of(plan.snapshot)
+        added = weigh_reply(reply.text, plan.request, plan.findings, wording)
         final = status_of((*plan.findings, *added.findings))
         cited = added.findings[0].evidence if final is not plan.rules else ()
         reflection = self._settings.reflection
