@@ -1,14 +1,14 @@
-"""A model reads a person's words into the forms of actions; the forms are then read as if they were typed.
+"""A model reads a person's words into typed actions, which are then checked as if they had been typed.
 
-Nothing that it says is carried out or believed: a line of no form, an unknown name or a reply that is not
-closed counts for nothing, and the person is shown the forms.
+Nothing that it answers is carried out or believed: an action without its fields or a reply that is not closed
+counts for nothing, and the person is shown the typed commands.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.change_reply import PROMPT, read_change
+from agents.change_reply import PROMPT, ActionReply, read_change
 from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
@@ -19,18 +19,41 @@ from services.model_calls.quoting import visible
 from services.model_calls.reply_text import SEEN, MalformedReply
 from services.model_calls.wording import PLAIN, Wording
 from services.plans.drafting import Proposed
-from services.plans.text_forms import UnreadableText, check_characters, read_text
+from services.plans.typed_changes import propose_change
 
 DEADLINE_MS = 60_000.0
+LONGEST_TEXT = 8_000
+LONGEST_REASON = 300
+
+
+class UnreadableText(ConfigError):
+    """A text that no model reads into actions."""
 
 
 @dataclass(frozen=True)
 class ChangeReading:
-    """What a text asks for; with the model that read it and its reasoning, where one did."""
+    """What a text asks for, with the model that read it and its reasoning."""
 
     proposed: tuple[Proposed, ...]
-    reasoning: str | None = None
-    model: str | None = None
+    reasoning: str
+    model: str
+
+
+def check_characters(text: str) -> str:
+    """The text with one kind of line end and without blanks around it.
+
+    Raises:
+        ConfigError: it is empty, too long, or holds characters that cannot be seen.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise ConfigError(f"the text has {len(text):,} characters, at most {LONGEST_TEXT:,}: shorten it")
+    plain = text.replace("\r\n", "\n").replace("\t", " ").strip()
+    if not plain:
+        raise ConfigError("the text is empty: say what to change")
+    if visible(plain, lines=True) != plain:
+        unseen = next(c for c in plain if c != "\n" and visible(c) != c)
+        raise ConfigError(f"the text holds '{visible(unseen)}', which cannot be seen: write it without")
+    return plain
 
 
 async def read_with_model(
@@ -46,13 +69,13 @@ async def read_with_model(
     """The actions that a model reads in a text; each has the text as its reason.
 
     Raises:
-        UnreadableText: it did not answer, or nothing in the forms; the message says which.
+        UnreadableText: it did not answer, or no action that can be used; the message has the cause.
         ConfigError: the text is empty, too long or holds characters that cannot be seen.
     """
-    prompt, said = load_prompt(PROMPT), check_characters(text)
+    prompt, plain = load_prompt(PROMPT), check_characters(text)
     request = prompt.render(
         playbooks=wording.json([_material(definitions[name]) for name in sorted(definitions)]),
-        text=wording.json(said),
+        text=wording.json(plain),
     )
     reply = await ask(
         model, system=prompt.system, prompt=request, max_tokens=max_tokens, deadline_ms=deadline_ms
@@ -61,27 +84,32 @@ async def read_with_model(
         raise UnreadableText(f"the model did not answer ({reply.kind}): {visible(reply.detail)[:SEEN]}")
     try:
         read = read_change(reply.text)
-    except MalformedReply as error:
+        reason = " ".join(plain.split())[:LONGEST_REASON]
+        proposed = [_propose(action, definitions, judge, reason) for action in read.actions]
+    except (MalformedReply, ConfigError) as error:
         raise UnreadableText(f"the model's reply cannot be used: {visible(str(error))[:SEEN]}") from error
-    if not read.actions:
-        raise UnreadableText("the model found nothing in it that has a form")
-    try:
-        proposed = read_text("\n".join(read.actions), definitions, judge, reason=said)
-    except UnreadableText as error:
-        raise UnreadableText("the model's reply has a line of no form") from error
-    except ConfigError as error:
-        raise UnreadableText(f"the model's reply cannot be used: {error}") from error
-    return ChangeReading(proposed, visible(read.reasoning), reply.model)
+    if not proposed:
+        raise UnreadableText("the model found no action in it")
+    last = replace(proposed[-1], checkpoint=False)  # there is nothing to ask again about
+    return ChangeReading((*proposed[:-1], last), visible(read.reasoning), reply.model)
+
+
+def _propose(
+    action: ActionReply, definitions: Mapping[str, PlaybookDefinition], judge: JudgeSettings, reason: str
+) -> Proposed:
+    fields = action.model_dump(exclude={"kind", "then_ask"})
+    found = propose_change(action.kind, fields, definitions, judge, reason)
+    return replace(found, checkpoint=action.then_ask)
 
 
 def _material(definition: PlaybookDefinition) -> dict[str, Any]:
     """What a model needs to know of a playbook to name its parts."""
     return {
-        "playbook": definition.id,
+        "playbook_id": definition.id,
         "title": definition.title,
-        "risk_percent": round(100 * definition.risk_fraction, 6),
+        "risk_fraction": definition.risk_fraction,
         "parameters": {
-            name: {"value": parameter.value, "grid": list(parameter.grid)}
+            name: {"role": parameter.role, "value": parameter.value, "grid": list(parameter.grid)}
             for name, parameter in definition.parameters.items()
         },
         "regimes": {

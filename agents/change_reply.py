@@ -1,27 +1,44 @@
-"""The closed wire model of a change request as a model reads it: one action a line, and how it was read."""
+"""The closed wire model of a change request as a model reads it: typed actions, and how it was read."""
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints, TypeAdapter
 
 from schemas.plan import MOST_ACTIONS
+from schemas.vocabulary import Direction
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import is_read, read_reply
+from services.plans.typed_changes import ChangeKind
 
 PROMPT = "change_plan"
-LONGEST_LINE = 200
+LONGEST_NAME = 200
 LONGEST_REASONING = 4_000
+CLOSED = ConfigDict(frozen=True, extra="forbid", strict=True)
+Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
+
+
+class ActionReply(BaseModel):
+    """One action; the fields that its kind has no use for are null. Its life is that of the settings."""
+
+    model_config = CLOSED
+
+    kind: ChangeKind
+    playbook_id: Name | None = None
+    regime: Name | None = None
+    direction: Direction | None = None
+    eligible: bool | None = None
+    parameter: Name | None = None
+    value: FiniteFloat | None = None
+    then_ask: bool = False
 
 
 class ChangeReply(BaseModel):
-    """What the request asks for, a form a line, and how it was read."""
+    """What the request asks for, in its order, and how it was read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = CLOSED
 
     reasoning: Annotated[str, StringConstraints(max_length=LONGEST_REASONING)]
-    actions: tuple[Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_LINE)], ...] = Field(
-        max_length=2 * MOST_ACTIONS
-    )
+    actions: tuple[ActionReply, ...] = Field(max_length=MOST_ACTIONS)
 
 
 _REPLY = TypeAdapter(ChangeReply)

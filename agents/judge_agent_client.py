@@ -5,7 +5,7 @@ which can only drop what the rules accepted. It writes nothing and applies nothi
 whoever asked, and actions go through the playbook lifecycle.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from agents.judge_model import by_rules, weigh
@@ -13,7 +13,6 @@ from agents.judge_replanning import replan, with_evidence
 from agents.judge_reply import Fallback
 from agents.judge_rules import judge_amendment, judge_boundary
 from schemas.evidence_plan import RecommendationEvidence
-from schemas.fact_check import FactCheck
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
@@ -23,27 +22,24 @@ from schemas.settings import GateSettings, JudgeSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction
-from services.evidence.run_facts import RunFacts
 from services.high_level.report_facts import report_facts
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-
-Check = Callable[[str, RunFacts], FactCheck]
 
 
 class JudgeAgentClient(Stateful):
     """The judge with counters of what it decided; grades reports again with `gate`.
 
     `reflection_off` is what the settings say: only then the record of a reflection that is off is a result.
-    A model's reason is held against the report (`check`), and what does not hold is struck. Where the
-    settings ask for a model's opinion on reports and none is given, the verdicts say so.
+    A model's reasons are claims, held against the report. Where the settings ask for a model's opinion on
+    reports and none is given, the verdicts say so.
     """
 
     STATE: ClassVar = {
         "boundary_counts": dict[JudgeDecision, int],
         "replan_counts": dict[RecommendedAction, int],
     }
-    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings", "_check"})
+    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings"})
 
     def __init__(
         self,
@@ -53,14 +49,12 @@ class JudgeAgentClient(Stateful):
         *,
         reflection_off: bool = False,
         wordings: Wordings | None = None,
-        check: Check | None = None,
     ) -> None:
         self._settings = settings
         self._gate = gate or GateSettings()
         self._model = model
         self._reflection_off = reflection_off
         self._wordings = wordings or Wordings()
-        self._check = check
         self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
         self.replan_counts = dict.fromkeys(RecommendedAction, 0)
 
@@ -100,17 +94,11 @@ class JudgeAgentClient(Stateful):
         verdict = with_evidence(verdict, evidence)
         if self._model is not None:
             wording = self._wordings.at(report.known_at)
-            check = None
-            if self._check is not None:
-                check = _bound(self._check, report_facts(report, (), definitions, wording.symbols))
+            facts = report_facts(report, (), definitions)
             verdict = await weigh(
-                verdict, report, self._model, wording=wording, check=check, evidence=evidence
+                verdict, report, self._model, wording=wording, facts=facts, evidence=evidence
             )
         elif self._settings.replan != "rules":
             verdict = by_rules(verdict, Fallback.NO_MODEL)
         self.replan_counts[verdict.decision] += 1
         return verdict
-
-
-def _bound(check: Check, facts: RunFacts) -> Callable[[str], FactCheck]:
-    return lambda text: check(text, facts)

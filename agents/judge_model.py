@@ -1,20 +1,33 @@
 """The model judge: it may drop actions that the rules accepted, and nothing else.
 
-Its reply is a closed wire model: ids of the accepted actions that stay, and a reason. It cannot add an
+Its reply is a closed wire model: typed reasons, and ids of the accepted actions that stay. It cannot add an
 action, change one or bring a refused one back; such a reply counts for nothing, as does none, and the verdict
 of the rules stands with the reason in `fallback`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agents.judge_replanning import decision_of
-from agents.judge_reply import PROMPT, Fallback, KeepReply, ReplyFault, names_of, read_kept
+from agents.judge_reply import (
+    DROP_WORDS,
+    PROMPT,
+    DropClaim,
+    Fallback,
+    KeepReply,
+    ReplyFault,
+    names_of,
+    read_kept,
+)
 from prompts import load_prompt
+from schemas.claims import Section
 from schemas.evidence_plan import RecommendationEvidence
-from schemas.fact_check import FactCheck
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
+from services.claims.sections import WrittenText
+from services.deliberation.claim_critics import ClaimText
+from services.evidence.run_facts import RunFacts
+from services.high_level.report_facts import report_facts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import visible
@@ -24,7 +37,8 @@ MAX_TOKENS = 1_500
 DEADLINE_MS = 60_000.0
 DROPPED = "dropped_by_model"
 EVIDENCE = "What tools read of the run behind the recommendations, as part of the report (JSON):"
-NOTHING_HOLDS = "no sentence of its reason holds against the report"
+NOTHING_HOLDS = "no reason that it gave holds against the report"
+REASONS = "reasons"
 
 
 def by_rules(verdict: ReplanVerdict, why: str) -> ReplanVerdict:
@@ -38,7 +52,7 @@ async def weigh(
     model: LanguageModel,
     deadline_ms: float = DEADLINE_MS,
     wording: Wording = PLAIN,
-    check: Callable[[str], FactCheck] | None = None,
+    facts: RunFacts | None = None,
     evidence: Sequence[RecommendationEvidence] = (),
 ) -> ReplanVerdict:
     """The verdict of the rules less the actions that the model dropped.
@@ -46,7 +60,8 @@ async def weigh(
     It is shown the report and the `evidence` that was read beside it.
 
     Where the model did not answer, or not in the way it was asked, the verdict of the rules with `fallback`.
-    Sentences of its reason that do not hold are struck; `check` None holds it against nothing.
+    Its reasons are claims that code holds against `facts`, those of the report, and writes; what is not so is
+    left out.
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
@@ -57,10 +72,33 @@ async def weigh(
         kept = read_kept(reply.text, len(verdict.actions), len(verdict.refused))
     except ReplyFault as fault:
         return by_rules(verdict, str(fault))
-    checked = None if check is None else check(kept.reason)
-    if checked is not None and not checked.holds:
-        kept = kept.model_copy(update={"reason": checked.struck_text or NOTHING_HOLDS})
-    return _without_the_others(verdict, kept, reply.model).model_copy(update={"fact_check": checked})
+    text = ClaimText(
+        facts or report_facts(report, (), ()),
+        {called: name for name, called in wording.symbols.items()},
+        (REASONS,),
+    )
+    claims = tuple(claim for claim in kept.reasons if not isinstance(claim, DropClaim))
+    named = text.name([Section(topic=REASONS, claims=claims, comment=kept.comment)])
+    written = text.write(named)
+    decided = _without_the_others(verdict, kept, _word_reasons(written, kept, verdict), reply.model)
+    return decided.model_copy(
+        update={
+            "fact_check": text.check(named),
+            "comment": next((part.comment for part in written.sections), None),
+        }
+    )
+
+
+def _word_reasons(written: WrittenText, reply: KeepReply, verdict: ReplanVerdict) -> str:
+    """The reasons in words: claims that hold, then why each action that was offered is dropped."""
+    said = [statement.text for section in written.sections for statement in section.statements]
+    dropped = set(names_of("a", len(verdict.actions))) - set(reply.keep)
+    said += [
+        f"The model drops {reason.action}, giving as its reason: {DROP_WORDS[reason.because]}."
+        for reason in reply.reasons
+        if isinstance(reason, DropClaim) and reason.action in dropped
+    ]
+    return " ".join(said) or NOTHING_HOLDS
 
 
 async def _ask(
@@ -103,10 +141,10 @@ def _describe_evidence(evidence: Sequence[RecommendationEvidence], wording: Word
     return f"\n\n{EVIDENCE}\n{wording.json(calls)}" if calls else ""
 
 
-def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) -> ReplanVerdict:
+def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, said: str, model: str) -> ReplanVerdict:
     named = dict(zip(names_of("a", len(verdict.actions)), verdict.actions, strict=True))
     kept = tuple(action for name, action in named.items() if name in reply.keep)
-    reason = visible(reply.reason)
+    reason = visible(said)
     dropped = [_drop(action, reason) for name, action in named.items() if name not in reply.keep]
     update: dict[str, Any] = {
         "decision": decision_of(kept),

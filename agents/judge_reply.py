@@ -1,4 +1,4 @@
-"""The closed wire model of the judge's reply: ids of the accepted actions that stay, and a reason.
+"""The closed wire model of the judge's reply: typed reasons, and ids of the accepted actions that stay.
 
 What does not fit, or keeps what was not offered, is a fault with its kind. Pure functions over the reply's
 text.
@@ -6,11 +6,21 @@ text.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agents.language_models.paced import PACED
+from schemas.claims import (
+    AdviceClaim,
+    CompareClaim,
+    EveryClaim,
+    GradeClaim,
+    RankClaim,
+    ShareClaim,
+    SignClaim,
+    ValueClaim,
+)
 from services.model_calls.account import BREAKER, BUDGET
 from services.model_calls.quoting import visible
 from services.model_calls.record import LATE
@@ -45,13 +55,40 @@ def count_opinions(opinions: Mapping[str, int]) -> dict[str, Any]:
     return {"opinions": told, "to_ask": due, "asked": due - sum(not_asked.values()), "not_asked": not_asked}
 
 
-class KeepReply(BaseModel):
-    """Which actions stay."""
+ReasonClaim = (
+    ValueClaim | ShareClaim | CompareClaim | RankClaim | EveryClaim | SignClaim | GradeClaim | AdviceClaim
+)
+DropReason = Literal["drift_over", "answered_elsewhere", "too_young", "same_loss", "below_bound"]
+DROP_WORDS: dict[DropReason, str] = {
+    "drift_over": "the drift that explains the loss is over",
+    "answered_elsewhere": "another change answers the same failure",
+    "too_young": "an earlier action has had no time to show",
+    "same_loss": "another action answers the same loss",
+    "below_bound": "the evidence lies below the bound",
+}
+
+
+class DropClaim(BaseModel):
+    """Why an action is dropped, by a closed list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    kind: Literal["drop"]
+    action: str
+    because: DropReason
+
+
+Reason = Annotated[ReasonClaim | DropClaim, Field(discriminator="kind")]
+
+
+class KeepReply(BaseModel):
+    """The reasons, and which actions stay."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    reasons: tuple[Reason, ...] = Field(max_length=40)
+    comment: str | None
     keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
-    reason: Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 _REPLY = TypeAdapter(KeepReply)

@@ -8,7 +8,6 @@ from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.planning.run_evidence import RunEvidence
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from services.deliberation.fact_check import check_facts
 from services.evidence_tools.kept_rows import KeptRows
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
@@ -27,7 +26,6 @@ def judge_of(
         model,
         reflection_off=off,
         wordings=wordings,
-        check=check_facts if settings.deliberation.check_reasons else None,
     )
 
 

@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 from benchmarks import page
+from benchmarks.claim_check_speed import time_checks
 from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
-from benchmarks.evidence_questions import ask_questions
 from benchmarks.evidence_tools import time_tools
-from benchmarks.fact_check_speed import time_checks
 from benchmarks.gate_worlds import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
@@ -58,12 +57,11 @@ def all_sections() -> list[str]:
     tell("models that answer late")
     models = page.model_section(all_shares(), question_sizes(load_embedded_bars(start=SPAN[0], end=SPAN[1])))
     tell("checks of a text")
-    checks = page.fact_check_section(time_checks())
+    checks = page.claim_check_section(time_checks())
     tell("questions to the evidence tools")
     evidence = page.evidence_section(*time_tools())
     tell("a million rows")
     many = page.many_section(time_many())
-    questions = page.question_section(ask_questions())
     tell("pages of runs")
     pages = page.page_section(time_pages())
     tell("cold and cached starts")
@@ -72,7 +70,7 @@ def all_sections() -> list[str]:
     embedded = page.backtest_section(*time_backtest())
     tell("texts that are looked at again")
     texts = page.text_section(all_costs())
-    asked = [checks, evidence, many, questions]
+    asked = [checks, evidence, many]
     return [page.head(), limit, peers, *growth, models, *asked, texts, pages, starts, embedded]
 
 

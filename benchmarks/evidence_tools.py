@@ -92,26 +92,26 @@ async def _tools(path: Path) -> list[ToolTimes]:
 
 async def arguments_of_tools(host: InProcessTools) -> dict[str, list[dict[str, Any]]]:
     """Arguments of each tool, over symbols, playbooks and moments."""
-    snapshots = content_of(await host.call("market_snapshot", {}))["snapshots"]
+    snapshots = content_of(await host.call("market", {}))["snapshots"]
     symbols = [item["symbol"] for item in snapshots]
     books = sorted({item["playbook_id"] for item in content_of(await host.call("playbooks", {}))["versions"]})
     reports = [
         item["report_id"] for item in content_of(await host.call("reports", {"limit": 100}))["reports"]
     ]
-    fills = [item["fill_id"] for item in content_of(await host.call("episodes", {"limit": 100}))["episodes"]]
+    fills = [item["fill_id"] for item in content_of(await host.call("trades", {"limit": 100}))["trades"]]
     at: list[dict[str, Any]] = [{} if moment is None else {"at": moment} for moment in MOMENTS]
     return {
-        "list_runs": [{}],
-        "market_snapshot": [
+        "runs": [{}],
+        "market": [
             {"symbol": symbol, **when} for symbol in symbols for when in at if symbol != "FB" or not when
         ],
         "playbooks": [{"playbook_id": book, **when} for book in books for when in at],
-        "episodes": [{"playbook_id": book, **when} for book in books for when in at],
+        "trades": [{"playbook_id": book, **when} for book in books for when in at],
         "decisions": [{"playbook_id": book, **when} for book in books for when in at],
         "reports": [{}, *({"report_id": report} for report in reports)],
-        "gate_status": [{"playbook_id": book, **when} for book in books for when in at],
-        "explain_fill": [{"fill_id": fill} for fill in fills],
-        "check_plan": [
+        "gate": [{"playbook_id": book, **when} for book in books for when in at],
+        "why": [{"fill_id": fill} for fill in fills],
+        "check": [
             {"symbol": symbol, "playbook_id": book, "direction": "long"}
             for symbol in symbols
             for book in books

@@ -88,7 +88,7 @@ async def measure(path: Path) -> ManyRows:
     """Ask every tool about the run of a store; the memory is that of this whole process."""
     async with await open_store(f"sqlite:///{path}", create=False, read_only=True) as store:
         host = store_tools(RunViews(store))
-        reading, read_gb = await _cost(host, "market_snapshot", {}), _memory_gb()
+        reading, read_gb = await _cost(host, "market", {}), _memory_gb()
         calls = []
         for tool, given in (await arguments_of_tools(host)).items():
             first, *spent = [

@@ -36,8 +36,8 @@ DELAYS_S = (0.1, 1.0, 3.0)
 TIMEFRAMES: tuple[Timeframe, ...] = ("1m", "5m", "15m", "1h", "1d")
 CALLS = 10
 SPAN = ("2003-01-01", "2003-12-31")
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "quotations": []})
-ABSTAINS = json.dumps({"answer": "abstain", "reason": "Nothing fits."})
+AGREES = json.dumps({"findings": [], "objections": [], "verdict": "pass", "comment": None})
+ABSTAINS = json.dumps({"because": [], "answer": "abstain"})
 BYTES_PER_TOKEN = 4  # of English and JSON, roughly; the ledger charges twice as much where nothing is counted
 
 

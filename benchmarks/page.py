@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from benchmarks.claim_check_speed import Checked, check_table
 from benchmarks.clock import REPEATS
 from benchmarks.cold_start import Start
 from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
-from benchmarks.evidence_questions import QuestionCost, first_reading_table, question_tables
 from benchmarks.evidence_tools import Starts, ToolTimes, evidence_tables
-from benchmarks.fact_check_speed import Checked, check_table
 from benchmarks.gate_worlds import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
@@ -192,12 +191,12 @@ def worlds_section(text: str) -> str:
 {END}"""
 
 
-def fact_check_section(checked: Checked) -> str:
-    """What a check of a text costs."""
-    return f"""## Checking a text against a run
+def claim_check_section(checked: Checked) -> str:
+    """What a check of a report's claims costs."""
+    return f"""## Checking the claims of a report
 
-CPU time of `factcheck` once the facts of the run are read, over labelled sentences and the narrative of a
-report (`python -m benchmarks.fact_check_speed`).
+CPU time of 30 claims of a report looked up and written in words once the facts of the run are read, and the
+tokens of the question for its narrative (`python -m benchmarks.claim_check_speed`).
 
 {check_table([checked])}"""
 
@@ -233,23 +232,6 @@ How large `thinktwice page` makes it, what it costs to make from rows that are r
 browser takes from its address to the last figure (`python -m benchmarks.run_page`).
 
 {page_table(costs)}"""
-
-
-def question_section(costs: Sequence[QuestionCost]) -> str:
-    """What planning by rules costs, and how often it is right."""
-    return f"""## Planning by rules
-
-Labelled questions over the embedded run: the first plan of each, and all that is gathered for it with its
-calls. All but those of the first row were written after the rules and were read once before anything was
-mended for them; that first reading stands here. A first reading counts expected calls that were made with
-all that the question determines, without trials of a rule, which are asked back.
-
-{first_reading_table()}
-
-Every question has been seen by the rules since, so the figures below do not tell what the next ones come to
-(`python -m benchmarks.evidence_questions`).
-
-{question_tables(costs)}"""
 
 
 def start_section(starts: Mapping[str, Start]) -> str:

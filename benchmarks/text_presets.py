@@ -16,9 +16,10 @@ from typing import Any
 
 from prompts import load_prompt
 from schemas.deliberation import Deliberation
+from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import DeliberationSettings, Settings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_check import FactCritic
+from services.deliberation.claim_critics import ClaimText, claim_critics
 from services.deliberation.forms import (
     CORRECTION,
     CRITIQUE,
@@ -31,14 +32,15 @@ from services.deliberation.forms import (
     SECTION,
     TEXT_FORMS,
 )
-from services.deliberation.model_revisers import FirstDraft
+from services.deliberation.model_revisers import Corrector, FirstDraft
 from services.deliberation.presets.combined import run_chunked, run_reviewed
-from services.deliberation.presets.quality import QualityLoop, struck
+from services.deliberation.presets.quality import QualityLoop, with_checks
 from services.deliberation.presets.reflection_pass import run_pass
-from services.deliberation.refine import Task
+from services.deliberation.refine import Draft, Task
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
 from services.high_level.report_facts import report_facts
+from services.high_level.report_sections import TOPICS, rule_sections
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import ModelReply
@@ -53,7 +55,7 @@ REPEATS = 10
 BYTES_PER_TOKEN = 4
 QUESTION = "What happened, what departed from what was expected, and what is recommended?"
 CALLS = 100
-Preset = Callable[["Asked", str], Awaitable[Deliberation]]
+Preset = Callable[["Asked"], Awaitable[Deliberation]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Pausing:
     """A model that answers each prompt after a pause; its scores rise from too low to high enough."""
 
     name: str
-    text: str
+    draft: Draft
     asked: int = 0
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
@@ -94,22 +96,24 @@ class Pausing:
         scores = ("completeness", "accuracy", "actionability", "confidence")
         quality = dict.fromkeys(scores, 90 if high else 70) | lists
         review = {"score": 0.9 if high else 0.6, "critique": "thin", "improvements": []}
-        improvement = {"reasoning": "thought", "text": f"{self.text}\nNothing else was shown."}
-        rewrite = {"reasoning": "", "text": ""} if high else improvement
+        sections = [section.payload() for section in self.draft.source]
+        improvement = {"reasoning": "thought", "sections": sections[:-1]}
+        rewrite = {"reasoning": "", "sections": []} if high else improvement
+        claims = sections[0]["claims"]
         replies: dict[str, dict[str, Any]] = {
             CRITIQUE: {
                 "assessment": "NEEDS CORRECTION",
                 "confidence": 0.8,
                 "explanation": "the end is missing",
             },
-            CORRECTION: {"text": self.text},
+            CORRECTION: {"sections": sections[:-1]},
             QUALITY: quality,
             QUALITY_REWRITE: quality | rewrite,
             IMPROVEMENT: improvement,
             REVIEW: review,
             REVIEW_REWRITE: review | rewrite,
-            OUTLINE: {"chunks": ["what happened", "what departed", "what follows"]},
-            SECTION: {"reasoning": "thought", "text": self.text[: len(self.text) // 3]},
+            OUTLINE: {"chunks": list(TOPICS[:3])},
+            SECTION: {"reasoning": "thought", "claims": claims, "comment": None},
         }
         return replies[self.name]
 
@@ -118,55 +122,62 @@ class Pausing:
 class Asked:
     """The models of one text, its facts, and the settings."""
 
-    facts: FactCritic
+    claims: ClaimText
     models: TextModels
     task: Task
+    draft: Draft
     settings: DeliberationSettings = DeliberationSettings()
     budget: Budget = field(default_factory=lambda: Budget(0, CALLS, deadline_ms=600_000.0))
 
 
-def ask_models(text: str, facts: RunFacts) -> Asked:
+def ask_models(report: HighLevelReflectionReport, facts: RunFacts) -> Asked:
     """Fresh models for one text."""
-    models = {name: Pausing(name, text) for name in TEXT_FORMS}
+    claims = ClaimText(facts, topics=TOPICS)
+    draft = claims.draft(rule_sections(report, facts), author="given")
+    models = {name: Pausing(name, draft) for name in TEXT_FORMS}
     prompts = {name: load_prompt(name) for name in TEXT_FORMS}
-    return Asked(FactCritic(facts), TextModels(models, prompts), Task(QUESTION, text))
+    return Asked(claims, TextModels(models, prompts), Task(QUESTION, draft.text), draft)
 
 
-async def single(asked: Asked, text: str) -> Deliberation:
+async def single(asked: Asked) -> Deliberation:
     """One call that writes the text, and nothing after it."""
-    await FirstDraft(asked.models, 1_500).generate(asked.task, asked.budget)
+    text = asked.draft.text
+    await FirstDraft(asked.models, asked.claims, 1_500).generate(asked.task, asked.budget)
     return Deliberation(
         preset="single", status="accepted", initial=text, final=text, usage=asked.budget.used,
         elapsed_ms=asked.budget.elapsed_ms,
     )  # fmt: skip
 
 
-async def reflect_once(asked: Asked, text: str) -> Deliberation:
+async def reflect_once(asked: Asked) -> Deliberation:
     """The reflection pass."""
+    of = asked.settings.reflection_pass
     return await run_pass(
-        asked.task, text, asked.settings.reflection_pass, asked.budget, models=asked.models, facts=asked.facts
-    )
+        asked.task, asked.draft, of, asked.budget, rules=claim_critics(asked.claims), models=asked.models,
+        reviser=Corrector(asked.models, asked.claims, of.correction_tokens),
+    )  # fmt: skip
 
 
-async def improve_quality(asked: Asked, text: str) -> Deliberation:
+async def improve_quality(asked: Asked) -> Deliberation:
     """The quality loop on a given text."""
-    loop = QualityLoop(asked.task, text, asked.settings.quality, asked.budget, asked.models, asked.facts)
-    done = struck(await loop.run(), asked.facts)
+    of = asked.settings.quality
+    loop = QualityLoop(asked.task, asked.draft, of, asked.budget, asked.models, asked.claims)
+    done = with_checks(await loop.run(), asked.claims)
     hits = 0 if loop.critic is None else loop.critic.hits
     return done.model_copy(update={"details": {**done.details, "hits": hits}})
 
 
-async def review_once(asked: Asked, text: str) -> Deliberation:
+async def review_once(asked: Asked) -> Deliberation:
     """The review."""
     return await run_reviewed(
-        asked.task, text, asked.settings, asked.budget, models=asked.models, facts=asked.facts
+        asked.task, asked.draft, asked.settings, asked.budget, asked.claims, models=asked.models
     )
 
 
-async def write_sections(asked: Asked, text: str) -> Deliberation:
+async def write_sections(asked: Asked) -> Deliberation:
     """Chunked writing."""
     return await run_chunked(
-        asked.task, text, asked.settings, asked.budget, models=asked.models, facts=asked.facts
+        asked.task, asked.draft, asked.settings, asked.budget, asked.claims, models=asked.models
     )
 
 
@@ -179,8 +190,11 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def texts() -> list[tuple[str, RunFacts]]:
-    """Narratives of a run over embedded bars, each with the facts of its moment."""
+Given = tuple[HighLevelReflectionReport, RunFacts]
+
+
+def texts() -> list[Given]:
+    """Reports of a run over embedded bars, each with the facts of its moment."""
     bars = load_embedded_bars(start=SPAN[0], end=SPAN[1])
     sink = MemorySink()
     result = asyncio.run(run_backtest(Settings(), bars, JournalWriter(sink)))
@@ -189,16 +203,16 @@ def texts() -> list[tuple[str, RunFacts]]:
         raise ValueError(f"no report in {SPAN}")
     definitions = [version.definition for version in result.session.registry.reader().active()]
     episodes = [episode for episode in result.trades if episode.known_at <= report.known_at]
-    return [(report.narrative, report_facts(report, episodes, definitions, {}))]
+    return [(report, report_facts(report, episodes, definitions))]
 
 
 def cost_of(
-    name: str, given: Sequence[tuple[str, RunFacts]], before: Sequence[Deliberation]
+    name: str, given: Sequence[Given], before: Sequence[Deliberation]
 ) -> tuple[Cost, list[Deliberation]]:
     """What a preset costs over the texts; ratios are to `before`, the single pass, or to itself."""
     done = [
-        asyncio.run(_run(PRESETS[name], ask_models(text, facts), text))
-        for text, facts in given
+        asyncio.run(_run(PRESETS[name], ask_models(report, facts)))
+        for report, facts in given
         for _ in range(REPEATS)
     ]
     base = before or done
@@ -216,18 +230,18 @@ def cost_of(
     ), done
 
 
-def _peak_kb(preset: Preset, text: str, facts: RunFacts) -> float:
+def _peak_kb(preset: Preset, report: HighLevelReflectionReport, facts: RunFacts) -> float:
     """What one text takes at most beside the facts of its run, in kB; measured apart, for that is slow."""
-    asked = ask_models(text, facts)
+    asked = ask_models(report, facts)
     tracemalloc.start()
-    asyncio.run(_run(preset, asked, text))
+    asyncio.run(_run(preset, asked))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 1e3
 
 
-async def _run(preset: Preset, asked: Asked, text: str) -> Deliberation:
-    return await preset(asked, text)
+async def _run(preset: Preset, asked: Asked) -> Deliberation:
+    return await preset(asked)
 
 
 def all_costs() -> list[Cost]:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from schemas.claims import FactCheck
 from schemas.contract import Contract, FrozenMap
-from schemas.fact_check import FactCheck
 from schemas.vocabulary import Severity
 
 Author = Literal["given", "model", "rules"]
@@ -42,7 +42,10 @@ class CallUsage(Contract):
 
 
 class TextCandidate(Contract):
-    """One version of the text; `parent` is the number of the one that it was made from."""
+    """One version of the text; `parent` is the number of the one that it was made from.
+
+    `source` is the data that the text was rendered from; none of a text that was given.
+    """
 
     number: int = Field(ge=0)
     text: str
@@ -51,6 +54,7 @@ class TextCandidate(Contract):
     parent: int | None = None
     round: int = Field(default=0, ge=0)
     reasoning: str = Field(default="", description="what a model thought; never part of the text")
+    source: tuple[Contract, ...] = ()
 
 
 class TextFinding(Contract):

@@ -1,11 +1,12 @@
 """The judge's contracts: verdicts at the policy boundary, replan verdicts, and the action contract."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from schemas.claims import FactCheck
 from schemas.contract import Contract
-from schemas.fact_check import FactCheck
 from schemas.vocabulary import Direction, FindingClass, JudgeDecision, RecommendedAction
 
 
@@ -22,45 +23,69 @@ class BoundaryVerdict(Contract):
     model: str = "rules"
 
 
-class JudgeAction(Contract):
-    """One parameter change within bounds. Which fields are needed depends on `kind`.
+ActionKind = Literal[
+    "set_eligibility",
+    "set_threshold",
+    "set_invalidation",
+    "set_risk_fraction",
+    "replan",
+    "open_experiment",
+]
 
-    set_eligibility: regime (`trend/volatility`), direction, eligible. set_threshold, set_invalidation:
-    parameter, value (on the grid). set_risk_fraction: value. replan: nothing. open_experiment: parameter,
-    value, life_blocks. Stored actions of older versions name their life in bars, `ttl_bars`: they are read
+
+class ActionForm(NamedTuple):
+    """What a kind of action does, the fields that it needs, and those that it may have."""
+
+    effect: str
+    needed: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+
+_PARAMETER = ("playbook_id", "parameter", "value")
+ACTION_FORMS: Mapping[ActionKind, ActionForm] = {
+    "set_eligibility": ActionForm(
+        "Ban a playbook in a regime, or let it trade there again.",
+        ("playbook_id", "regime", "eligible", "life_blocks"),
+        ("direction",),
+    ),
+    "set_threshold": ActionForm("Move a threshold of the rules of a playbook.", _PARAMETER),
+    "set_invalidation": ActionForm("Move what invalidates the trades of a playbook.", _PARAMETER),
+    "set_risk_fraction": ActionForm("Risk more or less a trade of a playbook.", ("playbook_id", "value")),
+    "replan": ActionForm("Retire every frozen policy and evaluate anew."),
+    "open_experiment": ActionForm(
+        "Try another value of a parameter of a playbook on paper.", (*_PARAMETER, "life_blocks")
+    ),
+}
+
+
+class JudgeAction(Contract):
+    """One parameter change within bounds. Which fields are needed depends on `kind`, see `ACTION_FORMS`.
+
+    Stored actions of older versions name their life in bars, `ttl_bars`: they are read
     and hashed as they were written, and what has no life in blocks lives for as long as the settings say.
     """
 
-    kind: Literal[
-        "set_eligibility",
-        "set_threshold",
-        "set_invalidation",
-        "set_risk_fraction",
-        "replan",
-        "open_experiment",
-    ]
-    playbook_id: str | None = None
-    regime: str | None = None
-    direction: Direction | None = None
-    eligible: bool | None = None
-    parameter: str | None = None
-    value: float | None = None
-    life_blocks: int | None = Field(default=None, ge=1)
+    kind: ActionKind
+    playbook_id: str | None = Field(default=None, description="A playbook in force")
+    regime: str | None = Field(default=None, description="TREND/VOLATILITY, one that the playbook declares")
+    direction: Direction | None = Field(default=None, description="Only this side; both without it")
+    eligible: bool | None = Field(default=None, description="Whether the playbook trades there")
+    parameter: str | None = Field(default=None, description="One of the playbook's parameters")
+    value: float | None = Field(
+        default=None, description="On the parameter's grid; of a risk a fraction of equity: 0.005 is 0.5 %"
+    )
+    life_blocks: int | None = Field(
+        default=None, ge=1, description="Blocks that it lives; without it as the settings say"
+    )
     ttl_bars: int | None = Field(default=None, ge=1)
     lowers_exposure: bool = False
     reason: str
 
     @model_validator(mode="after")
     def _fields_for_kind(self) -> "JudgeAction":
-        life = "ttl_bars" if self.is_older else "life_blocks"
-        needed = {
-            "set_eligibility": ("playbook_id", "regime", "eligible", life),
-            "set_threshold": ("playbook_id", "parameter", "value"),
-            "set_invalidation": ("playbook_id", "parameter", "value"),
-            "set_risk_fraction": ("playbook_id", "value"),
-            "replan": (),
-            "open_experiment": ("playbook_id", life),
-        }[self.kind]
+        needed = ACTION_FORMS[self.kind].needed
+        if self.is_older:
+            needed = tuple("ttl_bars" if name == "life_blocks" else name for name in needed)
         missing = [name for name in needed if getattr(self, name) is None]
         if missing:
             raise ValueError(f"{self.kind} needs {', '.join(missing)}")
@@ -103,12 +128,17 @@ class ReplanVerdict(Contract):
     model: str = "rules"
     prompt_hash: str | None = None
     fallback: str | None = None
+    comment: str | None = Field(
+        default=None, description="the model's own words; nobody checks or reads them"
+    )
     fact_check: FactCheck | None = Field(
-        default=None, description="of the model's reason; in a journal row of its own"
+        default=None, description="of the model's reasons; in a journal row of its own"
     )
 
     def payload(self) -> dict[str, Any]:
         """What was decided, without the check of its reason."""
         payload = super().payload()
         del payload["fact_check"]
+        if self.comment is None:
+            del payload["comment"]
         return payload

@@ -111,7 +111,6 @@ class PlaybookDefinition(OrderTerms):
     eligibility: FrozenMap[Direction, Eligibility]
     rules: FrozenMap[Direction, DirectionRules]
     parameters: FrozenMap[str, Parameter] = Field(default={}, validate_default=True)
-    rationale_terms: FrozenMap[Direction, tuple[str, ...]]
     horizon_bars: int = Field(ge=2, le=500)
     activation_window_bars: int = Field(default=3, ge=1, le=50)
     risk_fraction: float = Field(default=0.005, gt=0, le=0.02)
@@ -126,9 +125,8 @@ class PlaybookDefinition(OrderTerms):
     def _same_directions(self) -> "PlaybookDefinition":
         if not self.rules:
             raise ValueError("rules: give at least one of rules.long and rules.short")
-        for name in ("eligibility", "rationale_terms"):
-            if set(getattr(self, name)) != set(self.rules):
-                raise ValueError(f"{name} must name the same directions as rules: {sorted(self.rules)}")
+        if set(self.eligibility) != set(self.rules):
+            raise ValueError(f"eligibility must name the same directions as rules: {sorted(self.rules)}")
         return self
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from schemas.order_terms import OrderTerms
+from schemas.reasons import MOST_REASONS, PlanReason
 from schemas.vocabulary import Direction
 
 
@@ -12,7 +13,8 @@ class PolicyProposal(OrderTerms):
     """Typed plan of a strategist for one symbol; rules are texts of the rule language.
 
     The fields without a default are the least that a strategist has to say; see `OrderTerms` for the others.
-    `argues_for` is what the author of thesis and rationale says they argue for; None where none was asked.
+    `because` is what it rests on, and `rationale` says that in words: written by code, or given by a stranger
+    who gives no reasons. `argues_for` is what its author says they argue for; None where none was asked.
     """
 
     playbook_id: str = Field(max_length=64)
@@ -27,7 +29,8 @@ class PolicyProposal(OrderTerms):
     invalidation: str = Field(max_length=1_000)
     horizon_bars: int = Field(ge=1, le=500)
     conviction: float = Field(ge=0, le=1)
-    rationale: str = Field(max_length=4_000)
+    because: tuple[PlanReason, ...] = Field(default=(), max_length=MOST_REASONS)
+    rationale: str = Field(default="", max_length=4_000)
     entry: str | None = Field(default=None, max_length=1_000)
     trail: str | None = Field(default=None, max_length=1_000)
     argues_for: Direction | Literal["neither"] | None = None

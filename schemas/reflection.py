@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from schemas.claims import FactCheck, WrittenSection
 from schemas.contract import FINITE, Contract
 from schemas.deliberation import Deliberation
-from schemas.fact_check import FactCheck
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookDefinition
@@ -295,6 +295,9 @@ class PolicyLevelReflectionResult(Contract):
     checks_run: tuple[CheckName, ...] = ()
     memory: MemorySummary | None = None
     deferred: tuple[str, ...] = Field(default=(), description="needs handed to the next high-level request")
+    comment: str | None = Field(
+        default=None, description="of a model, in its own words: not checked, and read by nobody"
+    )
 
 
 class HighLevelReflectionRequest(Contract):
@@ -380,6 +383,7 @@ class HighLevelReflectionReport(Contract):
     excluded: dict[str, int] = Field(
         default={}, description="episodes that were counted but not tested, by reason"
     )
+    sections: tuple[WrittenSection, ...] = Field(default=(), description="what the narrative says, as claims")
     narrative: str
     prompt_hash: str
     request_hash: str

@@ -14,7 +14,8 @@ class StrategistAnswer(Contract):
     """What a strategist said: a proposal, a held position, a tighter stop, or an abstention.
 
     `model` is who answered: `rules`, or the model by its name. `fallback` says why the rules answered in a
-    model's place: how its call failed, or what was wrong with its reply.
+    model's place: how its call failed, or what was wrong with its reply. `comment` is a model's own words,
+    which nobody checks and no part of a run reads; one with a figure or a name is dropped and counted.
     """
 
     kind: PlanKind
@@ -24,6 +25,8 @@ class StrategistAnswer(Contract):
     model: str = "rules"
     prompt_hash: str | None = None
     fallback: str | None = None
+    comment: str | None = None
+    dropped_comments: int = Field(default=0, ge=0)
     deliberation: Deliberation | None = Field(
         default=None, description="how the rationale was looked at again; in journal rows of its own"
     )

@@ -46,7 +46,7 @@ from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid
 from services.high_level.hypotheses import declared_hypotheses
 from services.high_level.narrative_reply import Narrative
-from services.high_level.narrator import Narrator
+from services.high_level.narrator import Narrator, rule_narrative
 from services.high_level.recommendations import (
     Context,
     playbooks_to_adjust,
@@ -54,7 +54,6 @@ from services.high_level.recommendations import (
     strongest,
 )
 from services.high_level.report_facts import report_facts
-from services.high_level.report_lines import write_narrative
 from services.high_level.trade_bounds import reference_of
 from services.model_calls.wording import Wordings
 from services.statistics.multiplicity import Family, register_family
@@ -128,6 +127,7 @@ class HighLevelReflectionService:
         )
         return report.model_copy(
             update={
+                "sections": told.sections,
                 "narrative": told.text,
                 "meta": meta,
                 "latency_ms": int(latency),
@@ -142,12 +142,11 @@ class HighLevelReflectionService:
         episodes: Sequence[Episode],
         definitions: Sequence[PlaybookDefinition],
     ) -> Narrative:
-        """The narrative of a report whose `narrative` holds the rule text."""
+        """The narrative of a report, of the rules or of a model."""
+        facts = report_facts(report, episodes, definitions)
         if self._narrator is None:
-            return Narrative(report.narrative, False)
-        wording = self._wordings.at(report.known_at)
-        facts = report_facts(report, episodes, definitions, wording.symbols)
-        return await self._narrator.tell(report, facts, wording)
+            return rule_narrative(report, facts)
+        return await self._narrator.tell(report, facts, self._wordings.at(report.known_at))
 
     def _report(
         self,
@@ -187,7 +186,7 @@ class HighLevelReflectionService:
                 self._settings.judge.promotion_minimum_trades,
             )
         )
-        draft = HighLevelReflectionReport(
+        return HighLevelReflectionReport(
             window_start=request.window_start,
             window_end=request.window_end,
             n_episodes=len(population.live),
@@ -229,7 +228,6 @@ class HighLevelReflectionService:
                 cadence="high_level", source=f"slot {request.slot}", outcome=InvocationOutcome.RAN
             ),
         )
-        return draft.model_copy(update={"narrative": write_narrative(draft)})
 
     def _grade(
         self,

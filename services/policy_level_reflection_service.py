@@ -46,9 +46,9 @@ PROMPT = "policy_level_reflection"
 # Named by a verdict of rules alone, so that no word of a prompt changes a run that asks no model: the prompt
 # as it was when runs were first stored.
 PROMPT_OF_RULES = "eb640e263f14b46ca7ed62aa34d74c11da7013786741aa5202ad43ebafe718eb"
-# The longest reply that the wire model takes has about 3,100 characters: 600 of a summary, five needs of 300,
-# twenty ids. At two characters a token, as the budget counts, it fits; a shorter bound would cut a legal one.
-# A model that thinks spends it on that as well, and a reply cut there counts for nothing.
+# The longest reply with a comment that is kept has about 3,100 characters: five needs of 300, twenty ids,
+# eight objections, 300 of a comment. At two characters a token, as the budget counts, it fits. A model that
+# thinks spends it on that as well, and a reply cut there counts for nothing.
 MAX_TOKENS = 1_600
 NS_PER_MS = 1_000_000
 
@@ -239,7 +239,8 @@ class PolicyLevelReflectionService(Stateful):
         )
         if isinstance(reply, NoReply):
             return Consolidation(()), _degrade(meta, LATE if reply.kind == LATE else f"llm_{reply.kind}")
-        added = weigh_reply(reply.text, request, findings, wording)
+        symbols = (*self._wordings.known, *wording.symbols.values())
+        added = weigh_reply(reply.text, request, findings, symbols)
         if added.refused is not None:
             return added, _degrade(meta, added.refused)
         return added, meta.model_copy(update={"tier": "consolidated"})
@@ -270,6 +271,7 @@ class PolicyLevelReflectionService(Stateful):
             checks_run=checked.checks + consolidated,
             memory=checked.memory,
             deferred=checked.deferred + added.deferred,
+            comment=added.comment,
         )
 
     def _meta(self, source: str) -> ReflectionInvocationMeta:

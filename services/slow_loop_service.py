@@ -350,7 +350,7 @@ class SlowLoopService(Stateful):
             report.telemetry(),
         )
         self._report_seq = self.facts.last_seq
-        for row in narrative_rows(report, report_id, self._known_rows):
+        for row in narrative_rows(report, report_id):
             self._append(now, *row)
         self.counters.count(report, report_id, now)
 
@@ -363,14 +363,9 @@ class SlowLoopService(Stateful):
             "replan_verdict",
             {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict},
         )
-        for row in reason_rows(verdict, verdict_id, self._known_rows):
+        for row in reason_rows(verdict, verdict_id):
             self._append(now, *row)
         self._apply(verdict, verdict_id, now)
-
-    @property
-    def _known_rows(self) -> dict[str, int] | None:
-        """Seq of the report that texts are about; None where rows of checks name none."""
-        return {"high_level_report": self._report_seq} if self._settings.deliberation.name_rows else None
 
     def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
         """Let those actions act that lower exposure or open a trial; the others are a plan."""

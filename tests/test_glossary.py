@@ -24,7 +24,7 @@ NO_NOUNS = frozenset({
     "redacted", "redacting", "reflecting", "refused", "resolved", "restored", "resume", "retrying",
     "rewriting", "safe", "sampled", "sectioned", "seen", "shared", "sifted", "silent", "simulated", "slow",
     "so", "spent", "spliced", "stateful", "stopped", "stored", "system", "t", "taken", "thinktwice",
-    "tighten", "traded", "tried", "two", "understood", "unkept", "unmet", "unlocking", "unreadable",
+    "tighten", "traded", "tried", "two", "understood", "unkept", "unlocking", "unreadable",
     "untraded", "unusable", "vital", "waiting", "with",
 })  # fmt: skip
 

@@ -19,13 +19,13 @@ from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Sett
 from schemas.slow_reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
-from services.deliberation.fact_check import FactCritic
 from services.feeds.port import BarRow
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import PROMPT_OF_RULES, HighLevelReflectionService
 from services.model_calls.language_model import ModelReply
 from services.playbooks.measures import alter
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
+from tests.services.deliberation.scripted import section
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
 from trading_core.live.growing_bars import Bar
@@ -33,6 +33,7 @@ from worker.slow_worker.wiring import bars_of_run, threaded_reflection
 
 PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")
 BOOKS = (PULLBACK, BREAKOUT, SQUEEZE)
+TRADES = {"kind": "value", "measure": "trades", "of": {"playbook": "pullback"}}
 
 
 class Grid:
@@ -62,7 +63,7 @@ class Model:
 
 def reflect(episodes, definitions=BOOKS, *, gate=None, grid=None, model=None, **changes):
     settings = Settings(gate=gate or GateSettings(), envelope=EnvelopeSettings(risk_fraction=0.02))
-    narrator = None if model is None else Narrator(load_prompt("high_level_reflection"), FactCritic, model)
+    narrator = None if model is None else Narrator(load_prompt("high_level_reflection"), model)
     service = HighLevelReflectionService(settings, grid, narrator)
     return asyncio.run(service.reflect(request(episodes, **changes), episodes, definitions))
 
@@ -805,7 +806,6 @@ def test_report_shows_regimes_misses_failures_untraded_deferred_and_judge_action
         ),
     )
     assert report.failure_modes == {"chop": 25}
-    assert "chop: 25 of 25 losers" in report.narrative
     assert report.regime_cluster_summary[0]["recurring"] == ["chop"]
     assert report.playbook_findings[0]["failure_modes"] == {"chop": 25}
     assert [line.split()[0] for line in report.expectation_misses] == ["MFE", "hold"]
@@ -816,19 +816,16 @@ def test_report_shows_regimes_misses_failures_untraded_deferred_and_judge_action
 @pytest.mark.parametrize(
     ("reply", "tier", "outcome"),
     [
-        (
-            {"narrative": "30 trades of pullback showed nothing proven.", "cited_evidence": []},
-            "consolidated",
-            "ran",
-        ),
-        ({"narrative": "31 trades of pullback.", "cited_evidence": []}, "deterministic", "degraded"),
-        ({"narrative": "Nothing proven.", "cited_evidence": ["made up"]}, "deterministic", "degraded"),
+        ({"sections": [section(TRADES | {"stated": "30"})]}, "consolidated", "ran"),
+        ({"sections": [section(TRADES | {"stated": "31"})]}, "deterministic", "degraded"),
+        ({"sections": [section(TRADES | {"of": {"playbook": "made up"}})]}, "deterministic", "degraded"),
+        ({"sections": [section(TRADES), section(TRADES | {"stated": "31"})]}, "consolidated", "degraded"),
         ({"narrative": "Nothing proven."}, "deterministic", "degraded"),
         ("not json", "deterministic", "degraded"),
         (None, "deterministic", "degraded"),
     ],
 )
-def test_model_narrative_stands_only_when_its_numbers_and_evidence_were_computed(reply, tier, outcome):
+def test_model_narrative_stands_only_where_its_claims_hold(reply, tier, outcome):
     model = Model(json.dumps(reply) if isinstance(reply, dict) else reply)
     batch = trades(PULLBACK, 1, 30, 0.1)
     report, plain = reflect(batch, model=model), reflect(batch)
@@ -836,7 +833,8 @@ def test_model_narrative_stands_only_when_its_numbers_and_evidence_were_computed
     assert (report.narrative == plain.narrative) == (tier == "deterministic")
     assert report.clusters == plain.clusters
     assert report.recommendations == plain.recommendations
-    assert plain.clusters[0].evidence[0] in model.prompts[0]
+    assert plain.clusters[0].evidence[0] not in model.prompts[0], "figures are shown, and no hash"
+    assert '"trades"' in model.prompts[0]
 
 
 def test_cadence_gates_the_high_level_reflection_by_time_and_by_batch():

@@ -80,7 +80,7 @@ class SteppingTimer:
 
 
 def reply(**changes) -> str:
-    values = {"verdict": "pass", "summary": "Fits.", "findings": [], "deferred_needs": []}
+    values = {"findings": [], "verdict": "pass", "comment": "Fits.", "deferred_needs": []}
     return json.dumps(values | changes)
 
 
@@ -264,11 +264,12 @@ def test_low_level_reflection_model_agreeing_is_consolidated():
 
 def test_low_level_reflection_model_lowering_with_evidence_binds():
     request = changed(right_request(), {"memory": summary(winners=(1.0,), modes=("chop", "chop"))})
-    model = FakeModel(reply(verdict="block", summary="Chop again.", findings=["failure_pattern_recurs"]))
+    model = FakeModel(reply(verdict="block", comment="Chop again.", findings=["failure_pattern_recurs"]))
     result = reflect(request, FULL, model=model)
     assert result.status is ReflectionStatus.REVISE
     assert codes(result.findings) == ["failure_pattern_recurs", "model_lowered_verdict"]
-    assert any("Chop again." in line for line in result.requested_revisions)
+    assert result.comment == "Chop again."
+    assert not any("Chop again." in line for line in result.requested_revisions)
 
 
 def test_low_level_reflection_model_answering_milder_leaves_the_verdict():

@@ -235,12 +235,12 @@ def test_contract_half_of_a_surrogate_pair_is_refused_with_the_name_of_its_field
 
 def test_contract_half_of_a_surrogate_pair_within_a_list_or_a_mapping_is_refused_with_its_place():
     values = right_request().playbook.model_dump()
-    values["rationale_terms"]["long"] = ("dip", "\udfff")
+    values["timeframes"] = ("1d", "\udfff")
     values["parameters"] = dict(values["parameters"]) | {"\udfff": values["parameters"]["stop_atr"]}
     with pytest.raises(ValidationError) as caught:
         PlaybookDefinition.model_validate(values)
     found = {error["loc"][0]: error for error in caught.value.errors()}
-    assert found["rationale_terms"]["loc"] == ("rationale_terms", "long", 1)
+    assert found["timeframes"]["loc"] == ("timeframes", 1)
     assert found["parameters"]["loc"][-1] == "[key]"
     assert {error["type"] for error in found.values()} == {"string_unicode"}
 

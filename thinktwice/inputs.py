@@ -144,7 +144,6 @@ def Playbook(
         "title": title or id.replace("_", " "),
         "description": title or id.replace("_", " "),
         "eligibility": dict.fromkeys(rules, everywhere),
-        "rationale_terms": {side: (side,) for side in rules},
         "rules": rules,
         "parameters": parameters or {},
         "expectation": _without_edge(horizon_bars) if expectation is None else expectation,

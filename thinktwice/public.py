@@ -9,6 +9,7 @@ from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from services.model_calls.language_model import ModelReply
 from services.ports import Critic, Judge, Strategist
+from thinktwice.asking import ToolAnswer, ask
 from thinktwice.backtesting import backtest
 from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding
@@ -43,8 +44,10 @@ __all__ = [
     "SimulationResult",
     "Strategist",
     "ThinktwiceError",
+    "ToolAnswer",
     "__version__",
     "ablate",
+    "ask",
     "backtest",
     "check",
     "finding",

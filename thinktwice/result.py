@@ -14,6 +14,7 @@ from schemas.episode import Episode
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
+from services.evidence_tools.report_rows import sections_with_rows
 from services.journal.chain import JournalRow
 from services.journal.index import FILL_KINDS, Event, JournalIndex, RecentRows, StoredEvent
 from services.journal.lineage import LineageNode, trace, trace_move
@@ -192,7 +193,7 @@ class BacktestResult:
 
     @cached_property
     def reports(self) -> "pd.DataFrame":
-        """Reports of the slow reflection with the judge's decision on each."""
+        """Reports of the slow reflection with the judge's decision; `sections` are claims with rows."""
         decisions = {
             event.payload["report_id"]: event.payload["verdict"]["decision"]
             for event in self.index.of_kind("replan_verdict")
@@ -201,8 +202,11 @@ class BacktestResult:
         for event in self.index.of_kind("high_level_report"):
             report, name = event.payload["report"], event.payload["report_id"]
             told = {key: report[key] for key in ("n_episodes", "insufficient_sample", "narrative")}
+            told["sections"] = sections_with_rows(report, self.index)
             found.append(self._of(event) | {"report_id": name, "decision": decisions.get(name)} | told)
-        names = ("known_at", "report_id", "decision", "n_episodes", "insufficient_sample", "narrative")
+        names = (
+            "known_at", "report_id", "decision", "n_episodes", "insufficient_sample", "narrative", "sections",
+        )  # fmt: skip
         return _frame(found, columns=names)
 
     @cached_property

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from benchmarks import peer_settings, semantics
 from schemas.vocabulary import TickEventKind
 from services.journal.kinds import JOURNAL_KINDS
-from services.plans.detection_words import LAST_PLAN, PATTERNS, WEIGHTS
-from services.plans.text_forms import CHECKPOINTS, FORMS
+from services.plans.detection import LAST_PLAN, PATTERNS, WEIGHTS
+from services.plans.typed_changes import CHANGE_FORMS, fields_of
 from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
 from trading_core.bars import BarSeries
@@ -47,7 +47,8 @@ def commands() -> list[list[str]]:
 
     def walk(command: Any, words: list[str]) -> None:
         for name, inner in sorted(getattr(command, "commands", {}).items()):
-            found.append([*words, name])
+            if not getattr(inner, "hidden", False):
+                found.append([*words, name])
             walk(inner, [*words, name])
 
     walk(get_command(app), [])
@@ -138,8 +139,12 @@ def tick_events() -> str:
 
 
 def change_forms() -> str:
-    """The forms in which a person asks for a change."""
-    return "\n".join(f"* `{form}`" for form in (*FORMS, CHECKPOINTS[0]))
+    """The kinds of change, with what each does and the fields that it takes."""
+    rows = [
+        (f"`{kind.replace('_', '-')}`", form.effect, ", ".join(f"`{name}`" for name in fields_of(kind)))
+        for kind, form in CHANGE_FORMS.items()
+    ]
+    return table(("command", "what it does", "fields"), rows)
 
 
 def detection_patterns() -> str:

@@ -24,6 +24,7 @@ from agents.language_models.cassette import Cassette, CassetteWriter, read_casse
 from agents.language_models.paced import PacedModel, RequestRate
 from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import WITHOUT_TOOLS, WireModel
+from agents.model_seats import models_in_use, seats_of, text_models_of
 from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.reply_forms import FORMS_ON_DEMAND, PURSES, SEAT_FORMS, due_of
 from prompts import load_prompt
@@ -31,18 +32,7 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
 from schemas.state import PART, Stateful
-from services.deliberation.forms import (
-    CORRECTION,
-    CRITICS,
-    CRITIQUE,
-    IMPROVEMENT,
-    OUTLINE,
-    QUALITY,
-    REVIEW,
-    REWRITES,
-    SECTION,
-    TEXT_FORMS,
-)
+from services.deliberation.forms import CRITICS, REASONS, TEXT_FORMS
 from services.deliberation.text_models import TextModels
 from services.model_calls.account import Clock, ModelAccount, price_for
 from services.model_calls.language_model import LanguageModel
@@ -53,6 +43,9 @@ from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret
 
+Names = Mapping[str, tuple[str, ...]]
+NAMING_REASONS = frozenset({SEAT_FORMS["strategist"].name, REASONS})
+REASON = "reason"  # among the names of a run: what a plan may rest on
 STREAMED = frozenset({"slow", "judge"})  # seats whose reply comes in parts, and is given up after a silence
 
 
@@ -182,39 +175,6 @@ def model_address(settings: Settings, environment: Mapping[str, str]) -> str | N
     return address
 
 
-def text_models_of(settings: Settings) -> dict[str, str]:
-    """Which model is asked with each prompt about texts, and with that of the judge's planner."""
-    told, found = settings.deliberation, dict[str, str]()
-    if settings.policy_loop.strategist != "rules" and told.reflection_pass.enabled:
-        writer = settings.llm.strategist_model
-        found |= {CRITIQUE: told.critique_model or writer, CORRECTION: writer}
-    if settings.reflection.mode == "full" and told.quality.fact_check == "claims":
-        writer = settings.llm.slow_model
-        critic = told.critique_model or writer
-        found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
-        found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
-        found |= {REWRITES[name]: writer for name in REWRITES if name in found and told.rewrites_by(writer)}
-        found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
-    return found | ({PLANNER: settings.llm.slow_model} if settings.planner.judge == "model" else {})
-
-
-def seats_of(settings: Settings) -> dict[str, str]:
-    """Which model sits in each seat of a run that the settings give to one."""
-    llm, found = settings.llm, dict[str, str]()
-    if settings.reflection.mode == "full":
-        found |= {"fast": llm.fast_model, "slow": llm.slow_model}
-    if settings.policy_loop.strategist != "rules":
-        found["strategist"] = llm.strategist_model
-    if settings.judge.replan != "rules":
-        found["judge"] = llm.slow_model
-    return found
-
-
-def models_in_use(settings: Settings) -> tuple[str, ...]:
-    """Names of the models that the settings ask, each once."""
-    return tuple(dict.fromkeys([*seats_of(settings).values(), *text_models_of(settings).values()]))
-
-
 def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
     """Refuse what would only fail later: no key, no price, no tools, no cassette to play or to write.
 
@@ -282,10 +242,12 @@ def configured_models(
     guard: TickGuard,
     environment: Mapping[str, str],
     texts: Mapping[str, str] | None = None,
+    names: Names | None = None,
 ) -> Models:
     """The models to ask; none where rules decide alone or a cassette answers.
 
-    `texts` names the model of each prompt about texts; None: as the settings have it.
+    `texts` names the model of each prompt about texts; None: as the settings have it. `names` are those of
+    the run that replies may hold.
 
     Raises:
         ConfigError: a model without a key.
@@ -298,7 +260,7 @@ def configured_models(
     opened = _ModelSource(settings, key, model_address(settings, environment), guard, rate).open_model
     asked = text_models_of(settings) if texts is None else texts
     seats = {
-        seat: opened(name, SEAT_FORMS[seat], llm.stall_ms if seat in STREAMED else None)
+        seat: opened(name, form_of(SEAT_FORMS[seat], names), llm.stall_ms if seat in STREAMED else None)
         for seat, name in seats_of(settings).items()
     }
     return Models(
@@ -306,7 +268,7 @@ def configured_models(
         texts={
             name: opened(
                 model,
-                FORMS_ON_DEMAND[name],
+                form_of(FORMS_ON_DEMAND[name], names),
                 None,
                 temperature_of(settings, name) if takes_temperature(settings) else None,
             )
@@ -340,6 +302,7 @@ def assemble_models(
     cassette: Cassette | None = None,
     past: RecordedPast | None = None,
     texts: Mapping[str, str] | None = None,
+    names: Names | None = None,
     decides: bool = True,
 ) -> RunModels:
     """The models that the settings name, on an account of their own.
@@ -354,6 +317,7 @@ def assemble_models(
         cassette: recorded replies to play instead of the configured ones.
         past: replies of a run that goes on.
         texts: names the model of each prompt about texts; None: as the settings have it.
+        names: of the run, by the field of a reply that takes them; None: any name can be written.
         decides: whether anything is decided, for which texts leave something.
 
     Raises:
@@ -361,10 +325,11 @@ def assemble_models(
     """
     tape = cassette if cassette is not None else configured_cassette(settings)
     asks = given is None and tape is None
-    live = configured_models(settings, guard, environment, texts) if asks else given or Models()
+    live = configured_models(settings, guard, environment, texts, names) if asks else given or Models()
     due = due_of(seats_of(settings), text_models_of(settings)) if decides else None
     account = ModelAccount(settings.llm, journal, clock, due)
-    return RunModels(live, account, accounted_models(settings, live, account, guard, tape, past, texts))
+    accounted = accounted_models(settings, live, account, guard, tape, past, texts, names)
+    return RunModels(live, account, accounted)
 
 
 def accounted_models(
@@ -375,6 +340,7 @@ def accounted_models(
     cassette: Cassette | None,
     past: RecordedPast | None = None,
     texts: Mapping[str, str] | None = None,
+    names: Names | None = None,
 ) -> Models:
     """The models as a run uses them: admitted, recorded and paid for, or played back from the cassette.
 
@@ -391,7 +357,7 @@ def accounted_models(
         source = _source(model, cassette, past)
         if source is None:
             return None
-        caller = caller_of(settings, name, form, load_prompt(form.name).hash)
+        caller = caller_of(settings, name, form_of(form, names), load_prompt(form.name).hash)
         return AccountedModel(caller, source, account, guard)
 
     asked = text_models_of(settings) if texts is None else texts
@@ -399,6 +365,15 @@ def accounted_models(
     named = seats_of(settings).items()
     seats = {seat: account_for(getattr(models, seat), name, SEAT_FORMS[seat]) for seat, name in named}
     return Models(**seats, texts={name: model for name, model in found.items() if model is not None})
+
+
+def form_of(form: ReplyFormat, names: Names | None) -> ReplyFormat:
+    """The form of a reply with the names of a run; what reasons and parameters are called is one field."""
+    if names is None:
+        return form
+    found = {field: called for field, called in names.items() if field != REASON}
+    reasons = {"name": names[REASON]} if REASON in names and form.name in NAMING_REASONS else {}
+    return form.naming(found | reasons)
 
 
 def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: str) -> Caller:

@@ -13,8 +13,8 @@ from services.ports import EvidencePlanner, EvidenceQuestion
 
 MOST_ITEMS = 5
 ABOUT = {
-    "episodes": ("playbook_id", "regime"),
-    "gate_status": ("playbook_id", "regime"),
+    "trades": ("playbook_id", "regime"),
+    "gate": ("playbook_id", "regime"),
     "playbooks": ("playbook_id",),
 }
 

@@ -27,8 +27,8 @@ from services.ports import EvidencePlanner, EvidenceQuestion, ToolProgress
 Answer = Callable[[RunView, Any], ToolResult]
 READ: Mapping[str, Answer] = {
     "playbooks": lesson_answers.playbooks,
-    "episodes": market_answers.episodes,
-    "gate_status": lesson_answers.gate_status,
+    "trades": market_answers.trades,
+    "gate": lesson_answers.gate,
 }
 
 
@@ -55,7 +55,7 @@ class RunEvidence:
         if not asking:
             return ()
         view = self.rows.as_of(seen, report.known_at)
-        read = {**READ, "gate_status": _gate_of(report)}  # the run may not have written the report yet
+        read = {**READ, "gate": _gate_of(report)}  # the run may not have written the report yet
         tools = InProcessTools(
             {name: self._handler(name, answer, view, seen) for name, answer in read.items()}
         )

@@ -10,6 +10,7 @@ MOST_SUMMARIES = 5
 MOST_NAMES = 3
 LONGEST_ERROR = 50
 LONGEST_NAME = 40
+BESIDE = ("rows", "statements")
 NAMED = (("symbol", "symbols"), ("playbook_id", "playbooks"))
 
 
@@ -31,8 +32,10 @@ def _summary(call: EvidenceCall) -> str:
 
 def items_of(document: Mapping[str, Any]) -> list[Any] | None:
     """The list that an answer is about; None where it has none. `rows` are where it comes from."""
-    lists = {name: value for name, value in document.items() if isinstance(value, list) and name != "rows"}
-    return lists.get("items", next(iter(lists.values()), None))
+    lists = {
+        name: value for name, value in document.items() if isinstance(value, list) and name not in BESIDE
+    }
+    return lists.get("items", next((found for found in lists.values() if found), [] if lists else None))
 
 
 def _names(items: list[Any] | None, field: str) -> list[str]:

@@ -1,9 +1,8 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
-from agents.strategies.model_strategist import OF_A_SNAPSHOT, ModelStrategist
+from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.plan_changes import FrozenPlan
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
@@ -13,8 +12,7 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from services.deliberation.fact_check import FactCritic
-from services.deliberation.forms import CORRECTION, CRITIQUE
+from services.deliberation.forms import CRITIQUE, REASONS
 from services.deliberation.text_models import TextModels
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
@@ -54,7 +52,7 @@ def configured_strategist(
 
     return model_strategist(
         settings, model, rules, playbooks, frozen, background, wordings,
-        texts=texts if texts.has(CRITIQUE, CORRECTION) else None,
+        texts=texts if texts.has(CRITIQUE, REASONS) else None,
     )  # fmt: skip
 
 
@@ -70,7 +68,6 @@ def model_strategist(
     texts: TextModels | None = None,
 ) -> ModelStrategist:
     """A strategist of a model as the settings have it; `prompt` None is the one in use."""
-    critic_of = partial(FactCritic, only=OF_A_SNAPSHOT)
     return ModelStrategist(
         model,
         rules,
@@ -85,5 +82,4 @@ def model_strategist(
         prompt=prompt,
         texts=texts,
         reflection_pass=settings.deliberation.reflection_pass,
-        critic_of=critic_of if settings.deliberation.reflection_pass.fact_check else None,
     )

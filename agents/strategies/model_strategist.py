@@ -3,7 +3,8 @@
 What stays the same from call to call (instructions, tolerances, playbooks) goes first, as the part that the
 provider caches; snapshot, background, bases and revision follow as quoted data. The prompt is a pure function
 of what the snapshot and the readers hold, so a recorded run is played back question by question. The model
-picks a base and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
+picks a base, names its reasons and says what to change; code writes the words. It never writes a plan from
+nothing, sizes, or moves a stop away.
 """
 
 import time
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agents.strategies.plan_changes import ID_DIGITS, FrozenPlan, PlanBase, answer_of, plan_bases
+from agents.strategies.reason_pass import ReasonText, reread
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_strategist_reply
 from prompts import PromptTemplate, load_prompt
@@ -23,16 +25,13 @@ from schemas.settings.deliberation import PassSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from services.deliberation.budget import Budget
-from services.deliberation.presets.reflection_pass import calls_of, run_pass
-from services.deliberation.refine import Task
-from services.deliberation.rule_critics import ClaimCritic
+from services.deliberation.presets.reflection_pass import calls_of
 from services.deliberation.text_models import TextModels
-from services.evidence.observed import ACCOUNT
-from services.evidence.run_facts import RunFacts, snapshot_facts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel
-from services.model_calls.quoting import quoted_json
+from services.model_calls.quoting import keep_comment, quoted_json
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
+from services.policy_checks.reasons import with_reasons
 from services.ports import BackgroundReader, PlaybookReader, Revision
 
 PROMPT = "strategist"
@@ -40,9 +39,7 @@ MAX_TOKENS = 1_500
 NOTHING_TO_CHOOSE = "nothing_to_choose"
 NONE = "none"
 NS_PER_MS = 1_000_000
-LONGEST_RATIONALE = 4_000
 BY_DEFAULT = PassSettings()
-OF_A_SNAPSHOT = frozenset({"feature", *ACCOUNT})
 SHOWN_OF_CASE = ("symbol", "r", "distance", "failure_mode", "known_at")
 
 
@@ -79,7 +76,6 @@ class ModelStrategist:
         prompt: PromptTemplate | None = None,
         texts: TextModels | None = None,
         reflection_pass: PassSettings = BY_DEFAULT,
-        critic_of: Callable[[RunFacts], ClaimCritic] | None = None,
     ) -> None:
         """Hold readers only.
 
@@ -98,7 +94,6 @@ class ModelStrategist:
             prompt: template of the question; None: the one in use.
             texts: who criticises and corrects a rationale; None: nobody does.
             reflection_pass: how a rationale is looked at again.
-            critic_of: holds a rationale against the facts of a snapshot; None: nothing does.
         """
         self._model = model
         self._rules = rules
@@ -114,7 +109,6 @@ class ModelStrategist:
         self._prompt = prompt or load_prompt(PROMPT)
         self._texts = texts
         self._pass = reflection_pass
-        self._critic_of = critic_of
         self._static: tuple[tuple[str, ...], str] = ((), "")
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
@@ -152,28 +146,31 @@ class ModelStrategist:
         bases: tuple[PlanBase, ...],
         start: int,
     ) -> StrategistAnswer:
-        """The answer with its rationale looked at again, within the same deadline; no typed field changes.
+        """The answer with its reasons looked at again, within the same deadline; nothing else of it changes.
 
-        A rationale that a base has already is the rules', or was looked at; of a rationale of which nothing
-        holds, the first base's stands.
+        A rationale that a base has already is the rules', or was looked at.
         """
         proposal = answer.proposal
         if proposal is None or proposal.rationale in {base.proposal.rationale for base in bases}:
             return answer
-        told = self._wordings.of(snapshot).word_value(snapshot.payload())
-        shown, facts = quoted_json(told), None
-        if self._critic_of is not None:
-            facts = self._critic_of(snapshot_facts(told, snapshot.bar_label))
+        playbook = self._playbooks.get(proposal.playbook_id).definition
+        wording, background = self._wordings.of(snapshot), self._background(snapshot)
+        given = ReasonText(proposal, playbook, snapshot, background, wording)
         budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
-        task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown, snapshot.content_hash)
-        done = await run_pass(
-            task, proposal.rationale, self._pass, budget, models=texts, facts=facts, news_alone=True
-        )
+        corrected, done = await reread(given, texts, self._pass, budget)
         update: dict[str, Any] = {"deliberation": done}
-        stands = done.final or bases[0].proposal.rationale
-        if done.changed and len(stands) <= LONGEST_RATIONALE:
-            update["proposal"] = proposal.model_copy(update={"rationale": stands})
+        if corrected is not None:
+            update["proposal"] = with_reasons(proposal, snapshot, corrected.because, background)
+            update |= self._comment(corrected.comment, snapshot)
         return answer.model_copy(update=update)
+
+    def _comment(self, given: str | None, snapshot: PolicySnapshot) -> dict[str, Any]:
+        """The fields of an answer for its author's own words: without a figure and a name of the run."""
+        names = {snapshot.symbol, *self._wordings.known, *self._wordings.of(snapshot).symbols.values()}
+        for playbook in self._playbooks.active():
+            names |= {playbook.definition.id, *playbook.definition.parameters}
+        kept = keep_comment(given, names)
+        return {"comment": kept, "dropped_comments": int(given is not None and kept is None)}
 
     def _left_ms(self, start: int) -> float:
         return max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
@@ -198,10 +195,14 @@ class ModelStrategist:
             shown = held.stop, held.entry_price, snapshot.close
             level = self._wordings.of(snapshot).price_back(read.stop, *shown)
             read = read.model_copy(update={"stop": level})
-        said = answer_of(read, snapshot, bases, self._playbooks, own_rules=self._own_rules, tick=self._tick)
+        said = answer_of(
+            read, snapshot, bases, self._playbooks,
+            own_rules=self._own_rules, tick=self._tick, background=self._background(snapshot),
+        )  # fmt: skip
         if isinstance(said, ReplyFault):
             return said
-        return said.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash})
+        comment = self._comment(read.comment, snapshot)
+        return said.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash, **comment})
 
     def _static_part(self) -> str:
         """Instructions and playbooks: the same bytes until a playbook has another version."""

@@ -6,9 +6,9 @@ functions; whether the plan is any good is for the reflection to say.
 
 The plans from which a model may start: it picks one by its id and says what it would change.
 
-An id is the start of the plan's own content hash, so the same plan has the same id in every run and an
-unchanged base is the base itself. Only playbooks that the regime and the envelope allow are offered. Pure
-functions of the snapshot, the revision and what was frozen before.
+An id is the start of the plan's own content hash, so the same plan has the same id in every run. Only
+playbooks that the regime and the envelope allow are offered. Pure functions of the snapshot, the revision
+and what was frozen before.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ from agents.strategies.strategist_reply import (
     Reply,
     ReplyFault,
     RuleChange,
-    TextChange,
     TightenReply,
 )
+from schemas.background import DecisionBackground
 from schemas.errors import nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
@@ -38,6 +38,7 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from services.model_calls.reply_text import SHOWN, first_problem
 from services.playbooks.rendering import render_rules
+from services.policy_checks.reasons import describe_reasons, reason_names, unknown_reasons, with_reasons
 from services.ports import PlaybookReader, Revision
 from trading_core.kernel.execution import on_tick
 
@@ -59,8 +60,9 @@ class PlanBase:
         return self.proposal.content_hash[:ID_DIGITS]
 
     def to_prompt(self) -> dict[str, Any]:
-        """The base as the prompt carries it."""
-        return {"id": self.id, "origin": self.origin, "plan": self.proposal.payload()}
+        """The base as the prompt carries it, without the words that code gave its reasons."""
+        plan = {name: value for name, value in self.proposal.payload().items() if name != "rationale"}
+        return {"id": self.id, "origin": self.origin, "plan": plan}
 
 
 def plan_bases(
@@ -87,7 +89,7 @@ def plan_bases(
     in_force = None if snapshot.active_policy_id is None else frozen(snapshot.active_policy_id)
     if in_force is not None and (in_force.playbook_id, in_force.direction) in eligible:
         found.append(PlanBase(in_force, "in_force"))
-    found += [PlanBase(proposal_of(candidate, regime), "playbook") for candidate in ranked]
+    found += [PlanBase(proposal_of(candidate, snapshot, regime), "playbook") for candidate in ranked]
     first: dict[str, PlanBase] = {}
     for base in found:
         first.setdefault(base.id, base)
@@ -102,6 +104,7 @@ def answer_of(
     *,
     own_rules: bool,
     tick: float,
+    background: DecisionBackground | None = None,
 ) -> StrategistAnswer | ReplyFault:
     """What a reply comes to.
 
@@ -112,16 +115,46 @@ def answer_of(
         playbooks: of the bases.
         own_rules: whether rules in the model's own words may be tried; only where a reflection reads them.
         tick: grid of stops; 0: none.
+        background: what was shown beside the snapshot, for reasons that name it.
     """
     if isinstance(reply, ProposeReply):
-        return _read_proposal(reply, snapshot, bases, playbooks, own_rules)
+        plan = _read_proposal(reply, snapshot, bases, playbooks, own_rules)
+        if isinstance(plan, ReplyFault):
+            return plan
+        fault = _unknown_reason(reply, snapshot, background, plan)
+        if fault is not None:
+            return fault
+        plan = with_reasons(plan, snapshot, reply.because, background)
+        reason = f"the model proposes {plan.playbook_id} {plan.direction}"
+        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=plan)
+    fault = _unknown_reason(reply, snapshot, background)
+    if fault is not None:
+        return fault
+    told = "; ".join(describe_reasons(reply.because, snapshot, background)) or "no reason is given"
     if isinstance(reply, TightenReply):
-        return _read_tightening(reply, snapshot, tick)
+        return _read_tightening(reply, snapshot, tick, told)
     if isinstance(reply, HoldReply):
         if snapshot.position is None:
             return ReplyFault(FaultKind.NO_POSITION, "there is no position to hold: propose or abstain")
-        return StrategistAnswer(kind=PlanKind.HOLD, reason=reply.reason)
-    return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=reply.reason)
+        return StrategistAnswer(kind=PlanKind.HOLD, reason=f"the model holds: {told}")
+    return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"the model abstains: {told}")
+
+
+def _unknown_reason(
+    reply: Reply,
+    snapshot: PolicySnapshot,
+    background: DecisionBackground | None,
+    plan: PolicyProposal | None = None,
+) -> ReplyFault | None:
+    """A reason whose name there is not, with those that there are."""
+    names = reason_names(snapshot, background, plan)
+    unknown = unknown_reasons(reply.because, names)
+    if not unknown:
+        return None
+    kind, name = unknown[0].kind, unknown[0].name
+    known = names[kind]
+    message = f"no {kind} {name[:SHOWN]!r} is shown, only {list(known)}.{nearest(name, known)}"
+    return ReplyFault(FaultKind.UNKNOWN_REASON, message)
 
 
 def changed_plan(
@@ -159,7 +192,7 @@ def _read_proposal(
     bases: Sequence[PlanBase],
     playbooks: PlaybookReader,
     own_rules: bool,
-) -> StrategistAnswer | ReplyFault:
+) -> PolicyProposal | ReplyFault:
     if snapshot.position is not None:
         return ReplyFault(FaultKind.POSITION_OPEN, "a position is open: hold, tighten or abstain")
     base = next((offered for offered in bases if offered.id == reply.base), None)
@@ -174,14 +207,11 @@ def _read_proposal(
     plan = changed_plan(base.proposal, reply.changes, playbook)
     if isinstance(plan, ReplyFault):
         return plan
-    retold = any(isinstance(change, TextChange) for change in reply.changes)
-    if reply.argues_for is not None or retold:
-        plan = plan.model_copy(update={"argues_for": reply.argues_for})
-    return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reply.reason, proposal=plan)
+    return plan.model_copy(update={"argues_for": reply.argues_for})
 
 
 def _read_tightening(
-    reply: TightenReply, snapshot: PolicySnapshot, tick: float
+    reply: TightenReply, snapshot: PolicySnapshot, tick: float, told: str
 ) -> StrategistAnswer | ReplyFault:
     position = snapshot.position
     if position is None:
@@ -191,7 +221,8 @@ def _read_tightening(
     if (level - position.stop) * sign <= 0 or (snapshot.close - level) * sign <= 0:
         message = f"stop {level!r} does not lie between stop {position.stop!r} and close {snapshot.close!r}"
         return ReplyFault(FaultKind.STOP_NOT_TIGHTER, message)
-    return StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reply.reason, tighter_stop=level)
+    reason = f"the model tightens: {told}"
+    return StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
 
 
 def _off_grid(changes: Sequence[ParameterChange], playbook: PlaybookDefinition) -> ReplyFault | None:

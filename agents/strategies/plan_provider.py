@@ -26,6 +26,7 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
+from services.policy_checks.reasons import with_reasons
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import (
     Critic,
@@ -92,7 +93,7 @@ class ReflectingPlanProvider(Stateful):
         """Answers until one passes, is blocked, or the rounds are used."""
         rounds: list[PlanRound] = []
         while True:
-            answer = await self._strategist.answer(snapshot, revision)
+            answer = _with_rationale(await self._strategist.answer(snapshot, revision), snapshot)
             proposal = answer.proposal
             if answer.kind is not PlanKind.PROPOSE or proposal is None:
                 rounds.append(PlanRound(answer))
@@ -142,6 +143,14 @@ class ReflectingPlanProvider(Stateful):
         )
         result = await self._reflection.reflect(request, source=source, lint=self._linter(snapshot, proposal))
         return PlanRound(answer, request, result)
+
+
+def _with_rationale(answer: StrategistAnswer, snapshot: PolicySnapshot) -> StrategistAnswer:
+    """The answer; a plan that says no word of why is given the reasons of its own rules."""
+    proposal = answer.proposal
+    if proposal is None or proposal.rationale:
+        return answer
+    return answer.model_copy(update={"proposal": with_reasons(proposal, snapshot)})
 
 
 def _record_switched_off(source: str) -> ReflectionInvocationMeta:

@@ -15,6 +15,7 @@ from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.rendering import render_rules
+from services.policy_checks.reasons import with_reasons
 from services.policy_loop.clamps import rules_conviction
 from services.ports import PlaybookReader, Revision
 
@@ -60,7 +61,7 @@ class RuleStrategist:
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no regime yet")
         ranked = self.rank(snapshot, snapshot.regime)
         if revision is None:
-            return self._propose(snapshot.regime, ranked, 0)
+            return self._propose(snapshot, snapshot.regime, ranked, 0)
         tightened = tighten(revision.proposal, revision.findings)
         if tightened is not None:
             return StrategistAnswer(
@@ -68,7 +69,7 @@ class RuleStrategist:
             )
         tried = (revision.proposal.playbook_id, revision.proposal.direction)
         places = [k for k, plan in enumerate(ranked) if (plan.playbook.id, plan.direction) == tried]
-        return self._propose(snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
+        return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
 
     def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
         """Eligible playbooks and directions, best first."""
@@ -82,14 +83,17 @@ class RuleStrategist:
             candidates, key=lambda plan: (-plan.expectancy_r, plan.episodes, plan.playbook.id, plan.direction)
         )
 
-    def _propose(self, regime: RegimeView, ranked: list[Candidate], place: int) -> StrategistAnswer:
+    def _propose(
+        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[Candidate], place: int
+    ) -> StrategistAnswer:
         if place >= len(ranked):
             reason = "no playbook is eligible in this regime" if not ranked else "no other eligible playbook"
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")
         chosen = ranked[place]
         measured = f"expectancy {chosen.expectancy_r:.3f}R over {chosen.episodes} episodes"
         reason = f"rank {place + 1} of {len(ranked)}: {measured}"
-        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal_of(chosen, regime))
+        proposal = proposal_of(chosen, snapshot, regime)
+        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal)
 
 
 def candidate(playbook: PlaybookDefinition, direction: Direction, known: ExpectationSummary) -> Candidate:
@@ -97,26 +101,21 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, known: Expecta
     return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n)
 
 
-def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
-    """The playbook's own rules as one hypothesis for this regime."""
+def proposal_of(one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> PolicyProposal:
+    """The playbook's own rules as one hypothesis for this regime, and the reasons that they give."""
     rules = render_rules(one.playbook, one.direction)
-    labels = regime.labels
-    terms = ", ".join(one.playbook.rationale_terms[one.direction])
-    return PolicyProposal(
+    proposal = PolicyProposal(
         playbook_id=one.playbook.id,
         direction=one.direction,
-        thesis=f"{one.playbook.title}, {one.direction}: {terms}.",
+        thesis=f"{one.playbook.title}, {one.direction}.",
         activation_window_bars=one.playbook.activation_window_bars,
         horizon_bars=one.playbook.horizon_bars,
         conviction=rules_conviction(one.hit_rate, regime),
-        rationale=(
-            f"Go {one.direction}: {terms}. Regime is trend {labels.trend}, volatility {labels.volatility}, "
-            f"structure {labels.structure}."
-        ),
         argues_for=one.direction,
         **rules.payload(),
         **one.playbook.terms(),
     )
+    return with_reasons(proposal, snapshot)
 
 
 def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyProposal | None:

@@ -1,8 +1,9 @@
 """The closed wire model of the strategist's reply: what a model may say, and nothing else.
 
-Each of the four answers has its own fields, so an answer cannot contradict itself, and a change names one
-field of a plan with a value of that field's type. A reply that does not fit is a typed fault with a reason
-that can be sent back. Pure functions over the reply's text; what it means for a plan is decided elsewhere.
+Each of the four answers has its own fields, so an answer cannot contradict itself; its reasons stand before
+it, and a change names one field of a plan with a value of that field's type. A reply that does not fit is a
+typed fault with a reason that can be sent back. Pure functions over the reply's text; what it means for a
+plan is decided elsewhere.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from schemas.reasons import MOST_REASONS, PlanReason
 from schemas.vocabulary import Direction
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
@@ -23,6 +25,7 @@ class FaultKind(StrEnum):
 
     MALFORMED = "reply_malformed"
     UNKNOWN_BASE = "unknown_base"
+    UNKNOWN_REASON = "unknown_reason"
     REPEATED_CHANGE = "repeated_change"
     CHANGE_REFUSED = "change_refused"
     NO_POSITION = "no_position"
@@ -56,13 +59,6 @@ class BarsChange(_Wire):
     value: int
 
 
-class TextChange(_Wire):
-    """Another text."""
-
-    field: Literal["thesis", "rationale"]
-    value: str
-
-
 class RuleChange(_Wire):
     """Another rule in one role; null takes an optional rule out."""
 
@@ -78,41 +74,47 @@ class ParameterChange(_Wire):
     value: float
 
 
-OfferedChange = ConvictionChange | BarsChange | TextChange | ParameterChange
+OfferedChange = ConvictionChange | BarsChange | ParameterChange
 Change = OfferedChange | RuleChange
-Reason = Annotated[str, Field(min_length=1, max_length=1_000)]
+Because = Annotated[tuple[PlanReason, ...], Field(max_length=MOST_REASONS)]
+SomeReason = Annotated[tuple[PlanReason, ...], Field(min_length=1, max_length=MOST_REASONS)]
+Comment = Annotated[str, Field(max_length=1_000)] | None
 
 
 class ProposeReply(_Wire):
-    """A base, what to change in it, and what the plan's texts then argue for in their author's own words."""
+    """Why, a base, what to change in it, and what its author says that the reasons argue for."""
 
+    because: SomeReason
     answer: Literal["propose"]
-    reason: Reason
     base: str
     argues_for: Direction | Literal["neither"] | None = None
     changes: tuple[Annotated[Change, Field(discriminator="field")], ...] = Field(max_length=MOST_CHANGES)
+    comment: Comment = None
 
 
 class HoldReply(_Wire):
     """The position stays as it is."""
 
+    because: Because = ()
     answer: Literal["hold"]
-    reason: Reason
+    comment: Comment = None
 
 
 class TightenReply(_Wire):
     """A stop nearer to the market."""
 
+    because: SomeReason
     answer: Literal["tighten"]
-    reason: Reason
     stop: float = Field(gt=0)
+    comment: Comment = None
 
 
 class AbstainReply(_Wire):
     """No plan now."""
 
+    because: Because = ()
     answer: Literal["abstain"]
-    reason: Reason
+    comment: Comment = None
 
 
 Reply = ProposeReply | HoldReply | TightenReply | AbstainReply

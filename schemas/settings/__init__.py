@@ -59,7 +59,6 @@ LATER = {
     "envelope": ("max_entries_per_block",),
     "gate": ("block", "strict"),
     "judge": ("shadow_life_blocks", "action_life_blocks"),
-    "deliberation.pass": ("fact_check",),
     "deliberation.quality": (
         "enabled",
         "mode",
@@ -78,8 +77,6 @@ LATER = {
         "review",
         "chunked",
         "narrative_tokens",
-        "check_reasons",
-        "name_rows",
         "one_reply",
         "critique_temperature",
         "writing_temperature",

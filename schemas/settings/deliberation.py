@@ -46,11 +46,6 @@ class PassSettings(Contract):
     checklist: tuple[Words, ...] = Field(
         default=CHECKLIST, min_length=1, max_length=20, description="what a critique goes through"
     )
-    fact_check: bool = Field(
-        default=True,
-        description="hold what a rationale says of the bar and the account against its snapshot, and strike "
-        "what fails",
-    )
 
 
 class QualitySettings(Contract):
@@ -71,17 +66,12 @@ class QualitySettings(Contract):
         description="ask 5 less of a text of at most two sentences, 5 more of one with over ten",
     )
     iterations: int = Field(default=2, ge=0, le=3, description="improvements at most")
-    fact_check: Literal["claims", "numbers"] = Field(
-        default="claims",
-        description="what of a model's narrative is held against the run: every claim, with its name, sign "
-        "and unit; or its numbers alone, each of which may be any number of the report",
-    )
     rounds: int = Field(
-        default=3,
-        ge=1,
+        default=1,
+        ge=0,
         le=3,
-        description="how often a model is asked for one text: from the second time on with the claims that "
-        "do not hold and the values that would; what is left then is struck",
+        description="how often a model is told which of its claims are not so, with what is so, and asked "
+        "again; what is left then is dropped",
     )
     critics: int = Field(
         default=1,
@@ -164,14 +154,6 @@ class DeliberationSettings(Contract):
     chunked: ChunkedSettings = ChunkedSettings()
     narrative_tokens: int = Field(
         default=1_500, ge=64, le=MOST_TOKENS, description="tokens of a report's narrative at most"
-    )
-    check_reasons: bool = Field(
-        default=True,
-        description="hold the reason of a judge that asks a model against the report, and strike what fails",
-    )
-    name_rows: bool = Field(
-        default=True,
-        description="say in the journal of each claim of a checked text what it was held against",
     )
     one_reply: bool = Field(
         default=True,

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
     TypeAdapter,
-    ValidationError,
 )
 
+from schemas.claims import MOST_TOPIC, Claim, Section
+from schemas.reasons import MOST_REASONS, PlanReason
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, strip_fence
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply, strip_fence
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
 NOT = r"(?:\b(?:not|never|no|nothing|none|cannot|without)|n['’]t)\s+(?:\w+\s+)?"
@@ -82,37 +82,20 @@ CRITIQUE, CORRECTION, QUALITY, IMPROVEMENT = (
     "text_quality",
     "text_improvement",
 )
+REASONS = "text_reasons"
 REVIEW, OUTLINE, SECTION = "text_review", "text_outline", "text_section"
+EXTRACTION = "text_claims"
 QUALITY_REWRITE, REVIEW_REWRITE = "text_quality_rewrite", "text_review_rewrite"
 REWRITES = {QUALITY: QUALITY_REWRITE, REVIEW: REVIEW_REWRITE}
 CRITICS = frozenset({CRITIQUE, *REWRITES, *REWRITES.values()})
 Reply = TypeVar("Reply", bound=BaseModel)
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=600)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-# Commands to a terminal, and marks that turn the direction of writing.
-NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+Label = Annotated[str, StringConstraints(min_length=1, max_length=MOST_TOPIC)]
 
 
-def _readable(text: str) -> str:
-    """A text that somebody can read.
-
-    Raises:
-        ValueError: it has no words, or characters that command a terminal or turn its lines.
-    """
-    if re.search(r"\w", text) is None:
-        raise ValueError("no words")
-    if NO_TEXT.search(text):
-        raise ValueError("control characters")
-    return text
-
-
-Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_readable)]
-TextOrNone = Annotated[
-    str,
-    StringConstraints(max_length=MOST_CHARACTERS),
-    AfterValidator(lambda text: _readable(text) if text.strip() else ""),
-]
+Thoughts = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+MOST_SECTIONS = 12
 
 
 def _within(value: Any, most: float) -> Any:
@@ -146,9 +129,16 @@ class CritiqueReply(_Closed):
 
 
 class CorrectionReply(_Closed):
-    """The corrected text."""
+    """The corrected sections."""
 
-    text: Text
+    sections: tuple[Section, ...] = Field(max_length=MOST_SECTIONS)
+
+
+class ReasonsReply(_Closed):
+    """The corrected reasons of a plan."""
+
+    because: tuple[PlanReason, ...] = Field(min_length=1, max_length=MOST_REASONS)
+    comment: Annotated[str, StringConstraints(max_length=1_000)] | None = None
 
 
 class QualityReply(_Closed):
@@ -164,10 +154,10 @@ class QualityReply(_Closed):
 
 
 class ImprovementReply(_Closed):
-    """The better text, and how its writer came to it."""
+    """How its writer came to the better text, and its sections."""
 
-    reasoning: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
-    text: Text
+    reasoning: Thoughts
+    sections: tuple[Section, ...] = Field(max_length=MOST_SECTIONS)
 
 
 class ReviewReply(_Closed):
@@ -179,10 +169,10 @@ class ReviewReply(_Closed):
 
 
 class _Rewrite(_Closed):
-    """The text written again, and what was thought before; empty where it scores enough."""
+    """What was thought, and the text written again; no sections where it scores enough."""
 
-    reasoning: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
-    text: TextOrNone
+    reasoning: Thoughts
+    sections: tuple[Section, ...] = Field(max_length=MOST_SECTIONS)
 
 
 class QualityRewriteReply(_Rewrite, QualityReply):
@@ -200,15 +190,30 @@ class OutlineReply(_Closed):
 
 
 class SectionReply(_Closed):
-    """One section, and what was thought before it was written."""
+    """What was thought before one section was written, its claims, and words that nobody checks."""
 
-    reasoning: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
-    text: Text
+    reasoning: Thoughts
+    claims: tuple[Claim, ...] = Field(max_length=40)
+    comment: str | None
+
+
+class QuotedClaim(_Closed):
+    """One claim, and the words of the text that make it."""
+
+    quote: Annotated[str, StringConstraints(min_length=1, max_length=600)]
+    claim: Claim
+
+
+class ExtractionReply(_Closed):
+    """The claims of a text."""
+
+    claims: tuple[QuotedClaim, ...] = Field(max_length=60)
 
 
 CONTRACTS: Mapping[str, type[BaseModel]] = {
     CRITIQUE: CritiqueReply,
     CORRECTION: CorrectionReply,
+    REASONS: ReasonsReply,
     QUALITY: QualityReply,
     IMPROVEMENT: ImprovementReply,
     QUALITY_REWRITE: QualityRewriteReply,
@@ -216,6 +221,7 @@ CONTRACTS: Mapping[str, type[BaseModel]] = {
     REVIEW_REWRITE: ReviewRewriteReply,
     OUTLINE: OutlineReply,
     SECTION: SectionReply,
+    EXTRACTION: ExtractionReply,
 }
 LONGEST_REPLY = 2 * MOST_CHARACTERS + 2_000
 
@@ -237,33 +243,6 @@ def read_assessment(text: str) -> Assessment:
         return parse_assessment(text)
     told = None if reply.assessment == "PASS" else reply.explanation
     return Assessment(reply.assessment, clamp_share(reply.confidence), told)
-
-
-def read_corrected(text: str) -> str:
-    """The text of a correction: of the closed reply, or of the one code fence around it.
-
-    Raises:
-        MalformedReply: there is neither.
-    """
-    try:
-        return read_text_reply(text, CorrectionReply).text
-    except MalformedReply:
-        inside = strip_fence(text)
-        if inside == text or inside.lstrip().startswith(("{", "[")):
-            raise
-        return _check_fenced(inside.strip())
-
-
-def _check_fenced(inside: str) -> str:
-    """The text of a fence, held to what the closed replies hold theirs to.
-
-    Raises:
-        MalformedReply: it is none.
-    """
-    try:
-        return CorrectionReply(text=inside).text
-    except ValidationError as error:
-        raise MalformedReply(first_problem(error)) from error
 
 
 def _reads(name: str) -> Callable[[str], bool]:

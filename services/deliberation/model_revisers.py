@@ -4,17 +4,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from schemas.claims import Section
 from services.deliberation.budget import Budget
+from services.deliberation.claim_critics import ClaimText, sections_of
 from services.deliberation.forms import (
     CORRECTION,
     IMPROVEMENT,
+    CorrectionReply,
     ImprovementReply,
-    read_corrected,
     read_text_reply,
 )
 from services.deliberation.policies import Round
 from services.deliberation.refine import Draft, Task
-from services.deliberation.text_models import Rewrites, TextModels, describe_critique, quote_parts, read_as
+from services.deliberation.text_models import (
+    MALFORMED,
+    Rewrites,
+    TextModels,
+    describe_critique,
+    quote_parts,
+    read_as,
+)
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 
@@ -24,6 +33,7 @@ class Corrector:
     """The minimal correction of a text whose faults were named."""
 
     models: TextModels
+    claims: ClaimText
     max_tokens: int
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
@@ -32,9 +42,10 @@ class Corrector:
         faults = [
             describe_critique(critique) for critique in newest.critiques if critique.verdict != "accept"
         ]
-        values = quote_parts(task, newest.candidate.text) | {"faults": quoted_json(faults)}
+        values = _quote_text(task, newest) | {"faults": quoted_json(faults)}
         reply = await self.models.ask(CORRECTION, self.max_tokens, budget, **values)
-        return read_as(reply, lambda text: Draft(read_corrected(text)))
+        said = read_as(reply, lambda text: read_text_reply(text, CorrectionReply))
+        return said if isinstance(said, NoReply) else _draft(self.claims, said.sections)
 
 
 @dataclass(frozen=True)
@@ -42,11 +53,13 @@ class FirstDraft:
     """The first text, from the question and the material alone."""
 
     models: TextModels
+    claims: ClaimText
     max_tokens: int
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
         """The text, or why there is none."""
-        return await _write(self.models, self.max_tokens, task, "", [], budget)
+        values = quote_parts(task, "") | {"sections": quoted_json([])}
+        return await _write(self.models, self.claims, self.max_tokens, values, [], budget)
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,7 @@ class Improver:
     """
 
     models: TextModels
+    claims: ClaimText
     max_tokens: int
     rewrites: Rewrites = field(default_factory=Rewrites)
 
@@ -67,19 +81,32 @@ class Improver:
         if rewritten is not None:
             return rewritten
         critiques = [known for critique in newest.critiques if len(known := describe_critique(critique)) > 1]
-        return await _write(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
+        values = _quote_text(task, newest)
+        return await _write(self.models, self.claims, self.max_tokens, values, critiques, budget)
+
+
+def _quote_text(task: Task, newest: Round) -> dict[str, str]:
+    """The newest text as it reads, and the claims that it was rendered from."""
+    sections = [section.payload() for section in sections_of(newest.candidate)]
+    return quote_parts(task, newest.candidate.text) | {"sections": quoted_json(sections)}
 
 
 async def _write(
     models: TextModels,
+    claims: ClaimText,
     max_tokens: int,
-    task: Task,
-    text: str,
+    values: dict[str, str],
     critiques: list[dict[str, Any]],
     budget: Budget,
 ) -> Draft | NoReply:
     """One text from another and its critiques; what was thought is kept apart."""
-    values = quote_parts(task, text) | {"critiques": quoted_json(critiques)}
-    reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values)
+    reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values, critiques=quoted_json(critiques))
     said = read_as(reply, lambda text: read_text_reply(text, ImprovementReply))
-    return said if isinstance(said, NoReply) else Draft(said.text.strip(), reasoning=said.reasoning)
+    return said if isinstance(said, NoReply) else _draft(claims, said.sections, said.reasoning)
+
+
+def _draft(claims: ClaimText, sections: Sequence[Section], reasoning: str = "") -> Draft | NoReply:
+    """The sections in words; a text that claims nothing is none."""
+    if not any(section.claims for section in sections):
+        return NoReply(MALFORMED, "the text claims nothing")
+    return claims.draft(sections, reasoning=reasoning)

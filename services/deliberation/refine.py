@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from schemas.canonical import content_hash
+from schemas.contract import Contract
 from schemas.deliberation import (
     Author,
     CallUsage,
@@ -49,23 +50,30 @@ Answer = TypeVar("Answer")
 class Task:
     """What a text is to say: the question, and the material that it may use.
 
-    `subject` names what the text belongs to: a report, a proposal, a file.
+    `subject` names what the text belongs to: a report, a proposal, a file; `topics` what it has to cover.
     """
 
     question: str
     material: str = ""
     subject: str = ""
+    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A text that somebody wrote, with what it cost; `cleaned` counts what nobody sees and was taken out."""
+    """A text that somebody wrote, with what it cost.
+
+    Attributes:
+        cleaned: characters that nobody sees and that were taken out.
+        source: the data that the text was rendered from.
+    """
 
     text: str
     author: Author = "model"
     reasoning: str = ""
     usage: CallUsage = CallUsage()
     cleaned: int = 0
+    source: tuple[Contract, ...] = ()
 
     def __post_init__(self) -> None:
         plain = printable(self.text)
@@ -162,6 +170,7 @@ class Loop:
             parent=parent,
             round=number,
             reasoning=draft.reasoning,
+            source=draft.source,
         )
         independent = [critic for critic in self.critics if critic.source in INDEPENDENT]
         critiques = await self._ask_critics(independent, candidate)
@@ -202,7 +211,8 @@ class Loop:
         if isinstance(said, NoReply):
             self.failure = said
             return "budget" if said.kind == BUDGET_SPENT else "model_failed"
-        is_same = said.author != "model" and said.text == self.rounds[-1].candidate.text
+        newest = self.rounds[-1].candidate
+        is_same = said.author != "model" and (said.text, said.source) == (newest.text, newest.source)
         return "no_revision" if is_same else said
 
     async def run(self, draft: Draft) -> StopReason:
@@ -226,7 +236,7 @@ class Loop:
 
 async def refine(
     task: Task,
-    draft: str | Generator,
+    draft: str | Draft | Generator,
     critics: Sequence[Critic],
     reviser: Reviser | None,
     policies: Policies,
@@ -240,7 +250,7 @@ async def refine(
 
     Args:
         task: what is asked.
-        draft: the text as it is, or who writes it.
+        draft: the text as it is, alone or with what it was rendered from, or who writes it.
         critics: rules before models; each sees the rounds so far.
         reviser: who writes the next candidate; None: nobody does.
         policies: when to skip, stop and choose.
@@ -250,14 +260,16 @@ async def refine(
         trace: where events go; None: a new one.
     """
     loop = Loop(task, critics, reviser, policies, budget, trace if trace is not None else Trace())
-    skipped = policies.guard(draft) if policies.guard is not None and isinstance(draft, str) else None
-    if isinstance(draft, str):
-        first: Draft | NoReply = Draft(draft, "given")
+    given = Draft(draft, "given") if isinstance(draft, str) else draft
+    if isinstance(given, Draft):
+        skipped = policies.guard(given.text) if policies.guard is not None else None
+        if skipped is not None:
+            loop.cleaned = given.cleaned
+            as_given = draft if isinstance(draft, str) else given.text
+            return _end(loop, preset, "skipped", as_given, given.text, skip_reason=skipped)
+        first: Draft | NoReply = given
     else:
-        first = await await_within(draft.generate(task, budget), budget)
-    if skipped is not None and isinstance(first, Draft):
-        loop.cleaned = first.cleaned
-        return _end(loop, preset, "skipped", str(draft), first.text, skip_reason=skipped)
+        first = await await_within(given.generate(task, budget), budget)
     if isinstance(first, NoReply):
         loop.failure = first
         return _end(loop, preset, "failed", "", fallback or "", "model_failed")

@@ -1,11 +1,11 @@
 """The journal rows of one refined text: what became of it, and each of its events."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from schemas.canonical import content_hash, content_id
+from schemas.claims import FactCheck
 from schemas.deliberation import Critique, Deliberation
-from schemas.fact_check import CheckedClaim, FactCheck
 
 Row = tuple[str, dict[str, Any], dict[str, Any]]
 KIND = "deliberation"
@@ -33,30 +33,17 @@ def deliberation_rows(
         yield event.kind, fields, {"elapsed_ms": event.elapsed_ms}
 
 
-def check_row(
-    text: str, checked: FactCheck, kept: bool, known: Mapping[str, int] | None = None
-) -> dict[str, Any]:
+def check_row(text: str, checked: FactCheck, kept: bool) -> dict[str, Any]:
     """What a row says of the check of one kind of text.
 
     Args:
-        text: what kind of text it is: `narrative`, `judge_reason` or `rationale`.
+        text: what kind of text it is: `narrative` or `judge_reason`.
         checked: the check.
         kept: whether any of the text stands.
-        known: seq of the one row of a kind that claims were held against; None: no claim names its rows.
     """
-    row = {
-        "text": text,
-        "kept": kept,
-        "counts": checked.counts,
-        "claims": [claim.payload() for claim in checked.failures],
-    }
-    return row if known is None else row | {"held": [_place_claim(claim, known) for claim in checked.claims]}
-
-
-def _place_claim(claim: CheckedClaim, known: Mapping[str, int]) -> dict[str, Any]:
-    """A claim by its place, and the rows that it was held against, by kind alone where no seq is known."""
-    rows = [{"seq": known.get(row.kind, row.seq), "kind": row.kind} for row in claim.rows]
-    return {"start": claim.start, "end": claim.end, "verdict": claim.verdict, "rows": rows}
+    claims = [claim.payload() for claim in checked.claims]
+    counts = {**checked.counts, "dropped_comments": checked.dropped_comments}
+    return {"text": text, "kept": kept, "counts": counts, "claims": claims}
 
 
 def _outcome(done: Deliberation) -> dict[str, Any]:

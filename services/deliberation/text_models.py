@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from schemas.deliberation import CallUsage, Critique, TextCandidate
 from services.deliberation.budget import Budget
+from services.deliberation.claim_critics import REFUSED, ClaimText
 from services.deliberation.forms import QualityRewriteReply, ReviewRewriteReply
 from services.deliberation.policies import Round
 from services.deliberation.refine import BUDGET_SPENT, Answer, Draft, Task
@@ -98,15 +99,12 @@ def describe_critique(critique: Critique) -> dict[str, Any]:
         "issues": list(critique.issues),
         "suggestions": list(critique.suggestions),
         "missing_elements": list(critique.missing_elements),
-        "claims": [
-            {
-                "said": found.said,
-                "in": found.within,
-                "fault": found.message,
-                "would_pass": list(found.would_pass),
-            }
+        "refused_claims": [
+            {"claim": found.said, "what_is_so": found.message}
             for found in critique.findings
+            if found.code == REFUSED
         ],
+        "faults": [found.message for found in critique.findings if found.code != REFUSED],
     }
     return {name: value for name, value in said.items() if value not in (None, "", [], {})}
 
@@ -116,10 +114,12 @@ class Rewrites:
     """Texts that came in the reply which scored the one before it; each is taken once.
 
     Attributes:
+        claims: writes them in words; None: nobody writes a text.
         most: texts without a fault that may be written again.
         threshold: the score that is enough, 0 to 1.
     """
 
+    claims: ClaimText | None = None
     most: int = 0
     threshold: float = 0.0
     kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
@@ -132,8 +132,8 @@ class Rewrites:
         self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
     ) -> None:
         """Keep the text of a reply, if it has one."""
-        if said.text:
-            self.kept[place_of(task, candidate)] = Draft(said.text.strip(), reasoning=said.reasoning)
+        if any(section.claims for section in said.sections) and self.claims is not None:
+            self.kept[place_of(task, candidate)] = self.claims.draft(said.sections, reasoning=said.reasoning)
 
     def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
         """What is to stand in the place of a candidate; None where nothing came, or it was taken."""

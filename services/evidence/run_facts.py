@@ -94,8 +94,6 @@ class RunFacts:
         versions: every state of every version, oldest first.
         ids: what a short id in a text may name, with its row.
         named: symbols and further names of the run.
-        texts: lines that the run itself wrote, which a text may quote whole.
-        told: lines that tools told of rows which the catalogue has no question for; likewise.
         observed: what it saw beside its trades.
     """
 
@@ -107,11 +105,9 @@ class RunFacts:
     playbooks: tuple[KnownPlaybook, ...] = ()
     ids: Mapping[str, FactRow] = field(default_factory=dict)
     symbols: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
     first_label: int | None = None
     versions: tuple[KnownVersion, ...] = ()
     observed: Observed = Observed()
-    told: Mapping[str, tuple[FactRow, ...]] = field(default_factory=dict)
     past: tuple[tuple[HighLevelReflectionReport, FactRow], ...] = ()
 
     def as_of(self, moment: int) -> "RunFacts":
@@ -126,7 +122,6 @@ class RunFacts:
             report_row=row,
             reports=len(reports),
             past=tuple(reports),
-            texts=(),
             versions=tuple(known for known in self.versions if known.since <= moment),
             observed=self.observed.as_of(moment),
         )

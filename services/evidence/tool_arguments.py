@@ -1,10 +1,12 @@
 """What each tool may be asked: closed, so that an argument which nobody reads is refused and not ignored."""
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from schemas.canonical import text_to_ns
+from schemas.claims import PERIOD
 from schemas.contract import Contract
 from schemas.vocabulary import Direction
 
@@ -19,6 +21,12 @@ def _moment(value: Any) -> Any:
         return text_to_ns(value)
     except ValueError as error:
         raise ValueError("write a time like 2012-01-31 or 2012-01-31T16:00:00Z") from error
+
+
+def _period(value: str | None) -> str | None:
+    if value is not None and re.fullmatch(PERIOD, value) is None:
+        raise ValueError("write a year, a month, a day, or two with a slash, like 2004-06 or 2004/2005-06-30")
+    return value
 
 
 # Nanoseconds; told as an ISO time, UTC where it names no zone.
@@ -36,6 +44,15 @@ At = Annotated[
 Since = Annotated[
     Moment | None,
     Field(description="what was known after this time, ISO, UTC; of a bar that is its close"),
+]
+Period = Annotated[
+    str | None,
+    AfterValidator(_period),
+    Field(
+        max_length=21,
+        description="entered in this year, month or day of UTC, or from one to another: 2004, 2004-06, "
+        "2004-06-30, 2004-06/2005",
+    ),
 ]
 Playbook = Annotated[Name | None, Field(description="id of a playbook")]
 Symbol = Annotated[Name | None, Field(description="symbol")]
@@ -76,14 +93,13 @@ class PlaybookArguments(RunArguments):
     playbook_id: Playbook = None
 
 
-class EpisodeArguments(PlaybookArguments):
+class TradeArguments(PlaybookArguments):
     """Resolved trades by what they have in common."""
 
     symbol: Symbol = None
     regime: Regime = None
     direction: Direction | None = None
-    since: Since = None
-    day: Moment | None = Field(default=None, description="entered or left on this day, ISO, UTC")
+    period: Period = None
     outcome: Literal["won", "lost"] | None = Field(
         default=None, description="by what they earned after costs"
     )
@@ -100,6 +116,14 @@ class DecisionArguments(PlaybookArguments):
 
     symbol: Symbol = None
     since: Since = None
+
+
+class AccountArguments(RunArguments):
+    """The account with its open positions; a page holds them all but in a large universe."""
+
+
+class CostArguments(RunArguments):
+    """What trading and models cost, by seat of the models."""
 
 
 class ReportArguments(RunArguments):

@@ -8,16 +8,26 @@ from typing import Any
 
 from pydantic import Field
 
+from schemas.claims import Claim
 from schemas.contract import Contract
 from schemas.fact_check import FactRow
 
 
+class ToolStatement(Contract):
+    """A claim that holds, in words of code, with the rows that it stands on."""
+
+    claim: Claim
+    text: str
+    rows: tuple[FactRow, ...] = ()
+
+
 class ToolResult(Contract):
-    """What every answer has."""
+    """What every answer has; `statements` are its claims, looked up in the run and written in words."""
 
     run_id: str | None = None
     known_at: str | None = Field(description="ISO time; nothing later is in the answer")
     rows: tuple[FactRow, ...] = Field(default=(), description="journal rows that the answer stands on")
+    statements: tuple[ToolStatement, ...] = Field(default=(), description="claims in words, with their rows")
     next_cursor: str | None = Field(default=None, description="of the next page; null at the end")
 
 
@@ -94,7 +104,7 @@ class EpisodeSeen(Contract):
     exit_reason: str
     failure_mode: str | None
     conviction: float
-    fill_id: str | None = Field(description="the fill that closed it, for explain_fill")
+    fill_id: str | None = Field(description="the fill that closed it, for `why`")
     row: FactRow
 
 
@@ -106,16 +116,13 @@ class GroupSeen(Contract):
     row: FactRow
 
 
-class EpisodeResult(ToolResult):
+class TradeResult(ToolResult):
     """In the order that was asked for; figures, modes and groups are of all that match, not of the page."""
 
-    figures: dict[str, float] = Field(
-        description="answers of the fact catalogue on all that match; with a day also how many positions of"
-        " that day are open"
-    )
+    figures: dict[str, float] = Field(description="answers of the fact catalogue on all that match")
     failure_modes: dict[str, int]
     groups: tuple[GroupSeen, ...] = ()
-    episodes: tuple[EpisodeSeen, ...]
+    trades: tuple[EpisodeSeen, ...]
 
 
 class ReasonSeen(Contract):
@@ -137,6 +144,51 @@ class DecisionResult(ToolResult):
     entries: int
     newest_entry: FactRow | None
     reasons: tuple[ReasonSeen, ...]
+
+
+class PositionSeen(Contract):
+    """An open position: what opened it and what holds it; `row` is of the fill."""
+
+    symbol: str
+    direction: str
+    entered: str
+    entry_price: float
+    quantity: float
+    playbook_id: str
+    policy_id: str
+    stop: float | None
+    target: float | None
+    fill_id: str
+    row: FactRow
+
+
+class AccountResult(ToolResult):
+    """By symbol; figures of the account are the statements."""
+
+    positions: tuple[PositionSeen, ...]
+
+
+class SeatCost(Contract):
+    """Calls of the model in one seat, as they were paid; `row` is of the newest."""
+
+    seat: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    row: FactRow
+
+
+class CostResult(ToolResult):
+    """Of trading in money, where a trade is resolved; of models in US dollars, by seat."""
+
+    fees: float = Field(description="fees and carry of resolved trades")
+    slippage: float | None = Field(
+        description="as if every fill had paid that of the settings; null: unknown"
+    )
+    funding_bps: float | None = Field(description="carry of the settings: funding, a year")
+    borrow_bps: float | None = Field(description="carry of the settings: borrow, a year")
+    seats: tuple[SeatCost, ...]
 
 
 class ReportSeen(Contract):
@@ -165,7 +217,7 @@ class GateResult(ToolResult):
     """What the newest report has proven; no cluster before the first one."""
 
     report_id: str | None
-    trades: int = Field(description="resolved trades known by now, also those after the report")
+    resolved: int = Field(description="resolved trades known by now, also those after the report")
     clusters: tuple[dict[str, Any], ...]
 
 

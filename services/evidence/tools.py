@@ -48,13 +48,13 @@ TOOLS = {
     tool.name: tool
     for tool in (
         EvidenceTool(
-            "list_runs",
+            "runs",
             "Runs of the store, newest first, with their symbols and how they ended.",
             asked.RunListArguments,
             told.RunListResult,
         ),
         EvidenceTool(
-            "market_snapshot",
+            "market",
             "Price, regime, features and position of a symbol at its newest evaluation.",
             asked.SnapshotArguments,
             told.SnapshotResult,
@@ -66,10 +66,22 @@ TOOLS = {
             told.PlaybookResult,
         ),
         EvidenceTool(
-            "episodes",
+            "trades",
             "Resolved trades with R, exit and failure mode, and figures over all that match.",
-            asked.EpisodeArguments,
-            told.EpisodeResult,
+            asked.TradeArguments,
+            told.TradeResult,
+        ),
+        EvidenceTool(
+            "account",
+            "Return, Sharpe, drawdown, exposure, equity, and open positions with what holds them.",
+            asked.AccountArguments,
+            told.AccountResult,
+        ),
+        EvidenceTool(
+            "costs",
+            "Fees, slippage and carry of the trades; calls, tokens and dollars of models by seat.",
+            asked.CostArguments,
+            told.CostResult,
         ),
         EvidenceTool(
             "decisions",
@@ -84,25 +96,25 @@ TOOLS = {
             told.ReportResult,
         ),
         EvidenceTool(
-            "gate_status",
+            "gate",
             "What each playbook and regime has proven: grade, mean R, interval, e-value, reason.",
             asked.GateArguments,
             told.GateResult,
         ),
         EvidenceTool(
-            "explain_fill",
+            "why",
             "Why a fill happened: back to order, policy, snapshot, checks, verdict and playbook.",
             asked.FillArguments,
             told.FillResult,
         ),
         EvidenceTool(
-            "check_plan",
+            "check",
             "Whether a plan would pass the fast reflection now, and what would pass instead.",
             asked.PlanArguments,
             told.PlanResult,
         ),
         EvidenceTool(
-            "backtest_rule",
+            "rule",
             "What an entry rule would have traded on a run's bars; the rule is noted as tried.",
             asked.RuleArguments,
             told.RuleResult,

@@ -7,6 +7,7 @@ from schemas.fact_check import FactRow
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
+from services.evidence_tools.report_rows import sections_with_rows
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import Event
 from services.slow_loop.past_runs import PastRun
@@ -75,9 +76,7 @@ def reports(view: RunView, arguments: asked.ReportArguments) -> told.ReportResul
         rows=tuple(rows),
         next_cursor=cursor,
         total=len(found),
-        reports=tuple(
-            _report(event, view.past_runs[_id(event)], decided.get(_id(event)), full=full) for event in page
-        ),
+        reports=tuple(_report(view, event, decided.get(_id(event)), full=full) for event in page),
     )
 
 
@@ -89,8 +88,9 @@ def _seq(event: Event) -> int:
     return event.row.seq
 
 
-def _report(event: Event, past: PastRun, decided: FactRow | None, *, full: bool) -> told.ReportSeen:
-    report, verdict = event.payload["report"], past.verdict
+def _report(view: RunView, event: Event, decided: FactRow | None, *, full: bool) -> told.ReportSeen:
+    past, report = view.past_runs[_id(event)], event.payload["report"]
+    verdict = past.verdict
     told_verdict = None if verdict is None else with_times(_verdict(past))
     return told.ReportSeen(
         report_id=_id(event),
@@ -100,10 +100,15 @@ def _report(event: Event, past: PastRun, decided: FactRow | None, *, full: bool)
         insufficient_sample=report["insufficient_sample"],
         narrative=report["narrative"],
         verdict=told_verdict,
-        content=with_times({name: report[name] for name in CONTENT}) if full else None,
+        content=with_times(_content(view, report)) if full else None,
         row=row_of(event),
         verdict_row=decided,
     )
+
+
+def _content(view: RunView, report: dict[str, Any]) -> dict[str, Any]:
+    """What a report says, its statements with their rows."""
+    return {"sections": sections_with_rows(report, view.index), **{name: report[name] for name in CONTENT}}
 
 
 def _verdict(past: PastRun) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def _verdict(past: PastRun) -> dict[str, Any]:
     return {"verdict_id": past.verdict_id, **{name: made[name] for name in names}, "refused": refused}
 
 
-def gate_status(view: RunView, arguments: asked.GateArguments) -> told.GateResult:
+def gate(view: RunView, arguments: asked.GateArguments) -> told.GateResult:
     """The clusters of the newest report."""
     newest = view.index.of_kind(REPORT)[-1:]
     clusters = [cluster for event in newest for cluster in event.payload["report"]["clusters"]]
@@ -141,7 +146,7 @@ def gate_of(
         rows=tuple(row_of(event) for event in newest),
         next_cursor=cursor,
         report_id=report_id,
-        trades=len(view.episodes),
+        resolved=len(view.episodes),
         clusters=tuple({name: cluster[name] for name in CLUSTER} for _, cluster in page),
     )
 

@@ -6,15 +6,16 @@ from operator import attrgetter
 from typing import Any
 
 from schemas.episode import Episode
+from schemas.errors import ToolRefused
 from schemas.regime import RegimeLabels
-from services.clock import DAY_NS
+from services.claims.subjects import NotInRun, read_period
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.catalogue import CATALOGUE, is_loss, won
 from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
 from services.evidence.selection import ORDERS, chosen_of
-from services.evidence.tools import NEAR, demand_known, demand_span, page_of, the_one
+from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
 from services.journal.lineage import LineageNode, trace, trace_move
@@ -43,7 +44,7 @@ COMMON: dict[str, Callable[[Episode], str]] = {
 }
 
 
-def market_snapshot(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotResult:
+def market(view: RunView, arguments: asked.SnapshotArguments) -> told.SnapshotResult:
     """The newest snapshot of each symbol that was asked for."""
     demand_known("symbol", arguments.symbol, view.symbols)
     newest = view.newest_snapshots
@@ -79,66 +80,45 @@ def _snapshot(event: Event) -> told.SnapshotSeen:
     )
 
 
-def episodes(view: RunView, arguments: asked.EpisodeArguments) -> told.EpisodeResult:
+def trades(view: RunView, arguments: asked.TradeArguments) -> told.TradeResult:
     """Resolved trades that match, newest first, with the figures of all of them."""
     demand_known("symbol", arguments.symbol, view.symbols)
     demand_known("playbook", arguments.playbook_id, view.playbook_ids)
     demand_known("regime", arguments.regime, REGIMES)
-    demand_span(arguments.since, arguments.at)
     subject = Subject(
         playbook=arguments.playbook_id,
         symbol=arguments.symbol,
         regime=arguments.regime,
         outcome=arguments.outcome,
         direction=arguments.direction,
+        period=None if arguments.period is None else _read_period(arguments.period),
     )
-    chosen = (known for known in chosen_of(view.episodes, subject) if _is_of_day(known, arguments.day))
-    since = arguments.since
-    matching = [known for known in chosen if since is None or known.episode.known_at > since]
+    matching = chosen_of(view.episodes, subject)
     page, cursor = _page(matching, arguments)
     seen = tuple(_episode(known, view.exit_of(known)) for known in page)
-    trades = [known.episode for known in matching]
-    figures = _figures(trades)
-    opened = [] if arguments.day is None else _list_opened(view, arguments.day, subject)
-    if arguments.day is not None:
-        figures["open"] = float(len(opened))
-    modes = Counter(str(trade.failure_mode) for trade in trades if trade.failure_mode is not None)
-    return told.EpisodeResult(
+    found = [known.episode for known in matching]
+    modes = Counter(str(trade.failure_mode) for trade in found if trade.failure_mode is not None)
+    return told.TradeResult(
         run_id=view.run_id,
         known_at=view.moment,
-        rows=(*(item.row for item in seen), *map(row_of, opened)),
+        rows=tuple(item.row for item in seen),
         next_cursor=cursor,
-        figures=figures,
+        figures=_figures(found),
         failure_modes=dict(sorted(modes.items())),
         groups=_groups(matching, arguments.by),
-        episodes=seen,
+        trades=seen,
     )
 
 
-def _is_of_day(known: KnownEpisode, moment: int | None) -> bool:
-    """Whether a trade was entered or left on the day of a moment; of any day where there is none."""
-    if moment is None:
-        return True
-    labels = known.episode.entry_label, known.episode.exit_label
-    return moment // DAY_NS in {label // DAY_NS for label in labels}
-
-
-def _list_opened(view: RunView, moment: int, subject: Subject) -> list[Event]:
-    """The fills of a day whose positions are open; none where the subject names what only their end tells."""
-    if subject.outcome or subject.regime:
-        return []
-    return [
-        event
-        for symbol, event in view.open_entries.items()
-        if event.payload["bar_label"] // DAY_NS == moment // DAY_NS
-        and subject.symbol in (None, symbol)
-        and subject.playbook in (None, event.payload["playbook_id"])
-        and subject.direction in (None, event.payload["direction"])
-    ]
+def _read_period(period: str) -> tuple[int, int]:
+    try:
+        return read_period(period)
+    except NotInRun as error:
+        raise ToolRefused(str(error)) from error
 
 
 def _page(
-    matching: list[KnownEpisode], arguments: asked.EpisodeArguments
+    matching: list[KnownEpisode], arguments: asked.TradeArguments
 ) -> tuple[list[KnownEpisode], str | None]:
     """A page by time, or of the trades that have most of what the order names; of equal ones the newest."""
     if arguments.order is None:
@@ -193,7 +173,7 @@ def _episode(known: KnownEpisode, fill_id: str | None) -> told.EpisodeSeen:
     )
 
 
-def explain_fill(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
+def why(view: RunView, arguments: asked.FillArguments) -> told.FillResult:
     """The tree of reasons behind a fill or a stop move, step by step in depth first order."""
     index, prefix = view.index, arguments.fill_id
     opened = view.open_entries.get(prefix)

@@ -1,17 +1,15 @@
 """A model's reply to the question for a narrative, and the narrative that it comes to."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from schemas.claims import FactCheck, Section, WrittenSection
 from schemas.deliberation import Deliberation
-from schemas.fact_check import FactCheck
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, is_read, read_reply
-from services.text.news import unknown_numbers
+from services.model_calls.reply_text import is_read, read_reply
 
-MAX_CHARACTERS = 4_000
+MOST_SECTIONS = 12
 
 
 class NarrativeReply(BaseModel):
@@ -19,8 +17,7 @@ class NarrativeReply(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    narrative: str = Field(min_length=1, max_length=MAX_CHARACTERS)
-    cited_evidence: tuple[str, ...]
+    sections: tuple[Section, ...] = Field(min_length=1, max_length=MOST_SECTIONS)
 
 
 _REPLY = TypeAdapter(NarrativeReply)
@@ -29,8 +26,13 @@ FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: is_read
 
 @dataclass(frozen=True)
 class Narrative:
-    """The text that stands; `refused` says why a model's text, or a part of it, does not."""
+    """The text that stands, with what it was rendered from.
 
+    Attributes:
+        refused: why a model's text, or a part of it, does not stand.
+    """
+
+    sections: tuple[WrittenSection, ...]
     text: str
     by_model: bool
     refused: str | None = None
@@ -38,22 +40,10 @@ class Narrative:
     deliberation: Deliberation | None = field(default=None, compare=False)
 
 
-def read_narrative(reply: str, offered: Sequence[str]) -> Narrative:
-    """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
-    try:
-        answer = read_reply(reply, _REPLY)
-    except MalformedReply as error:
-        return Narrative("", False, str(error))
-    if not answer.narrative.strip():
-        return Narrative("", False, "the narrative has no words")
-    if not set(answer.cited_evidence) <= set(offered):
-        return Narrative("", False, "the reply cites evidence that was not offered")
-    return Narrative(answer.narrative.strip(), True)
+def read_narrative(reply: str) -> tuple[Section, ...]:
+    """The sections of a model's reply.
 
-
-def with_known_numbers(told: Narrative, source: str) -> Narrative:
-    """The narrative if each of its numbers is some number of `source`; else why it is none."""
-    invented = unknown_numbers(told.text, source) if told.by_model else ()
-    if not invented:
-        return told
-    return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
+    Raises:
+        MalformedReply: there are none.
+    """
+    return read_reply(reply, _REPLY).sections

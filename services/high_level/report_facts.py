@@ -1,20 +1,18 @@
 """The facts that a report and its batch hold, for a text that is written about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
-from services.high_level.report_lines import report_lines
 
 
 def report_facts(
     report: HighLevelReflectionReport,
     episodes: Sequence[Episode],
     definitions: Sequence[PlaybookDefinition],
-    symbols: Mapping[str, str],
 ) -> RunFacts:
     """What a text about a report may claim, before anything of it is stored.
 
@@ -22,26 +20,18 @@ def report_facts(
         report: the report itself.
         episodes: of its batch.
         definitions: playbooks in force.
-        symbols: what the text calls each symbol; empty where it calls them by their names.
     """
-    called = [
-        episode.model_copy(update={"symbol": symbols.get(episode.symbol, episode.symbol)})
-        if symbols
-        else episode
-        for episode in episodes
-    ]
     row = FactRow(seq=None, kind="episode")  # frozen, so one says it for all
     return RunFacts(
         known_at=report.known_at,
-        episodes=tuple(KnownEpisode(item, row) for item in called),
+        episodes=tuple(KnownEpisode(item, row) for item in episodes),
         report=report,
         reports=1,
         playbooks=tuple(
             known_playbook(item, FactRow(seq=None, kind="playbook_version")) for item in definitions
         ),
-        ids={item.episode_id: row for item in called},
-        symbols=tuple(sorted({*symbols.values(), *(item.symbol for item in called)})),
-        texts=report_lines(report),
+        ids={item.episode_id: row for item in episodes},
+        symbols=tuple(sorted({item.symbol for item in episodes})),
     )
 
 

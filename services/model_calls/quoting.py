@@ -6,10 +6,12 @@ of these are written out as escapes; what can be read stays as it is, in every s
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 from unicodedata import category
 
 from schemas.canonical import canonical_json
+from schemas.claims import LONGEST_COMMENT
 
 NOT_ASCII_TEXT = re.compile(r"[^ -~]")
 # Printable by their category and yet not to be seen: fillers, joiners and selectors of a variant.
@@ -50,6 +52,14 @@ def printable(text: str) -> str:
     """The text without what nobody sees in it; tabs, line feeds and every width of a blank stay."""
     plain = text.replace("\r\n", "\n")
     return NOT_ASCII_TEXT.sub(lambda found: found[0] if _may_stand(found[0]) else "", plain)
+
+
+def keep_comment(comment: str | None, names: Iterable[str]) -> str | None:
+    """A writer's own words, if they bring no digit and none of these names, case and all; else None."""
+    text = printable(comment or "").strip()
+    if not text or len(text) > LONGEST_COMMENT or any(character.isdigit() for character in text):
+        return None
+    return None if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names) else text
 
 
 def _may_stand(character: str) -> bool:

@@ -2,11 +2,12 @@
 
 The schema is the contract in the part of JSON Schema that the APIs take: closed objects with every field
 required, no bounds of numbers, texts and lists, and one object at the root, so a union becomes an object
-whose further fields may be null. The contract itself is asked afterwards all the same.
+whose further fields may be null. Fields that name a part of a run take that run's own names. The contract
+itself is asked afterwards all the same.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,16 +27,25 @@ class ReplyFormat:
         name: of the prompt.
         contract: what a reply is validated against.
         reads: whether a reply's text can be used.
+        names: of a run, by the field that takes them; none: any name can be written.
     """
 
     name: str
     contract: Any
     reads: Callable[[str], bool]
+    names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def naming(self, names: Mapping[str, tuple[str, ...]]) -> "ReplyFormat":
+        """The same form for one run: no other name can be written in these fields."""
+        return replace(self, names=tuple(sorted(names.items())))
 
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The schema as it is sent; the caller changes nothing in it."""
-        return closed_schema(TypeAdapter(self.contract).json_schema())
+        schema: dict[str, Any] = _with_names(
+            closed_schema(TypeAdapter(self.contract).json_schema()), dict(self.names)
+        )
+        return schema
 
     @cached_property
     def hash(self) -> str:
@@ -53,6 +63,29 @@ def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
     closed = _close(root)
     used = _find_references(closed, definitions)
     return closed | ({"$defs": {name: _close(definitions[name]) for name in used}} if used else {})
+
+
+def _with_names(schema: Any, names: Mapping[str, tuple[str, ...]]) -> Any:
+    """A closed schema in which the fields of these names take these values alone, or null where they may."""
+    if isinstance(schema, list):
+        return [_with_names(part, names) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _with_names(part, names) for key, part in schema.items()}
+    fields = made.get("properties", {})
+    for name in names.keys() & fields.keys():
+        fields[name] = _take_names(fields[name], names[name])
+    return made
+
+
+def _take_names(field: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    if field.get("type") == "string":
+        return field | {"enum": list(names)}
+    return (
+        field | {"anyOf": [_take_names(variant, names) for variant in field["anyOf"]]}
+        if "anyOf" in field
+        else field
+    )
 
 
 def _one_object(variants: list[dict[str, Any]]) -> dict[str, Any]:

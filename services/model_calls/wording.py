@@ -152,14 +152,15 @@ PLAIN = Wording()
 
 @dataclass(frozen=True)
 class Wordings:
-    """The wordings of one run; without symbols nothing is disguised."""
+    """The wordings of one run; without symbols nothing is disguised. `known` are all symbols of the run."""
 
     symbols: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
     @classmethod
     def of_run(cls, symbols: Sequence[str], *, anonymise: bool) -> "Wordings":
         """Those that the settings ask for."""
-        return cls(tuple(symbols) if anonymise else ())
+        return cls(tuple(symbols) if anonymise else (), tuple(symbols))
 
     def of(self, snapshot: PolicySnapshot) -> Wording:
         """Of a question about a snapshot."""

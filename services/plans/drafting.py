@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from schemas.errors import nearest
 from schemas.judge import JudgeAction
 from schemas.plan import (
     ChangePlan,
@@ -223,6 +224,11 @@ def _refuse(drafted: _Draft, action: JudgeAction | RollbackAction, code: str, re
 
 
 def _with_rollback(drafted: _Draft, action: RollbackAction, item: Proposed, facts: PlanFacts) -> _Draft:
+    if action.playbook_id not in drafted.definitions:
+        known = nearest(action.playbook_id, drafted.definitions)
+        return _refuse(
+            drafted, action, "unknown_playbook", f"no playbook {action.playbook_id!r} is in force.{known}"
+        )
     after = item.after or facts.earlier.get(action.playbook_id)
     if after is None:
         why = f"{action.playbook_id} has no earlier version that traded differently"

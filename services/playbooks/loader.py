@@ -143,7 +143,6 @@ def check_definition(definition: PlaybookDefinition, path: Path) -> None:
             if cell not in CELLS:
                 reason = f"{cell!r} is not a trend/volatility cell.{nearest(cell, CELLS)}"
                 raise _bad(path, f"eligibility.{direction}.banned", reason)
-    _check_terms(path, definition)
     _check_parameters(path, definition)
     for direction, rules in definition.rules.items():
         for role, text in rule_texts(rules).items():
@@ -151,17 +150,6 @@ def check_definition(definition: PlaybookDefinition, path: Path) -> None:
                 _check_rule(role, text, definition.parameters)
             except (ConfigError, RuleError) as error:
                 raise _bad(path, f"rules.{direction}.{role}", str(error)) from error
-
-
-def _check_terms(path: Path, definition: PlaybookDefinition) -> None:
-    seen: dict[str, str] = {}
-    for direction, terms in sorted(definition.rationale_terms.items()):
-        field = f"rationale_terms.{direction}"
-        if not terms or any(not term.strip() for term in terms):
-            raise _bad(path, field, f"give words that a rationale for {direction} uses, none of them empty")
-        for term in terms:
-            if seen.setdefault(term.lower(), direction) != direction:
-                raise _bad(path, field, f"{term!r} stands for the other direction too: remove one")
 
 
 def _check_parameters(path: Path, definition: PlaybookDefinition) -> None:

@@ -1,4 +1,4 @@
-"""Does the plan hang together? Text against direction, rules against playbook, levels against each other.
+"""Does the plan hang together? Reasons and direction, rules and playbook, levels against each other.
 
 Every finding here is major at most: an incoherent plan may be resubmitted, a broken guardrail may not.
 Each critic is one question; levels are read once and shared.
@@ -16,6 +16,7 @@ from itertools import product
 
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
+from schemas.reasons import PlanReason
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
@@ -29,9 +30,9 @@ from services.policy_checks.geometry import (
     management_is_out_of_reach,
     reward_to_risk_too_low,
 )
+from services.policy_checks.orders import orders_against
 from services.policy_checks.plan_levels import PlanLevels, rule_text
-from services.policy_checks.stated_stance import terms_stated, words_against
-from services.policy_checks.text_facts import text_cites_the_future, text_claims_unknown_fact
+from services.policy_checks.reasons import JUDGED, holds, reasons_of_rules
 from trading_core.rules import LintFinding, parse
 from trading_core.rules.bounds import possible_of
 
@@ -120,13 +121,13 @@ def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLe
 def text_contradicts_direction(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
-    """A text that tells to trade the other way, or not at all; or its author says it argues otherwise."""
+    """A text that orders to trade the other way; or its author says that it argues otherwise."""
     proposal = request.proposal
     direction, argues_for = proposal.direction, proposal.argues_for
     found = []
     for field in ("thesis", "rationale"):
-        if said := words_against(getattr(proposal, field), direction):
-            quoted = ", ".join(repr(words) for words in said)
+        if against := orders_against(getattr(proposal, field), direction):
+            quoted = ", ".join(repr(words) for words in against)
             message = f"the {field} of a {direction} plan says outright: {quoted}"
             found.append(major("text_contradicts_direction", message, field))
     if argues_for not in (None, direction):
@@ -138,13 +139,35 @@ def text_contradicts_direction(
 def rationale_misses_playbook(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
-    """A text that names none of the playbook's own terms for the direction: it argues for something else."""
+    """Reasons none of which names a rule of the plan or a feature that its rules use, or that are not so.
+
+    A plan without reasons says nothing that could miss; a strategist's has those of its rules at least.
+    """
     proposal = request.proposal
-    terms = request.playbook.rationale_terms.get(proposal.direction, ())
-    if not terms or terms_stated(proposal.thesis, terms) or terms_stated(proposal.rationale, terms):
-        return ()
-    message = f"neither thesis nor rationale says any of {list(terms)} for playbook {request.playbook.id!r}"
-    return (major("rationale_misses_playbook", message),)
+    judged = [
+        (place, reason, holds(reason, proposal, request.playbook, request.snapshot))
+        for place, reason in enumerate(proposal.because)
+        if reason.kind in JUDGED
+    ]
+    own = reasons_of_rules(proposal, request.snapshot) if proposal.because else ()
+    may_be_named = any(reason.kind in JUDGED for reason in own)
+    if may_be_named and not any(reason_holds for _, _, reason_holds in judged):
+        message = (
+            f"no reason names a rule of {request.playbook.id!r}, or a feature of one, that may be true now"
+        )
+        return (major("rationale_misses_playbook", message, "because"),)
+    return tuple(
+        major("reason_not_so", _why_not(place, reason, proposal.direction), f"because[{place}]")
+        for place, reason, reason_holds in judged
+        if not reason_holds
+    )
+
+
+def _why_not(place: int, reason: PlanReason, direction: str) -> str:
+    named = f"reason {place} names the {reason.kind} {reason.name!r}"
+    if reason.kind == "rule":
+        return f"{named}, which is not true at this close"
+    return f"{named}, and no {direction} rule of the plan that uses it may be true at this close"
 
 
 def playbook_is_not_eligible(
@@ -193,8 +216,6 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
     plan_outgrows_playbook,
     text_contradicts_direction,
     rationale_misses_playbook,
-    text_cites_the_future,
-    text_claims_unknown_fact,
     playbook_is_not_eligible,
     level_is_unknown,
     entry_is_on_wrong_side,

@@ -1,56 +1,44 @@
 """What is a model asked, and what may its reply change? It may ask for a revision, on evidence that exists.
 
-Evidence is a finding of at least minor severity, or words of thesis or rationale that code finds there, with
-the reason why they speak against the plan. No reply blocks: that is the rules' alone. The wire model is
-closed, so it has no place for a trigger, a feature, a hypothesis or a playbook; free text that brings one in
-is refused as well, and the refusal is a finding. A need for something new goes to the slow loop. Pure
-functions over request and reply; the call and its deadline are the service's.
+Evidence is a finding of at least minor severity, or a reason of the plan by its place, with what speaks
+against it; an objection to a reason that code finds true and on the plan's side does not count. No reply
+blocks: that is the rules' alone. The wire model is closed, so it has no place for a trigger, a feature, a
+hypothesis or a playbook; a reply that brings one in is refused, and the refusal is a finding. A need for
+something new goes to the slow loop. Pure functions over request and reply; the call and its deadline are the
+service's.
 """
 
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from prompts import PromptTemplate
-from schemas.canonical import canonical_json
+from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from services.model_calls.quoting import keep_comment
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.policy_checks.findings import status_of
-from trading_core.features import FEATURES
+from services.policy_checks.reasons import describe_reasons, holds
 
 LONGEST_REPLY = 8_000
 STRICTNESS = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 1, ReflectionStatus.BLOCK: 2}
 OF_WEIGHT = (Severity.MINOR, Severity.MAJOR, Severity.BLOCKER)  # what a stricter verdict may rest on
-QuotationCode = Literal[
-    "text_contradicts_direction",
-    "text_not_about_this_plan",
-    "text_cites_the_future",
-    "text_claims_unknown_fact",
-]
-SHORTEST_QUOTATION = 2  # words
-MARKS = {"'": "‘’‚‛", '"': "“”„‟", "-": "–—−‐‑"}
-PLAIN_MARKS = {ord(mark): plain for plain, marks in MARKS.items() for mark in marks}
-NAME = re.compile(r"[a-z][a-z0-9_]*")
-COMPARISON = re.compile(r"([\w.]+)\s*(<=|>=|==|!=|<|>)\s*(-?[\w.]+)")
-PLAIN_WORDS = frozenset({"highest", "lowest", "efficiency"})  # indicators whose name is also an ordinary word
+ObjectionCode = Literal["reason_against_direction", "reason_not_about_this_plan", "reason_too_weak"]
 
 
-class Quotation(BaseModel):
-    """Words of thesis or rationale as they stand there, and why they speak against the plan."""
+class Objection(BaseModel):
+    """A reason of the plan, by its place in `because` from 0, and what speaks against it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    text: str = Field(min_length=1, max_length=300)
-    code: QuotationCode
+    reason: int
+    code: ObjectionCode
 
 
 class ConsolidationReply(BaseModel):
@@ -58,10 +46,10 @@ class ConsolidationReply(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    verdict: Literal["pass", "revise", "block"]
-    summary: str = Field(max_length=600)
     findings: tuple[str, ...] = Field(max_length=20)
-    quotations: tuple[Quotation, ...] = Field(default=(), max_length=5)
+    objections: tuple[Objection, ...] = Field(default=(), max_length=8)
+    verdict: Literal["pass", "revise", "block"]
+    comment: str | None = Field(default=None, max_length=1_000)
     deferred_needs: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(
         default=(), max_length=5
     )
@@ -72,11 +60,15 @@ _REPLY = TypeAdapter(ConsolidationReply)
 
 @dataclass(frozen=True)
 class Consolidation:
-    """What a reply adds. `refused` names the finding for which the reply counts for nothing."""
+    """What a reply adds. `refused` names the finding for which the reply counts for nothing.
+
+    `comment` is the model's own words, which nobody checks and no part of a run reads.
+    """
 
     findings: tuple[Finding, ...]
     deferred: tuple[str, ...] = ()
     refused: str | None = None
+    comment: str | None = None
 
 
 def consolidation_question(
@@ -85,14 +77,18 @@ def consolidation_question(
     findings: Sequence[Finding],
     wording: Wording = PLAIN,
 ) -> str:
-    """The request to a model: everything that somebody wrote stands in it as quoted JSON, a line each."""
+    """The request to a model: everything that somebody wrote stands in it as quoted JSON, a line each.
+
+    The words of the reasons are written anew where the question is in disguise: the rationale holds prices.
+    """
     named = [
         {"id": id_, **found.payload()} for id_, found in zip(finding_ids(findings), findings, strict=True)
     ]
     return template.render(
         verdict=status_of(findings).value,
         findings=wording.json(named),
-        proposal=wording.json(request.proposal.payload()),
+        proposal=wording.json(_shown_plan(request.proposal, wording)),
+        reasons=wording.json(_reasons(request, wording)),
         playbook=wording.json(request.playbook.payload()),
         snapshot=wording.json(request.snapshot.payload()),
     )
@@ -108,33 +104,61 @@ def finding_ids(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(ids)
 
 
+def _shown_plan(proposal: PolicyProposal, wording: Wording) -> dict[str, object]:
+    payload = proposal.payload()
+    if proposal.because and wording.now is not None:
+        del payload["rationale"]
+    return payload
+
+
+def _reasons(request: PolicyLevelReflectionRequest, wording: Wording) -> list[dict[str, object]]:
+    """The reasons with their places, what each comes to in words, and what code finds."""
+    told = []
+    for place, reason in enumerate(request.proposal.because):
+        found = holds(reason, request.proposal, request.playbook, request.snapshot)
+        words = "; ".join(describe_reasons([reason], request.snapshot, None, request.proposal, wording))
+        told.append({"reason": place, **reason.payload(), "words": words, "holds": found})
+    return told
+
+
 def weigh_reply(
     text: str,
     request: PolicyLevelReflectionRequest,
     findings: Sequence[Finding],
-    wording: Wording = PLAIN,
+    symbols: Iterable[str] = (),
 ) -> Consolidation:
-    """Findings and needs that a reply may add to the deterministic `findings`, as they were worded."""
+    """Findings and needs that a reply may add to the deterministic `findings`.
+
+    Args:
+        text: of the reply.
+        request: what was asked about.
+        findings: of the rules.
+        symbols: names of the run that a comment may not have, besides those of the request.
+    """
     reply = _read(text)
     if isinstance(reply, Finding):
         return Consolidation((reply,), refused=reply.code)
     floor, needs = status_of(findings), reply.deferred_needs
     stricter = floor is ReflectionStatus.PASS and reply.verdict != "pass"
+    counting = [objection for objection in reply.objections if _counts(objection, request)]
     refusal = (
-        _scope_refusal(reply, request, findings, wording)
-        or _citation_refusal(reply, findings)
-        or _quotation_refusal(reply, request, wording)
-        or (_evidence_refusal(reply, findings) if stricter else None)
+        _citation_refusal(reply, findings)
+        or _objection_refusal(reply, request)
+        or (_evidence_refusal(reply, counting, findings) if stricter else None)
     )
     if refusal is not None:
         return Consolidation((refusal,), refused=refusal.code)
+    comment = _comment(reply, request, symbols)
     if stricter:
-        return Consolidation(_objections(reply), needs)
-    summary = _finding("model_summary", Severity.INFO, reply.summary, reply.findings)
+        return Consolidation(_object(reply, counting, request), needs, comment=comment)
+    cited = _finding(
+        "model_agrees", Severity.INFO, f"the second reader answers {reply.verdict!r}", reply.findings
+    )
     if STRICTNESS[ReflectionStatus(reply.verdict)] < STRICTNESS[floor]:
         message = f"the model answered {reply.verdict!r}; the rules' {floor.value!r} holds"
-        return Consolidation((_finding("model_raised_verdict", Severity.INFO, message), summary), needs)
-    return Consolidation((summary,), needs)
+        raised = _finding("model_raised_verdict", Severity.INFO, message, reply.findings)
+        return Consolidation((raised,), needs, comment=comment)
+    return Consolidation((cited,), needs, comment=comment)
 
 
 def stated_verdict(text: str) -> ReflectionStatus | None:
@@ -152,13 +176,39 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return _refuse_form(str(error))
 
 
-def _objections(reply: ConsolidationReply) -> tuple[Finding, ...]:
-    """A major finding for the summary, and one for each quotation under its own code."""
-    lowered = _finding("model_lowered_verdict", Severity.MAJOR, reply.summary, reply.findings)
+def _object(
+    reply: ConsolidationReply, counting: Sequence[Objection], request: PolicyLevelReflectionRequest
+) -> tuple[Finding, ...]:
+    """A major finding that the reader asks for a revision, and one for each objection under its own code."""
+    message = f"the second reader answers {reply.verdict!r}"
+    lowered = _finding("model_lowered_verdict", Severity.MAJOR, message, reply.findings)
+    because = request.proposal.because
     return lowered, *(
-        _finding(quoted.code, Severity.MAJOR, f"the second reader objects to {quoted.text!r}")
-        for quoted in reply.quotations
+        _finding(
+            objection.code,
+            Severity.MAJOR,
+            f"the second reader objects to reason {objection.reason}, the {because[objection.reason].kind} "
+            f"{because[objection.reason].name!r}",
+            (f"because[{objection.reason}]",),
+        )
+        for objection in counting
     )
+
+
+def _counts(objection: Objection, request: PolicyLevelReflectionRequest) -> bool:
+    """Whether the reason is there, and code does not find it true and on the plan's side."""
+    because = request.proposal.because
+    if not 0 <= objection.reason < len(because):
+        return False
+    return holds(because[objection.reason], request.proposal, request.playbook, request.snapshot) is not True
+
+
+def _comment(
+    reply: ConsolidationReply, request: PolicyLevelReflectionRequest, symbols: Iterable[str]
+) -> str | None:
+    books = (known.playbook_id for known in request.snapshot.expectations)
+    names = {request.snapshot.symbol, request.playbook.id, *request.playbook.parameters, *books, *symbols}
+    return keep_comment(reply.comment, names)
 
 
 def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) -> Finding | None:
@@ -170,98 +220,27 @@ def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) ->
     return _finding("model_cited_unknown_finding", Severity.MINOR, message)
 
 
-def _quotation_refusal(
-    reply: ConsolidationReply, request: PolicyLevelReflectionRequest, wording: Wording
+def _objection_refusal(reply: ConsolidationReply, request: PolicyLevelReflectionRequest) -> Finding | None:
+    places = len(request.proposal.because)
+    unknown = [objection.reason for objection in reply.objections if not 0 <= objection.reason < places]
+    if not unknown:
+        return None
+    message = f"objected to reason {unknown[0]}; the plan has {places}, counted from 0"
+    return _finding("model_objected_to_no_reason", Severity.MINOR, message)
+
+
+def _evidence_refusal(
+    reply: ConsolidationReply, counting: Sequence[Objection], findings: Sequence[Finding]
 ) -> Finding | None:
-    said = request.proposal.thesis, request.proposal.rationale
-    texts = [_as_read(text) for text in (*said, *map(wording.text, said))]
-    for quoted in reply.quotations:
-        words = _as_read(quoted.text)
-        if not words or (len(words.split()) < SHORTEST_QUOTATION and words not in texts):
-            message = f"quoted {quoted.text!r}: a quotation has at least {SHORTEST_QUOTATION} words"
-            return _finding("model_quoted_too_little", Severity.MINOR, message)
-        if not any(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) for text in texts):
-            message = f"quoted {quoted.text!r}, which neither thesis nor rationale holds"
-            return _finding("model_quoted_what_is_not_there", Severity.MINOR, message)
-    return None
-
-
-def _evidence_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) -> Finding | None:
     named = zip(finding_ids(findings), findings, strict=True)
     weighty = {id_ for id_, found in named if found.severity in OF_WEIGHT}
-    if reply.quotations or weighty.intersection(reply.findings):
+    if counting or weighty.intersection(reply.findings):
         return None
     message = (
-        f"answered {reply.verdict!r} without evidence: a quotation of thesis or rationale, or a finding that "
-        f"is at least minor; those are {sorted(weighty)}"
+        f"answered {reply.verdict!r} without evidence: a reason that code does not find true and on the "
+        f"plan's side, or a finding that is at least minor; those are {sorted(weighty)}"
     )
     return _finding("model_lowered_without_evidence", Severity.MINOR, message)
-
-
-def _as_read(text: str) -> str:
-    """The text as it reads: compatible characters, marks, case and blanks made one, nothing unseen."""
-    folded = unicodedata.normalize("NFKC", text).translate(PLAIN_MARKS).casefold()
-    return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
-
-
-def _scope_refusal(
-    reply: ConsolidationReply,
-    request: PolicyLevelReflectionRequest,
-    findings: Sequence[Finding],
-    wording: Wording,
-) -> Finding | None:
-    """Refuse a summary that names an indicator, rule or playbook which the request does not.
-
-    Another playbook of the snapshot may be named where the plan's own texts speak of it.
-    """
-    parts = request.proposal.payload(), request.playbook.payload(), dict(request.snapshot.features)
-    known = canonical_json(parts).casefold()
-    known += " ".join(f"{found.code} {found.message} {found.remedy}" for found in findings).casefold()
-    known += wording.json([found.payload() for found in findings]).casefold()
-    text = reply.summary.casefold()
-    news = [*_new_names(text, known), *_new_rules(text, known), *_other_playbooks(text, request)]
-    return _refuse(f"the summary brings {', '.join(repr(item[:60]) for item in news)}") if news else None
-
-
-def _new_names(text: str, known: str) -> list[str]:
-    names = set(NAME.findall(known)) | _field_names()
-    indicators = _indicators() - {_stem(name) for name in names}
-    return [
-        name
-        for name in dict.fromkeys(NAME.findall(text))
-        if name not in names and ("_" in name or _stem(name) in indicators)
-    ]
-
-
-def _new_rules(text: str, known: str) -> list[str]:
-    said = "".join(known.split())
-    rules = [match.group(0) for match in COMPARISON.finditer(text)]
-    return [rule for rule in rules if "".join(rule.split()) not in said]
-
-
-def _other_playbooks(text: str, request: PolicyLevelReflectionRequest) -> list[str]:
-    others = {summary.playbook_id for summary in request.snapshot.expectations} - {request.playbook.id}
-    own = _as_read(f"{request.proposal.thesis} {request.proposal.rationale}")
-    return [other for other in sorted(others) if _speaks_of(text, other) and not _speaks_of(own, other)]
-
-
-def _speaks_of(text: str, playbook_id: str) -> bool:
-    return playbook_id in text or playbook_id.replace("_", " ") in text
-
-
-@lru_cache(maxsize=1)
-def _field_names() -> frozenset[str]:
-    return frozenset(PolicyLevelReflectionRequest.model_fields) | frozenset(ConsolidationReply.model_fields)
-
-
-@lru_cache(maxsize=1)
-def _indicators() -> frozenset[str]:
-    return frozenset(family.stem for family in FEATURES.values() if family.defaults) - PLAIN_WORDS
-
-
-def _stem(name: str) -> str:
-    """`rsi` of `rsi`, `rsi14` and `rsi_14`."""
-    return name.partition("_")[0].rstrip("0123456789")
 
 
 def _refuse(message: str) -> Finding:

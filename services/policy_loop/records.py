@@ -1,7 +1,8 @@
 """How the policy loop writes its artifacts into the journal: one function per kind, ids by content."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from schemas.background import DecisionBackground
@@ -14,13 +15,16 @@ from schemas.reflection import PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome
-from services.deliberation.rows import check_row, deliberation_rows
+from services.deliberation.rows import deliberation_rows
 from services.policy_loop.admission import Admission, EventSkip
 from services.policy_loop.clamps import ProposalClamp
 from services.ports import EventJournal, PlanRound
 from trading_core.trigger_engine import Boundary
 
 Reflection = PolicyLevelReflectionResult | ReflectionInvocationMeta
+BY_RULES: Mapping[str, Any] = MappingProxyType(
+    {"model": "rules", "fallback": None, "prompt_hash": None, "comment": None, "dropped_comments": 0}
+)
 
 
 @dataclass(frozen=True)
@@ -122,23 +126,17 @@ class PolicyJournal:
     def round(self, number: int, snapshot: PolicySnapshot, answered: PlanRound) -> None:
         """One answer of the strategist and the reflection it met."""
         answer, reflection = answered.answer, answered.reflection
+        asked = {"model": answer.model, "fallback": answer.fallback, "prompt_hash": answer.prompt_hash}
+        own_words = {"comment": answer.comment, "dropped_comments": answer.dropped_comments}
         self._write_proposal(
-            number, snapshot, answer.proposal, None, str(answer.kind), answer.reason,
-            answer.model, answer.fallback, answer.prompt_hash,
-        )  # fmt: skip
+            number, snapshot, answer.proposal, None, str(answer.kind), answer.reason, asked | own_words
+        )
         if answer.deliberation is not None and answer.proposal is not None:
             told = deliberation_rows(
                 answer.deliberation, "rationale", proposal_hash=answer.proposal.content_hash
             )
             for kind, payload, telemetry in told:
                 self._append(kind, payload, telemetry)
-            for checked in (check for check in answer.deliberation.fact_checks[:1] if check.claims):
-                named = {
-                    "proposal_hash": answer.proposal.content_hash,
-                    "snapshot_hash": snapshot.content_hash,
-                }
-                row = check_row("rationale", checked, bool(answer.deliberation.final), {})
-                self._append("fact_check", named | row)
         if reflection is not None and answer.proposal is not None:
             self._write_reflection(snapshot, answer.proposal.content_hash, reflection, None)
 
@@ -151,8 +149,7 @@ class PolicyJournal:
 
     def _write_proposal(
         self, number: int, snapshot: PolicySnapshot, proposal: PolicyProposal | None,
-        amendment: PolicyAmendment | None, answer: str, reason: str,
-        model: str = "rules", fallback: str | None = None, prompt_hash: str | None = None,
+        amendment: PolicyAmendment | None, answer: str, reason: str, author: Mapping[str, Any] = BY_RULES,
     ) -> None:  # fmt: skip
         subject = proposal or amendment
         self._append(
@@ -163,9 +160,7 @@ class PolicyJournal:
                 "round": number,
                 "answer": answer,
                 "reason": reason,
-                "model": model,
-                "fallback": fallback,
-                "prompt_hash": prompt_hash,
+                **author,
                 "proposal": proposal,
                 "amendment": amendment,
             },

@@ -15,6 +15,8 @@ from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
 from services.playbooks.rendering import render_rules, rule_texts
+from services.policy_checks.reasons import ALL, ARGUING, REGIME
+from services.policy_loop.background import SHOWN_BARS
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from trading_core.kernel.state_machine import STATES
@@ -207,6 +209,13 @@ def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> 
     """Every feature that some rule of some playbook for this timeframe reads, sorted."""
     names = {name for text in playbook_rules(definitions, timeframe) for name in parse(text).features}
     return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
+
+
+def names_for_reasons(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
+    """Every name that a reason or a parameter may have in a run, for the form of a model's reply."""
+    own = {name for definition in definitions for name in (definition.id, *definition.parameters)}
+    bars = map(str, range(SHOWN_BARS))
+    return tuple(sorted({*RAW, *feature_names(definitions, timeframe), ALL, *REGIME, *ARGUING, *bars, *own}))
 
 
 def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from prompts import load_prompt
 from schemas.settings import Settings
 from schemas.trials import TrialLedger
-from services.deliberation.fact_check import FactCritic
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator
 from services.high_level_reflection_service import PROMPT_NAME, HighLevelReflectionService
@@ -36,7 +35,7 @@ def assemble_reflection(
     narrator = None
     if model is not None:
         narrator = Narrator(
-            load_prompt(PROMPT_NAME), FactCritic, model, settings.deliberation, texts or TextModels({}, {})
+            load_prompt(PROMPT_NAME), model, settings.deliberation, texts or TextModels({}, {})
         )
     return HighLevelReflectionService(settings, grid, narrator, wordings=wordings)
 

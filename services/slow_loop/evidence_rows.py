@@ -51,7 +51,7 @@ def told_evidence(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, li
 
 
 def evidence_line(told: Mapping[str, Any]) -> str:
-    """`read for open_experiment of squeeze_breakout: episodes (5 ids), gate_status (1 id)`."""
+    """`read for open_experiment of squeeze_breakout: trades (5 ids), gate (1 id)`."""
     where = " in ".join(name for name in (told["playbook_id"], told["regime"]) if name is not None)
     calls = ", ".join(f"{call['tool']} ({_brought(call)})" for call in told["calls"])
     return f"read for {told['kind']}{where and f' of {where}'}: {calls or told['status']}"
@@ -97,7 +97,7 @@ def _call(call: EvidenceCall) -> dict[str, Any]:
 
 
 OF_LISTS = {
-    "episodes": ("episode_id",),
+    "trades": ("episode_id",),
     "versions": ("version_hash",),
     "reports": ("report_id",),
     "steps": ("id",),

@@ -3,10 +3,10 @@
 The texts are those about a report: the checks of a report's narrative and of the judge's reason.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from schemas.fact_check import FactCheck
+from schemas.claims import FactCheck
 from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport
@@ -44,30 +44,24 @@ def journal_renewal(journal: EventJournal, renewal: Renewal, now: int) -> None:
     journal.append("measure_renewed", ts_event=now, known_at=now, payload=payload)
 
 
-def narrative_rows(
-    report: HighLevelReflectionReport, report_id: str, known: Mapping[str, int] | None = None
-) -> Iterator[Row]:
+def narrative_rows(report: HighLevelReflectionReport, report_id: str) -> Iterator[Row]:
     """Kind, payload and telemetry of the check of a model's narrative, and of how it was refined."""
     if report.fact_check is not None:
-        yield "fact_check", fact_check_row(report, report_id, known), None
+        yield "fact_check", fact_check_row(report, report_id), None
     if report.deliberation is not None:
         yield from deliberation_rows(report.deliberation, "narrative", report_id=report_id)
 
 
-def fact_check_row(
-    report: HighLevelReflectionReport, report_id: str, known: Mapping[str, int] | None = None
-) -> dict[str, Any]:
+def fact_check_row(report: HighLevelReflectionReport, report_id: str) -> dict[str, Any]:
     """The journal row of a check: whether the model's text stands, and every claim that did not hold."""
     checked = report.fact_check or FactCheck(known_at=report.known_at)
     kept = report.meta.tier == "consolidated"
-    return {"report_id": report_id, **check_row("narrative", checked, kept, known)}
+    return {"report_id": report_id, **check_row("narrative", checked, kept)}
 
 
-def reason_rows(
-    verdict: ReplanVerdict, verdict_id: str, known: Mapping[str, int] | None = None
-) -> Iterator[Row]:
+def reason_rows(verdict: ReplanVerdict, verdict_id: str) -> Iterator[Row]:
     """Kind, payload and telemetry of the check of a judge's reason; none where it was not checked."""
     checked = verdict.fact_check
     if checked is not None:
-        row = check_row("judge_reason", checked, bool(checked.struck_text), known)
+        row = check_row("judge_reason", checked, checked.count("verified") > 0)
         yield "fact_check", {"report_id": verdict.report_id, "verdict_id": verdict_id, **row}, None

@@ -24,7 +24,7 @@ NOTHING = '{"confidence": 0.9, "tools": []}'
 
 def made(number, text='{"items": []}', *, is_error=False):
     return EvidenceCall(
-        id=f"c{number}", client="thinktwice", method="episodes", params={"limit": number}, iteration=1,
+        id=f"c{number}", client="thinktwice", method="trades", params={"limit": number}, iteration=1,
         reply=ToolReply(text=text, is_error=is_error),
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_disguised_names_are_those_of_the_market_again_in_the_plan():
     parts, _ = asked(question, wording=wording)
     assert parts["question"] == "How is asset_1?"
     assert parts["context"] == {"known_at": "T-1d", "symbols": ["asset_1"]}
-    call = {"client": "thinktwice", "method": "episodes", "params": {"symbol": "asset_1"}}
+    call = {"client": "thinktwice", "method": "trades", "params": {"symbol": "asset_1"}}
     planner = ModelPlanner(
         Says(json.dumps({"tools": [call]})), PlannerSettings(), max_tokens=1, wording=wording
     )
@@ -106,8 +106,8 @@ def test_model_that_does_not_answer_is_a_failure_with_its_kind():
 
 def test_calls_that_a_model_asks_for_by_its_providers_means_become_the_same_plan():
     uses = (
-        ToolUse(name="thinktwice__episodes", arguments='{"playbook_id": "squeeze_breakout", "at": null}'),
-        ToolUse(name="thinktwice__gate_status", arguments=""),
+        ToolUse(name="thinktwice__trades", arguments='{"playbook_id": "squeeze_breakout", "at": null}'),
+        ToolUse(name="thinktwice__gate", arguments=""),
         ToolUse(name="sell_everything", arguments="{}"),
         ToolUse(name="thinktwice__reports", arguments='{"limit": '),
     )
@@ -115,8 +115,8 @@ def test_calls_that_a_model_asks_for_by_its_providers_means_become_the_same_plan
     planner = ModelPlanner(model, PlannerSettings(native_tools=True), max_tokens=500)
     plan = asyncio.run(planner.plan(EvidenceQuestion("Why?", {}), TOLD))
     assert [(call.client, call.method, dict(call.params)) for call in plan.tools] == [
-        ("thinktwice", "episodes", {"playbook_id": "squeeze_breakout"}),
-        ("thinktwice", "gate_status", {}),
+        ("thinktwice", "trades", {"playbook_id": "squeeze_breakout"}),
+        ("thinktwice", "gate", {}),
     ]
     assert [(call.method, call.reason.split(":")[0]) for call in plan.dropped] == [
         ("sell_everything", "it names no server"),
@@ -137,7 +137,7 @@ def test_calls_that_a_model_asks_for_by_its_providers_means_become_the_same_plan
     ],
 )
 def test_words_beside_calls_are_reasoning(text, confidence, reasoning):
-    uses = (ToolUse(name="thinktwice__episodes", arguments="{}"),)
+    uses = (ToolUse(name="thinktwice__trades", arguments="{}"),)
     planner = ModelPlanner(Says(text, uses), PlannerSettings(native_tools=True), max_tokens=500)
     plan = asyncio.run(planner.plan(EvidenceQuestion("Why?", {}), TOLD))
     assert (plan.confidence, plan.reasoning, plan.failure) == (confidence, reasoning, None)
@@ -145,7 +145,7 @@ def test_words_beside_calls_are_reasoning(text, confidence, reasoning):
 
 
 def test_bad_confidence_beside_calls_is_a_failure():
-    uses = (ToolUse(name="thinktwice__episodes", arguments="{}"),)
+    uses = (ToolUse(name="thinktwice__trades", arguments="{}"),)
     planner = ModelPlanner(
         Says('{"confidence": 7}', uses), PlannerSettings(native_tools=True), max_tokens=500
     )
@@ -158,7 +158,7 @@ def test_gathering_makes_the_calls_of_a_model():
     async def listed(arguments, progress):
         return told.RunListResult(known_at=None, next_cursor=None, total=0, runs=())
 
-    call = {"client": "thinktwice", "method": "list_runs", "params": {"limit": 3}}
+    call = {"client": "thinktwice", "method": "runs", "params": {"limit": 3}}
     bad = call | {"params": {"limt": 3}}
     planner = ModelPlanner(
         Says(json.dumps({"confidence": 0.9, "tools": [call, bad]})), PlannerSettings(), max_tokens=500
@@ -166,11 +166,11 @@ def test_gathering_makes_the_calls_of_a_model():
     found = asyncio.run(
         gather(
             EvidenceQuestion("Which runs are there?", {}), planner,
-            {"thinktwice": InProcessTools({"list_runs": listed})}, PlannerSettings(),
+            {"thinktwice": InProcessTools({"runs": listed})}, PlannerSettings(),
             attended=True, deadline_s=5.0,
         )
     )  # fmt: skip
-    assert [(made.method, made.reply.is_error) for made in found.calls] == [("list_runs", False)]
+    assert [(made.method, made.reply.is_error) for made in found.calls] == [("runs", False)]
     assert any("limt" in dropped.reason for plan in found.plans for dropped in plan.dropped)
 
 

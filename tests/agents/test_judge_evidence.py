@@ -25,9 +25,9 @@ IDS = st.lists(st.text("0123456789abcdef", min_size=1, max_size=16), max_size=60
 
 def evidence_of(ids, *, is_error=False, playbook_id="pullback"):
     """One recommendation with one call that brought these episodes, or failed."""
-    found = json.dumps({"rows": [], "episodes": [{"episode_id": name} for name in ids]})
+    found = json.dumps({"rows": [], "trades": [{"episode_id": name} for name in ids]})
     reply = ToolReply(text=ORDER if is_error else found, is_error=is_error)
-    call = EvidenceCall(id="c1", client="thinktwice", method="episodes", params={}, iteration=1, reply=reply)
+    call = EvidenceCall(id="c1", client="thinktwice", method="trades", params={}, iteration=1, reply=reply)
     gathered = GatheredEvidence(
         question="q", status="gathered", confidence=1.0, plans=(EvidencePlan(),), calls=(call,), iterations=1
     )
@@ -86,7 +86,7 @@ class Model:
 
     async def complete(self, *, system, prompt, max_tokens, deadline_ms):
         self.prompts.append(prompt)
-        return ModelReply(json.dumps({"keep": ["a1"], "reason": "nothing speaks against it"}), "m", 1, 1, 0.1)
+        return ModelReply(json.dumps({"reasons": [], "comment": None, "keep": ["a1"]}), "m", 1, 1, 0.1)
 
 
 def test_model_judge_is_shown_what_was_read_as_one_line_of_quoted_data():
@@ -95,7 +95,7 @@ def test_model_judge_is_shown_what_was_read_as_one_line_of_quoted_data():
     shown = model.prompts[0].splitlines()[-1]
     (call,) = json.loads(shown)
     assert call["about"] == {"playbook_id": "pullback", "regime": None, "kind": "replan"}
-    assert call["result"]["episodes"][0] == {"episode_id": "e1"}
+    assert call["result"]["trades"][0] == {"episode_id": "e1"}
     assert "\u202e" not in shown
 
 

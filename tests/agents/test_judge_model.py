@@ -49,8 +49,21 @@ def judged(answer, verdict=RULES, deadline_ms=1_000.0):
     return asyncio.run(weigh(verdict, REPORT, model, deadline_ms)), model.requests
 
 
-def reply(keep, reason="nothing speaks against it"):
-    return json.dumps({"keep": keep, "reason": reason})
+def reply(keep, *reasons, comment=None):
+    return json.dumps({"reasons": reasons, "comment": comment, "keep": keep})
+
+
+def drop(action, because="drift_over"):
+    return {"kind": "drop", "action": action, "because": because}
+
+
+HOLDS = {"kind": "advice", "action": str(REPORT.recommended_action), "of": {}}
+LIES = [
+    {"kind": "advice", "action": "replan", "of": {}},
+    {"kind": "value", "measure": "mean_r", "of": {"playbook": "p"}, "stated": "9.99"},
+    {"kind": "value", "measure": "mean_r", "of": {"symbol": "NVDA"}},
+]
+SPOKEN = "all 60 trades of p won"
 
 
 def test_model_judge_that_keeps_everything_changes_no_action():
@@ -69,11 +82,16 @@ def test_model_judge_that_keeps_everything_changes_no_action():
     ],
 )
 def test_model_judge_drops_what_it_does_not_keep_and_says_why(keep, actions, decision):
-    verdict, _ = judged(reply(keep, "the drift\u202e is over"))
+    verdict, _ = judged(reply(keep, HOLDS, drop("a1"), drop("a2", "too_young")))
     assert (verdict.actions, verdict.decision) == (actions, decision)
     dropped = [finding for finding in verdict.refused if finding.code == "dropped_by_model"]
     assert [item.action for item in dropped] == [action for action in RULES.actions if action not in actions]
-    assert {reason.reason for reason in dropped} == {"the drift\\u202e is over"}
+    names = {"a1": "the drift that explains the loss is over",
+             "a2": "an earlier action has had no time to show"}  # fmt: skip
+    said = [f"The model drops {name}, giving as its reason: {why}."
+            for name, why in names.items() if name not in keep]  # fmt: skip
+    words = " ".join([f"The report recommends {REPORT.recommended_action}.", *said])
+    assert {reason.reason for reason in dropped} == {words}
     assert verdict.refused[0] == RULES.refused[0]
 
 
@@ -85,11 +103,13 @@ def test_model_judge_drops_what_it_does_not_keep_and_says_why(keep, actions, dec
         (reply(["a1", "a1"]), "repeated_action"),
         (reply("a1"), "reply_malformed"),
         (reply([1]), "reply_malformed"),
-        (reply(["a1"], ""), "reply_malformed"),
-        (reply(["a1"], "x" * 1_001), "reply_malformed"),
-        ('{"keep": ["a1"], "keep": [], "reason": "twice"}', "reply_malformed"),
-        ('{"keep": ["a1"], "reason": "one more", "actions": []}', "reply_malformed"),
-        ('{"keep": ["a1"], "reason": "\\ud800"}', "reply_malformed"),
+        (reply(["a1"], "all trades won"), "reply_malformed"),
+        (reply(["a1"], drop("a2", "because I say so")), "reply_malformed"),
+        (reply(["a1"], {"kind": "opinion", "text": "strong"}), "reply_malformed"),
+        (reply(["a1"], *[HOLDS] * 41), "reply_malformed"),
+        ('{"reasons": [], "comment": null, "keep": ["a1"], "keep": []}', "reply_malformed"),
+        ('{"reasons": [], "comment": null, "keep": ["a1"], "actions": []}', "reply_malformed"),
+        ('{"reasons": [], "comment": "\\ud800", "keep": ["a1"]}', "reply_malformed"),
         ("[" * 30_000, "reply_malformed"),
         ("[" * 15_000, "reply_malformed"),
         ("keep all", "reply_malformed"),
@@ -100,6 +120,23 @@ def test_model_judge_reply_that_is_none_leaves_the_rules_and_says_why(answer, ki
     verdict, _ = judged(answer)
     assert verdict.fallback.startswith(kind)
     assert verdict == RULES.model_copy(update={"fallback": verdict.fallback})
+
+
+def test_model_judge_that_lies_in_every_field_leaves_no_false_clause():
+    verdict, _ = judged(reply(["a1"], HOLDS, *LIES, drop(SPOKEN), drop("r1"), drop("a1"), comment=SPOKEN))
+    reason = f"The report recommends {REPORT.recommended_action}."
+    assert {found.reason for found in verdict.refused if found.code == "dropped_by_model"} == {reason}
+    assert verdict.reason == f"accepted two; the model kept 1 of 2: {reason}"
+    assert verdict.comment is None
+    assert verdict.fact_check.counts == {"verified": 1, "contradicted": 1, "unverifiable": 2}
+    assert verdict.fact_check.dropped_comments == 1
+    assert SPOKEN not in json.dumps(verdict.payload())
+
+
+def test_model_judge_whose_reasons_do_not_hold_says_so_and_its_comment_stands_apart():
+    verdict, _ = judged(reply(["a1"], *LIES, comment="A calm time, all in all."))
+    assert verdict.reason.endswith("kept 1 of 2: no reason that it gave holds against the report")
+    assert verdict.comment == "A calm time, all in all."
 
 
 @pytest.mark.parametrize(

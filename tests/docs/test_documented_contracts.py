@@ -23,7 +23,8 @@ from tests.worker.settings_walk.texts_seen import told
 from tests.worker.settings_walk.walking import settings_with
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tests.worker.test_purses_of_decisions import unheard_run
-from tests.worker.test_texts_of_models import contradicted, corrected, judged_falsely, narrated
+from tests.worker.test_reasons_of_models import corrected
+from tests.worker.test_texts_of_models import judged_falsely, narrated
 from tools.docs_pages import DOCS, README, ROOT
 from worker.models import Models
 
@@ -210,7 +211,7 @@ def test_journal_payloads_are_those_documented():
 def test_payloads_of_texts_of_models_are_those_documented():
     sections = settings_with(CHUNKED | REVIEWED)
     seen = {(event["kind"], *sorted({"deliberation_id", *event["fields"]})) for event in told(sections)[-1]}
-    made = (narrated()[0], corrected()[0], contradicted()[0], judged_falsely())
+    made = (narrated()[0], corrected()[0], judged_falsely())
     rows = (row for run in made for row in run.rows)
     seen |= {(row.kind, *sorted(json.loads(row.payload))) for row in rows if row.kind in OF_TEXTS}
     documented = documented_payloads()

@@ -31,7 +31,7 @@ JSON_SOURCES = {
     "ask": ("worker/cli/ask.py", "worker/review", "schemas/evidence_plan.py"),
     "calibration": ("worker/cli/calibration.py", "services/statistics/calibration.py"),
     "deliberate": ("worker/cli/deliberate.py", "schemas/deliberation.py", "services/deliberation"),
-    "factcheck": ("worker/cli/factcheck.py", "schemas/fact_check.py"),
+    "factcheck": ("worker/cli/factcheck.py", "schemas/claims.py"),
     "plans": ("worker/cli/plans.py", "worker/review", "schemas/plan.py", "services/plans", "services/store"),
 }
 NAMED = re.compile(r"`([^`]+)`")

@@ -19,8 +19,8 @@ NAMES = [
 def test_load_prompt_embedded_template_is_hashed_over_its_text(name):
     template = load_prompt(name)
     text = (prompts.FOLDER / f"{name}.txt").read_text("utf-8")
-    part = (prompts.FOLDER / "parts/checked_sentences.txt").read_text("utf-8").strip()
-    text = text.replace("=== part checked_sentences ===", part)
+    part = (prompts.FOLDER / "parts/claims.txt").read_text("utf-8").strip()
+    text = text.replace("=== part claims ===", part)
     assert template.hash == hashlib.sha256(text.encode()).hexdigest()
     assert template.system
     assert template.placeholders
@@ -31,10 +31,11 @@ def test_load_prompt_embedded_templates_name_what_their_callers_give():
         "verdict",
         "findings",
         "proposal",
+        "reasons",
         "playbook",
         "snapshot",
     }
-    assert load_prompt("high_level_reflection").placeholders == {"report", "evidence"}
+    assert load_prompt("high_level_reflection").placeholders == {"cells", "topics"}
     assert load_prompt("judge_replanning").placeholders == {"actions", "refused", "report"}
     assert load_prompt("change_plan").placeholders == {"playbooks", "text"}
     planned = {"available_tools", "context", "turns", "prior_results", "question"}
@@ -53,9 +54,9 @@ WRITERS = (
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_load_prompt_that_asks_for_a_checked_text_says_which_sentences_stand(name):
+def test_load_prompt_that_asks_for_a_text_says_which_claims_there_are(name):
     template = load_prompt(name)
-    assert "How each sentence is checked\nRules read every sentence" in template.system
+    assert "A text is sections of claims, not sentences" in template.system
     assert "=== part" not in template.text
 
 

@@ -20,7 +20,7 @@ from services.policy_loop.snapshot_builder import feature_names, load_columns, p
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from tests.services.playbooks.samples import definition
-from tests.services.policy_checks.plans import PLAN_IDS, PLANS
+from tests.services.policy_checks.plans import PLAN_IDS, PLANS, right_request
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from trading_core.market import Market
@@ -39,6 +39,7 @@ RULES = {
     "refinement": "low - 0.5 * atr_14",
     "trail": "highest_10 - 3 * atr_14",
 }
+SNAPSHOT = right_request().snapshot
 VIEW = RegimeView(
     labels=RegimeLabels(trend=Trend.UP, volatility=VolatilityBand.MID, structure=Structure.NEUTRAL),
     fingerprint=(0.5,) * 5,
@@ -50,7 +51,6 @@ def patient(**changes: Any) -> PlaybookDefinition:
     values: dict[str, Any] = {
         "rules": {"long": RULES},
         "eligibility": {"long": EVERYWHERE},
-        "rationale_terms": {"long": ("rise",)},
         "parameters": {},
         "entry_kind": "limit",
         "refinement_kind": "limit",
@@ -66,7 +66,7 @@ def bars_of_a_year() -> BarSeries:
 
 
 def policy_of(playbook: PlaybookDefinition) -> FrozenPolicy:
-    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0), VIEW)
+    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0), SNAPSHOT, VIEW)
     hashes: dict[str, Any] = dict.fromkeys(
         ("playbook_hash", "snapshot_hash", "proposal_hash", "reflection_hash", "verdict_hash"), "0" * 64
     )
@@ -96,7 +96,7 @@ def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = N
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 def test_order_wiring_strategist_proposes_every_rule_and_term_of_the_playbook(playbook, direction):
-    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0), VIEW)
+    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0), SNAPSHOT, VIEW)
     assert rules_of(proposal) == render_rules(playbook, direction)
     assert proposal.terms() == playbook.terms()
     assert (proposal.horizon_bars, proposal.activation_window_bars) == (

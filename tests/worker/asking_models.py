@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from schemas.settings import LlmSettings, PolicyLoopSettings, Settings
+from schemas.settings.deliberation import DeliberationSettings
 from schemas.settings.llm import ModelPrice
 from services.model_calls.language_model import ModelReply
 from tests.agents.strategies.questions import HOLD, Question, propose, question
@@ -42,12 +43,17 @@ class Asked:
         return [question(request["prompt"]) for request in self.requests]
 
 
+ONE_CALL = DeliberationSettings.model_validate({"pass": {"enabled": False}})  # of a plan: its proposal alone
+
+
 def asking(**llm: Any) -> Settings:
     """Settings of a run whose strategist is the model `claude-test`."""
     models = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
     settings = {"provider": "anthropic", "prices": PRICES, **models, **llm}
     return Settings(
-        policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings.model_validate(settings)
+        policy_loop=PolicyLoopSettings(strategist="model"),
+        llm=LlmSettings.model_validate(settings),
+        deliberation=ONE_CALL,
     )
 
 

@@ -49,7 +49,6 @@ def bold(side: str) -> PlaybookDefinition:
     return definition(
         rules={side: RULES[side]},
         eligibility={side: EVERYWHERE},
-        rationale_terms={side: ("rise",) if side == "long" else ("fall",)},
         parameters={},
         risk_fraction=0.02,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings.deliberation import DeliberationSettings
 from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS
 from tests.agents.language_models.wire_server import WireServer, answer, message
@@ -76,4 +77,5 @@ def proposing(mode: str = "deterministic", **llm: Any) -> Settings:
         policy_loop=PolicyLoopSettings(strategist="model"),
         reflection=ReflectionSettings.model_validate({"mode": mode, **patience}),
         llm=LlmSettings(**({"provider": "anthropic", "prices": PRICES} | models | llm)),
+        deliberation=DeliberationSettings.model_validate({"pass": {"enabled": False}}),
     )

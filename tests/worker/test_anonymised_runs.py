@@ -12,6 +12,7 @@ import pytest
 from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
 from schemas.judge import JudgeAction, ReplanVerdict
+from schemas.reasons import PlanReason
 from schemas.settings import ReflectionSettings, Settings
 from schemas.slow_reflection import DeferredItem
 from schemas.vocabulary import RecommendedAction
@@ -20,8 +21,9 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
 from services.policy_checks.consolidation import consolidation_question, weigh_reply
+from services.policy_checks.reasons import with_reasons
 from tests.agents.strategies.questions import Question, tighten
-from tests.services.policy_checks.plans import right_request
+from tests.services.policy_checks.plans import changed, right_request
 from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, asking
 from tests.worker.shared_runs import Run, embedded_bars, run_on
@@ -32,7 +34,7 @@ from worker.models import Models
 from worker.studies.ablation.worth import _unfit
 
 BARS = embedded_bars(*PERIOD)
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 PRICE_DIGITS = 5
 
@@ -134,20 +136,24 @@ def test_stop_that_is_not_tighter_is_sent_back_in_the_prices_of_the_question() -
         assert said == pytest.approx([level, question.snapshot["position"]["stop"], 100.0], rel=1e-4)
 
 
-def test_second_reader_may_quote_the_words_that_an_anonymised_question_showed_it() -> None:
+def test_second_reader_of_an_anonymised_question_sees_reasons_on_its_scale_and_no_price_of_the_market() -> (
+    None
+):
+    bar = {"open": 50.0, "high": 50.11, "low": 49.37, "close": 50.0}
     asked = right_request()
-    plan = asked.proposal.model_copy(update={"thesis": f"Sell {asked.snapshot.symbol} short before it falls"})
-    asked = asked.model_copy(update={"proposal": plan})
+    features = {**asked.snapshot.features, **bar}
+    asked = changed(asked, {"snapshot.close": 50.0, "snapshot.features": features})
+    because = (PlanReason(kind="feature", name="low"), PlanReason(kind="case_rate", name="all"))
+    asked = changed(asked, {"proposal": with_reasons(asked.proposal, asked.snapshot, because)})
+    assert "low is 49.37" in asked.proposal.rationale
     wording = Wordings.of_run(("ELSE", asked.snapshot.symbol), anonymise=True).of(asked.snapshot)
     question = consolidation_question(load_prompt("policy_level_reflection"), asked, (), wording)
-    assert "Sell asset_2 short before it falls" in question
-    quoted = {"text": "sell asset_2 short", "code": "text_contradicts_direction"}
-    reply = {"verdict": "revise", "summary": "It argues short.", "findings": [], "quotations": [quoted]}
-    added = weigh_reply(json.dumps(reply), asked, (), wording)
-    assert [finding.code for finding in added.findings] == [
-        "model_lowered_verdict",
-        "text_contradicts_direction",
-    ]
+    assert "low is 98.74" in question
+    assert "49.37" not in question
+    objection = {"reason": 1, "code": "reason_too_weak"}
+    reply = {"verdict": "revise", "comment": None, "findings": [], "objections": [objection]}
+    added = weigh_reply(json.dumps(reply), asked, ())
+    assert [finding.code for finding in added.findings] == ["model_lowered_verdict", "reason_too_weak"]
 
 
 TOLD = report(
@@ -159,7 +165,9 @@ TOLD = report(
 
 
 def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
-    narrator = Asked(json.dumps({"narrative": "asset_1 is in the run.", "cited_evidence": []}))
+    claim = {"kind": "value", "measure": "report_trades", "of": {}}
+    sections = [{"topic": "window", "claims": [claim], "comment": "asset_one is in the run."}]
+    narrator = Asked(json.dumps({"sections": sections}))
     models = Models(Asked(AGREES), narrator, Asked())
     made = assemble(full(), BARS, JournalWriter(MemorySink()), models=models)
     service = made.slow_loop._reflection
@@ -169,11 +177,10 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
     deferred = DeferredItem(raised_at=now, symbol="AAPL", text="review AAPL", reflection_hash="h")
     asked = request(now, deferred_items=(deferred,), episode_ids=(), new_episodes=0)
     told = asyncio.run(service.reflect(asked, (), ()))
-    assert told.narrative == "asset_1 is in the run."
+    assert told.narrative == "window:\n- The number of trades of the report was 0."
     (one,) = narrator.requests
-    assert "review asset_1" in one["prompt"]
-    assert '"known_at":"T"' in one["prompt"]
-    assert '"source":"slot T' in one["prompt"]
+    assert "review" not in one["prompt"], "a deferred need is carried unread"
+    assert '"window":["T' in one["prompt"]
     assert names_what_it_hides(one["prompt"], set()) == []
 
 
@@ -183,7 +190,7 @@ def test_judge_of_an_anonymised_run_is_told_no_symbol_and_no_day(monkeypatch: py
         decision=RecommendedAction.HOLD, report_id="r", actions=(action,), reason="r", known_at=TOLD.known_at
     )
     monkeypatch.setattr("agents.judge_agent_client.replan", lambda *_: verdict)
-    judge = Asked(json.dumps({"keep": ["a1"], "reason": "stays"}))
+    judge = Asked(json.dumps({"reasons": [], "comment": None, "keep": ["a1"]}))
     settings = asking(anonymise=True)
     settings = settings.model_copy(update={"judge": settings.judge.model_copy(update={"replan": "model"})})
     models = Models(strategist=Asked(), judge=judge)

@@ -19,9 +19,7 @@ from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from services.deliberation.fact_check import FactCritic
 from services.high_level import narrator
-from services.high_level.narrative_reply import Narrative
 from services.high_level.report_facts import report_facts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -43,7 +41,7 @@ LONG_S = 30.0
 SNAPSHOT = right_request().snapshot.model_copy(
     update={"expectations": tuple(expected(playbook) for playbook in PLAYBOOKS)}
 )
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 
 
 def now_ns() -> int:
@@ -177,20 +175,21 @@ def test_judge_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
 
 
 ASKED = load_prompt("high_level_reflection")
-FACTS = report_facts(REPORT, (), (), {})
+FACTS = report_facts(REPORT, (), ())
 
 
 def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
     model = Boundless(10 * narrator.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrator.Narrator(ASKED, FactCritic, model).tell(REPORT, FACTS))
-    assert told == Narrative(REPORT.narrative, False, "model failed: no answer within 60000 ms")
+    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
+    assert (told.text, told.by_model) == (narrator.rule_narrative(REPORT, FACTS).text, False)
+    assert told.refused == "model failed: no answer within 60000 ms"
     assert model.deadlines_ms == [narrator.DEADLINE_MS]
     assert seconds == pytest.approx((narrator.DEADLINE_MS + GRACE_MS) / 1_000)
 
 
 def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
     model = Keeping(10 * narrator.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrator.Narrator(ASKED, FactCritic, model).tell(REPORT, FACTS))
+    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
     assert told.refused is not None
     assert seconds == pytest.approx(narrator.DEADLINE_MS / 1_000)
 

@@ -38,7 +38,6 @@ def always(rules: dict[str, str], **terms: str) -> PlaybookDefinition:
     return definition(
         rules={"long": RULES | rules},
         eligibility={"long": EVERYWHERE},
-        rationale_terms={"long": ("rise",)},
         parameters={},
         **terms,
     )

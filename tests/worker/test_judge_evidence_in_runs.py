@@ -26,7 +26,6 @@ from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
-from worker.runs.replay import settings_of_then
 from worker.runs.store_run import record_run
 from worker.studies.scenarios import planted_books
 
@@ -146,18 +145,6 @@ def test_replay_reads_again_asks_no_server_and_compares(tmp_path):
     assert (report.ok, report.problem) == (True, None)
 
 
-def test_run_stored_before_is_replayed_without_a_planner():
-    settings = Settings()
-    payload = settings.payload()
-    assert settings_of_then(settings, payload).planner.judge == "rules"
-    del payload["planner"]["judge"]
-    assert settings_of_then(settings, payload).planner.judge == "off"
-    del payload["planner"]
-    then = settings_of_then(settings, payload)
-    assert then.planner.judge == "off"
-    assert then.config_hash == settings.config_hash
-
-
 def test_what_decides_in_a_run_is_hashed_and_left_out_at_its_default():
     assert "planner" not in Settings().hashed_values()
     for change in ({"judge": "off"}, {"confidence_threshold": 0.9}, {"max_iterations": 3},
@@ -192,13 +179,13 @@ def test_session_of_the_losing_run_keeps_no_second_journal():
         )  # fmt: skip
 
 
-PLANS = json.dumps({"confidence": 0.9, "tools": [{"client": OWN, "method": "episodes", "params": {}}]})
+PLANS = json.dumps({"confidence": 0.9, "tools": [{"client": OWN, "method": "trades", "params": {}}]})
 
 
 def test_model_plans_what_its_judge_reads_and_the_replay_asks_nobody(tmp_path):
     settings = judging_settings()
     settings = settings.model_copy(update={"planner": PlannerSettings(judge="model")})
-    planner, judge = Says(PLANS), Keeps({"keep": ["a1"], "reason": "nothing speaks against it"})
+    planner, judge = Says(PLANS), Keeps({"reasons": [], "comment": None, "keep": ["a1"]})
     data = {"sha256": judging_world().sha256, "path": None}
     new = NewRun("x", 0, "backtest", settings.config_hash, settings.payload(), data, {})
 
@@ -228,7 +215,7 @@ def test_model_plans_what_its_judge_reads_and_the_replay_asks_nobody(tmp_path):
         "judge_replanning",
     }
     calls = [payload for kind, payload in rows if kind == "evidence_call"]
-    assert {(call["tool"], call["params"]["limit"]) for call in calls} == {("episodes", 5)}
+    assert {(call["tool"], call["params"]["limit"]) for call in calls} == {("trades", 5)}
     [verdict, *_] = [payload["verdict"] for kind, payload in rows if kind == "replan_verdict"]
     assert set(calls[0]["ids"]) <= set(verdict["evidence_ids"])
     assert replay.ok, replay

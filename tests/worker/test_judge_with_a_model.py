@@ -83,7 +83,7 @@ def verdicts(made: Run) -> list[dict[str, Any]]:
 
 def test_run_whose_model_judge_drops_everything_moves_no_playbook() -> None:
     assert states(by_rules()) == ["active", "candidate", "shadow"]
-    made = run({"keep": [], "reason": "too early"})
+    made = run({"reasons": [], "comment": None, "keep": []})
     assert states(made) == ["active"]
     assert [verdict["decision"] for verdict in verdicts(made)] == ["hold"] * len(verdicts(by_rules()))
     assert {finding["code"] for item in verdicts(made) for finding in item["refused"]} == {"dropped_by_model"}
@@ -91,7 +91,8 @@ def test_run_whose_model_judge_drops_everything_moves_no_playbook() -> None:
 
 
 def test_run_whose_model_judge_adds_an_action_or_fails_goes_by_the_rules_and_says_so() -> None:
-    for reply, fallback in (({"keep": ["a9"], "reason": "mine"}, "unknown_action"), (None, "network")):
+    other = {"reasons": [], "comment": None, "keep": ["a9"]}
+    for reply, fallback in ((other, "unknown_action"), (None, "network")):
         made = run(reply)
         assert states(made) == states(by_rules())
         assert {verdict["fallback"].split(":")[0] for verdict in verdicts(made)} == {fallback}
@@ -130,7 +131,7 @@ def recorded(path: Path) -> tuple[list[dict[str, Any]], ReplayReport]:
 @pytest.mark.parametrize(
     ("handler", "outcome", "fallback"),
     [
-        (stream(events(json.dumps({"keep": [], "reason": "not yet"}))), "reply", None),
+        (stream(events(json.dumps({"reasons": [], "comment": None, "keep": []}))), "reply", None),
         (stream(events('{"keep": ["r1"]')), "reply", "reply_malformed"),
         (in_turn(reset), "network", "network"),
     ],

@@ -1,25 +1,35 @@
-"""A run whose model lies about its trades: the rules' text stays, the claims are journalled, it replays."""
+"""A run whose model lies in every field that it has: nothing false is stored, and it replays."""
 
 import json
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, cast
 
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
-from tests.services.high_level.narrators import LIE, Narrator
+from tests.services.deliberation.scripted import section
+from tests.services.high_level.narrators import Narrator
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.models import Models
-from worker.runs.replay import stored_settings
 
 FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
 
 
+SPOKEN = "channel_breakout won all 60 trades"
+LIES: list[dict[str, Any]] = [
+    {"kind": "value", "measure": "mean_r", "of": {"playbook": "channel_breakout"}, "stated": "9.96"},
+    {"kind": "sign", "measure": "worst_r", "of": {}, "sign": "positive"},
+    {"kind": "value", "measure": "mean_r", "of": {"symbol": "NVDA"}},
+    {"kind": "rank", "measure": "trades", "by": "symbol", "who": SPOKEN},
+    {"kind": "every", "measure": "mean_r", "by": "playbook", "relation": "above", "bound": "5",
+     "but": [SPOKEN]},
+]  # fmt: skip
+
+
 @cache
 def lied_to() -> tuple[Run, Narrator]:
-    slow = Narrator([LIE])
+    slow = Narrator([(section(*LIES, topic=SPOKEN, comment=SPOKEN),)])
     models = Models(fast=cast(Any, Narrator(["no verdict"])), slow=cast(Any, slow))
     return run_on(embedded_bars("2000-03-01", "2003-12-31"), FULL, models=models), slow
 
@@ -28,13 +38,35 @@ def test_lying_narrative_leaves_the_rule_text_with_its_claims_in_the_journal():
     run, model = lied_to()
     reports, checks = run.of("high_level_report"), run.of("fact_check")
     assert len(checks) == len(reports) > 0
-    assert len(model.prompts) == 3 * len(reports)
+    assert len(model.prompts) == 2 * len(reports)
     for report, check in zip(reports, checks, strict=True):
-        assert LIE not in report["report"]["narrative"]
-        assert report["report"]["narrative"].split()[1:3] == ["resolved", "trades,"]
+        stored = report["report"]
+        assert SPOKEN not in json.dumps(stored)
+        assert stored["narrative"].startswith("window:\n- The number of trades of the report was ")
+        assert all(part["comment"] is None for part in stored["sections"])
         assert check["kept"] is False
-        assert check["counts"]["contradicted"] > 0
-        assert any("+0.96R" in claim["said"] for claim in check["claims"])
+        assert check["counts"] == {
+            "verified": 0, "contradicted": 2, "unverifiable": 3, "dropped_comments": 1,
+        }  # fmt: skip
+
+
+@cache
+def half_true() -> Run:
+    mean = {"kind": "value", "measure": "mean_r", "of": {}}
+    slow = Narrator([(section(mean, *LIES, comment="A calm time, all in all."),)])
+    models = Models(fast=cast(Any, Narrator(["no verdict"])), slow=cast(Any, slow))
+    return run_on(embedded_bars("2000-03-01", "2003-12-31"), FULL, models=models)
+
+
+def test_narrative_that_holds_in_part_is_stored_without_the_rest_and_its_comment_apart():
+    reports = half_true().of("high_level_report")
+    assert reports
+    for report in reports:
+        (part,) = report["report"]["sections"]
+        (statement,) = part["statements"]
+        assert set(statement) == {"claim", "text"}, "rows are looked up by whoever shows it"
+        assert report["report"]["narrative"] == f"window:\n- {statement['text']}"
+        assert part["comment"] == "A calm time, all in all."
 
 
 def test_run_with_checked_texts_is_replayed_row_by_row():
@@ -49,13 +81,3 @@ def test_check_names_the_report_that_it_is_of():
     for row in lied_to()[0].rows:
         index.add(Event(row, json.loads(row.payload)))
     assert check_references(index, finished=True).dangling == ()
-
-
-def test_run_of_before_keeps_its_hash_and_has_its_numbers_looked_up_alone():
-    config = FULL.payload()
-    record = SimpleNamespace(run_id="r", config=config, config_hash=FULL.config_hash)
-    assert stored_settings(cast(Any, record)).deliberation.quality.fact_check == "claims"
-    record.config = config | {"deliberation": {}}
-    earlier = stored_settings(cast(Any, record))
-    assert earlier.deliberation.quality.fact_check == "numbers"
-    assert earlier.config_hash == FULL.config_hash

@@ -89,6 +89,6 @@ def test_recorded_calls_that_were_changed_are_refused(tmp_path, monkeypatch):
     with wire(monkeypatch, CALLING["anthropic"]()):
         planned(settings("anthropic", "record", path, native_tools=True))
     assert SAID.split(">")[1][:8] in path.read_text("utf-8")
-    path.write_text(path.read_text("utf-8").replace("gate_status", "reports"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("gate", "reports"), "utf-8")
     with pytest.raises(ConfigError, match="changed after it was recorded"):
         planned(settings("anthropic", "replay", path, native_tools=True))

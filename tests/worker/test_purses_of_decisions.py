@@ -11,6 +11,7 @@ from rich.console import Console
 from prompts import load_prompt
 from schemas.settings import LlmSettings, Settings
 from schemas.settings.llm import EventLimits, ModelPrice
+from services.high_level.report_sections import TOPICS
 from tests.agents.language_models.wire_formats import FORMATS
 from tests.agents.language_models.wire_server import WireServer, answer, events, message, stream
 from tests.worker.shared_runs import Run, losing_settings, run_on
@@ -47,13 +48,15 @@ class ManyWords:
         await handle(writer)
 
     def _reply(self, name: str) -> dict[str, Any]:
-        words = {"reasoning": "other words", "text": f"It is{' very' * (len(self.asked) % 40)} calm."}
+        claim = {"kind": "value", "measure": "trades", "of": {"period": f"{1990 + len(self.asked) % 40}"}}
+        part = {"claims": [claim], "comment": None}
+        words = {"reasoning": "other words", "sections": [{"topic": "window", **part}]}
         review = {"score": 0.5, "critique": "thin", "improvements": ["more"]}
         replies: dict[str, dict[str, Any]] = {
-            JUDGE: {"keep": [], "reason": "too early"},
-            "high_level_reflection": {"narrative": words["text"], "cited_evidence": []},
-            "text_outline": {"chunks": ["What happened", "What departed", "What drifted", "What follows"]},
-            "text_section": words,
+            JUDGE: {"reasons": [], "comment": None, "keep": []},
+            "high_level_reflection": {"sections": words["sections"]},
+            "text_outline": {"chunks": list(TOPICS[:4])},
+            "text_section": {"reasoning": "other words", **part},
             "text_quality_rewrite": {**SCORES, **LISTS, **words},
             "text_review": review,
             "text_review_rewrite": {**review, **words},
@@ -118,7 +121,7 @@ def test_judge_whose_report_has_many_words_is_asked_on_every_report(
 def unheard_run() -> Run:
     """A run none of whose models may be asked."""
     settings = chatty(per_event=EventLimits(calls=0))
-    model = Scripted({"keep": [], "reason": "too early"})
+    model = Scripted({"reasons": [], "comment": None, "keep": []})
     made = run_on(world(), settings, definitions(), models=Models(model, model, None, model))
     assert model.asked == 0
     return made

@@ -86,7 +86,7 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
 
 
 def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
-    reply = json.dumps({"summary": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
+    reply = json.dumps({"comment": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
     asked = run(AnsweringModel(reply)).policy_loop.counters
     assert asked.finding_codes["model_raised_verdict"] > 0
     alone = run(AnsweringModel(None)).policy_loop.counters
@@ -96,21 +96,20 @@ def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
 
 def test_session_full_model_that_only_cites_what_informs_changes_nothing() -> None:
     cited = ["memory_insufficient"]
-    session = run(AnsweringModel(json.dumps({"summary": "no", "verdict": "block", "findings": cited})))
+    session = run(AnsweringModel(json.dumps({"comment": "no", "verdict": "block", "findings": cited})))
     counters = session.policy_loop.counters
     assert counters.finding_codes["model_lowered_without_evidence"] > 0
     assert counters.finding_codes["model_lowered_verdict"] == 0
 
 
-def test_session_full_model_that_quotes_every_text_sends_all_back_and_then_nothing_trades() -> None:
-    quoted = [{"text": "Regime is trend", "code": "text_not_about_this_plan"}]
-    reply = {"summary": "no", "verdict": "block", "findings": [], "quotations": quoted}
+def test_session_full_model_that_objects_to_reasons_that_rules_found_true_changes_nothing() -> None:
+    objections = [{"reason": place, "code": "reason_too_weak"} for place in range(3)]
+    reply = {"comment": "no", "verdict": "block", "findings": [], "objections": objections}
     session = run(AnsweringModel(json.dumps(reply)))
     counters = session.policy_loop.counters
-    assert counters.reflections["revise"] > 0
-    assert counters.finding_codes["model_lowered_verdict"] > 0
-    assert counters.reflections["pass"] == counters.outcomes["frozen"] == 0
-    assert session.journal.counts["order_accepted"] == 0
+    assert counters.finding_codes["model_lowered_without_evidence"] > 0
+    assert counters.finding_codes["model_lowered_verdict"] == counters.finding_codes["reason_too_weak"] == 0
+    assert counters.outcomes["frozen"] > 0
 
 
 def test_session_full_without_a_key_says_what_to_set() -> None:

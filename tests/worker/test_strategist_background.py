@@ -27,7 +27,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.policy_loop.background import LAST, RANKED_BARS, SHOWN_BARS
 from services.policy_loop.evaluation import Evaluation
-from tests.agents.strategies.questions import question
+from tests.agents.strategies.questions import change, propose, question
 from tests.services.journal.rows import stream
 from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing_run, asking
@@ -273,12 +273,7 @@ def test_prompt_offers_no_rule_of_the_models_own_and_a_reply_with_one_is_still_r
     assert '"field": "stop"' not in system
     assert "crosses_above(" not in system
     assert '"field": "parameter"' in system
-    reply = {
-        "answer": "propose",
-        "reason": "r",
-        "base": "b",
-        "changes": [{"field": "stop", "value": "close"}],
-    }
+    reply = propose("b", change("stop", "close"))
     assert not isinstance(read_strategist_reply(json.dumps(reply)), ReplyFault)
 
 

@@ -21,6 +21,9 @@ strategist_model = "claude-test"
 strategist_deadline_ms = {deadline}
 attempts = 1
 prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
+
+[deliberation.pass]
+enabled = false
 """
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
 RECORD = ("--llm", "record", "--cassette", "c.jsonl")

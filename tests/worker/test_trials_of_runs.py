@@ -8,6 +8,7 @@ import pytest
 
 from schemas.trials import TrialLedger
 from services.high_level.hypotheses import declared_hypotheses
+from services.high_level.report_lines import ledger_line
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
@@ -65,7 +66,8 @@ def test_later_configuration_has_the_earlier_ones_in_its_first_row_and_its_repor
         json.dumps(genesis["ledger"])
     }
     assert TrialLedger.of_document(runs[3].document["ledger"]) == ledger
-    told = payloads(folder, runs[3], "high_level_report")[-1]["report"]["narrative"]
+    told = ledger_line(payloads(folder, runs[3], "high_level_report")[-1]["report"])
+    assert told is not None
     assert "Ledger of trials: 2 earlier configurations on these bars are counted" in told
 
 
@@ -96,7 +98,7 @@ def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
     folder, runs = store
     line = "resh ledger: 3 earlier configurations on these bars are not counted"
     reports = payloads(folder, runs[4], "high_level_report")
-    assert all(line in report["report"]["narrative"] for report in reports)
+    assert all(line in str(ledger_line(report["report"])) for report in reports)
     told = runs[4].document["ledger"]
     assert (told["fresh"], told["configurations"]) == (True, 3)
     assert set(told["counted"].values()) == {0}

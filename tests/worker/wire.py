@@ -13,7 +13,7 @@ from tests.agents.language_models.wire_server import Handler, WireServer, answer
 
 KEY_VARIABLE, URL_VARIABLE = PROVIDERS["anthropic"]
 NOBODY = "http://127.0.0.1:9"
-AGREES = {"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []}
+AGREES = {"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []}
 GOOD = answer(message(json.dumps(AGREES)))
 
 

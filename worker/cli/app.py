@@ -42,7 +42,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 # The module under `worker.cli` and what is in it, where they are not both called as the command.
 ELSEWHERE = {
-    name: f"{name}:app" for name in ("playbooks", "plans", "mcp", "tools", "model", "config", "db", "data")
+    name: f"{name}:app"
+    for name in ("ask", "playbooks", "plans", "mcp", "tools", "model", "config", "db", "data")
 }
 ELSEWHERE |= {
     "kill": "requests:kill",

@@ -2,17 +2,21 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, StoreError
+from services.evidence.tools import TOOLS
 from services.model_calls.quoting import visible
-from worker.cli.console import complain, print_document, print_json, print_line, print_lines, time_option
+from worker.cli.answer_text import print_answer
+from worker.cli.ask_tools import add_tools
+from worker.cli.console import complain, print_document, print_json, print_line, time_option
 from worker.cli.options import (
     LATEST,
     DbOption,
@@ -38,11 +42,12 @@ Document = Mapping[str, Any]
 ANSWERED, BAD_INPUT, ASKED_BACK, PLANNED = 0, 2, 3, 4
 CODES = {"answered": ANSWERED, "clarify": ASKED_BACK, "abstained": ASKED_BACK, "plan": PLANNED}
 LONGEST_QUESTION = 8_000
+WORDS = "QUESTION"  # of the command that takes one; typed, it is a word as any other
 
 
-async def ask(
-    question: Annotated[
-        str | None,
+async def ask_in_words(
+    words: Annotated[
+        list[str] | None,
         typer.Argument(metavar="QUESTION", help="What you want to know, in your words.", show_default=False),
     ] = None,
     run: RunOption = LATEST,
@@ -72,16 +77,17 @@ async def ask(
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask a run a question; every figure of the answer names its row. Nothing changes by asking.
+    """Ask a run in your words; the answer names the call that was made and the rows of each figure.
 
-    Without a model, rules read the market of a symbol ("in which regime is IBM?"), trades ("which trades of
-    IBM lost?"), why something lost, what is proven, reports and the judge, why a fill happened ("why did we
-    buy IBM on 2005-06-30?") and what a playbook is. Say one thing a sentence, and name symbols and playbooks
-    as the run does.
+    Without a model these are understood: the market of a symbol, trades, an update on a symbol, why a
+    playbook or the last trade lost, why a fill happened (by its id), the rules of a playbook, and what is
+    proven; with names of the run, one date or span, and one number. Anything else is asked back with the
+    nearest subcommands. What a question says beside that needs a model (--config).
 
-    Exit 0: answered. 3: the question was not understood. 4: it asks for a change, and a change plan waits for
-    a decision. 2: bad input, also a symbol, a playbook, an id or a time that the run does not have.
+    Exit 0: answered. 3: asked back. 4: it asks for a change, and a change plan waits for a decision. 2: bad
+    input, also an id or a time that the run does not have.
     """
+    question = " ".join(words) if words else None
     settings = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
     name = None if conversation is None else visible_name(conversation, "--conversation")
     if show or forget:
@@ -169,16 +175,14 @@ async def _answer(
         said, statement = asks_for_change(told.question, record, settings)
         if statement is None:
             found = await _evidence(store, record, told, settings, first)
-            document, results, names_nothing = found.document, found.results, found.names_nothing
+            document, names_nothing = found.document, found.names_nothing
     if statement is not None:
         if told.at is not None:
             raise ConfigError("--at looks back, and a change is of now: leave out --at")
-        document, results = await planned_change(
-            db, told.question, statement, record, told.into, _is_attended()
-        )
+        document = await planned_change(db, statement, record, told.into, settings, attended=_is_attended())
     document["two_phase"] = document["two_phase"] or said.payload()
     if told.conversation is not None:
-        await _keep(db, told.conversation, told.question, {"answer": document, "results": results})
+        await _keep(db, told.conversation, told.question, {"answer": document})
     return document, names_nothing
 
 
@@ -263,48 +267,25 @@ async def _kept_alone(
 
 
 def _print(document: Document, *, json: bool) -> None:
-    print_document(document, json, lambda found: print_lines(_lines(found)))
+    print_document(document, json, print_answer)
 
 
-def _lines(document: Document) -> Iterator[str]:
-    """Lines of an answer; a question back alone where there is none."""
-    yield from (
-        document["answer"] or document["clarification"] or "Nothing of the answer holds."
-    ).splitlines()
-    if document["citations"]:
-        yield ""
-        yield from map(_citation, document["citations"])
-    if document["tool_calls"]:
-        yield ""
-        yield f"asked as of {document['known_at']}:"
-        yield from map(_call, document["tool_calls"])
-    left_out = sum(claim["verdict"] == "contradicted" for claim in document["claims"])
-    if left_out:
-        yield f"struck: {left_out} claims that the run contradicts (--json has them)"
-    yield from _next(document)
+class ToolCommands(TyperGroup):
+    """The tools are subcommands; a first word that is none of them begins a question."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command of questions before them."""
+        if args and args[0] not in {*TOOLS, *ctx.help_option_names}:
+            args = [WORDS, *args]
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
 
-def _citation(citation: Document) -> str:
-    row = "an answer of that server" if citation["seq"] is None else f"row {citation['seq']}"
-    return f"[{citation['n']}] {citation['kind']}, {row}"
-
-
-def _call(call: Document) -> str:
-    given = ", ".join(f"{name}={value}" for name, value in call["arguments"].items())
-    failed = "" if call["status"] == "ok" else ": failed"
-    return f"  {call['client']}.{call['tool']}({given}){failed}"
-
-
-def _next(document: Document) -> Iterator[str]:
-    kinds = dict.fromkeys(row["kind"] for row in document["citations"] if row["seq"] is not None)
-    calls = document["tool_calls"]
-    if calls and all(call["status"] == "error" for call in calls):
-        asked = "reports" if calls[0]["tool"] == "reports" else "trades"
-        yield f"next: thinktwice ask {asked} --run {document['run_id']}"
-    elif document["status"] in ("clarify", "abstained") and "`" not in document["clarification"]:
-        yield f"next: thinktwice ask trades --run {document['run_id']}"
-    elif document["status"] == "answered" and kinds:
-        shown = " ".join(f"--kind {kind}" for kind in kinds)
-        yield f"next: thinktwice journal {document['run_id']} {shown}"
-    if document["status"] == "plan":
-        yield f"next: thinktwice plans show {document['plan_id']}"
+app = typer.Typer(
+    cls=ToolCommands,
+    help="Ask a run: a tool with its options, or a question in your words, of which `thinktwice ask QUESTION "
+    "--help` says more. Nothing changes by asking.",
+    rich_markup_mode=None,
+)
+add_tools(app)
+app.command(WORDS, hidden=True)(ask_in_words)

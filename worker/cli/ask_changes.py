@@ -1,14 +1,11 @@
 """A question that asks for a change: a change plan is drafted and waits for a decision; nothing happens."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from services.evidence_tools.run_view import iso
-from services.plans.change_wordings import stops_whole, typed_form
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
-from services.plans.text_forms import UnreadableText, has_form
 from worker.pages.figures import shown_time
 from worker.review.asking import empty_document
 
@@ -17,60 +14,46 @@ if TYPE_CHECKING:
     from services.store import RunRecord
     from services.store.plan_records import StoredPlan
 
-POLITE = re.compile(
-    r"^(?:please|pls|kindly|now|ok|okay|hey|hi|hello|dear \w+|good (?:morning|afternoon|evening)|so|then"
-    r"|(?:can|could|would|will) you|go ahead and|just|let's|let us"
-    r"|(?:i(?: would|'d)?|we(?: would|'d)?) (?:want|like|need|have)(?: you)? to|i think (?:we"
-    r"|you) should|(?:we|you) should)\b[\s,!.:]*",
-    re.I,
-)
-ENDS = re.compile(r"(?:[\s,]*\b(?:please|pls|thanks|thank you|for me)\b)*[\s?!.]*$", re.I)
 MOST_FOLDERS = 1_000
 
 
 def asks_for_change(question: str, record: "RunRecord", settings: "Settings") -> tuple[TwoPhase, str | None]:
     """Whether a question takes two phases, and the words of the change; None where it only asks."""
-    plain = ENDS.sub("", question)
-    while (shorter := POLITE.sub("", plain)) != plain:
-        plain = shorter
-    whole = stops_whole(plain)
-    plain = typed_form(plain)
-    symbols = {symbol.casefold() for symbol in record.data.get("symbols", ())}
-    of_symbol = (
-        plain.casefold().removeprefix("retire ") in symbols
-    )  # `stop trading IBM`: no playbook is meant
-    typed = has_form(plain) and not whole and not of_symbol
     live = record.mode == "paper" and record.status == "running"
-    context = DetectionContext(live=live, typed=typed)
-    said = detect_two_phase(plain if typed else question, context, settings.plans)
-    return said, plain if said.should_use and not whole and not of_symbol else None
+    found = detect_two_phase(question, DetectionContext(live=live), settings.plans)
+    if question.rstrip().endswith("?"):
+        found = found.model_copy(
+            update={"should_use": False, "reason": "what ends with a question mark only asks"}
+        )
+    return found, question if found.should_use else None
 
 
 async def planned_change(
-    db: str, question: str, statement: str, record: "RunRecord", into: Path | None, attended: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The document of an answer with its change plan; without one where the words have no form.
+    db: str, statement: str, record: "RunRecord", into: Path | None, settings: "Settings", *, attended: bool
+) -> dict[str, Any]:
+    """The document of an answer with its change plan; without one where no model reads the words.
+
+    The model is that of `settings`, or of the run.
 
     Raises:
         ConfigError: a name is unknown, or nothing of it can be planned.
     """
+    from agents.change_reader import UnreadableText
     from worker.cli.rebuilt import open_to_write, plan_request
     from worker.review.plan_making import plan_text
 
     folder = into if into is not None or _trades(record) else free_folder(record.run_id)
-    asked = plan_request(record, folder)
+    request = plan_request(record, folder)
     async with open_to_write(db, record.run_id) as (store, found):
         try:
-            kept = await plan_text(store, asked, statement, forced=False)
+            made = await plan_text(store, request, statement, forced=False, reader=settings)
         except UnreadableText as error:
             back = f"That asks for a change, which can be planned once it is clear: {error}"
             status = "clarify" if attended else "abstained"
-            return empty_document(
-                question=question, run_id=found.run_id, status=status, clarification=back
-            ), {}
-        stored = await store.plans.find(kept.plan_id, kept.run_id)
+            return empty_document(question=statement, run_id=found.run_id, status=status, clarification=back)
+        stored = await store.plans.find(made.plan_id, made.run_id)
     return empty_document(
-        question=question,
+        question=statement,
         run_id=found.run_id,
         known_at=iso(stored.plan.basis.at),
         status="plan",
@@ -79,8 +62,8 @@ async def planned_change(
         complete=True,
         reasoning=stored.record.reasoning or "",
         two_phase=stored.record.two_phase,
-        plan_id=kept.plan_id,
-    ), {}
+        plan_id=made.plan_id,
+    )
 
 
 def _trades(record: "RunRecord") -> bool:
@@ -90,7 +73,7 @@ def _trades(record: "RunRecord") -> bool:
 
 
 def free_folder(run_id: str) -> Path:
-    """A folder that is not there yet, beside where the command runs; it is made by an approval alone.
+    """A folder that is not there yet, in the folder where the command runs; it is made by an approval alone.
 
     Raises:
         ConfigError: every name is taken.

@@ -8,7 +8,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import made_table, print_json, print_line, stdout_console
-from worker.cli.options import LATEST, DbOption, JsonOption, argument, listed_runs, open_for_run, option
+from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, argument, open_for_run, option
 from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument, run_settings, takes
 from worker.runs.interrupts import run_async
@@ -16,7 +16,7 @@ from worker.runs.interrupts import run_async
 if TYPE_CHECKING:
     from schemas.deliberation import Deliberation
     from schemas.settings import Settings
-    from worker.studies.deliberated import TextRequest
+    from worker.studies.deliberated import DeliberatedText, TextRequest
 
 SHOWN_FINDINGS = 20
 
@@ -33,11 +33,7 @@ def deliberate(
         ),
     ],
     config: ConfigArgument = None,
-    run: Annotated[
-        str | None,
-        option(metavar="RUN", help="Hold its claims against this run. [latest, where the store has one]"),
-    ] = None,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Hold its claims against no run.")] = False,
+    run: RunOption = LATEST,
     question: Annotated[
         str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
     ] = "",
@@ -59,17 +55,16 @@ def deliberate(
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Look at a text again: criticise it, correct or improve it, and strike what a run does not bear out.
+    """Read the claims of a text, hold them against a run, and write it anew from those that are so.
 
-    Rules do it alone; with --reflection full a model is asked, too, and the rules keep the last word: another
-    text stands only where they find no new number, name or fault in it. Nothing is written to the store.
+    Without a model, figures with their measure and names are read, and only --preset quality runs, in mode
+    critique_only; with --reflection full a model reads, scores and writes claims, and code holds them. What
+    was not read is listed. Nothing is written to the store.
     With --also there are several outcomes, of which --json makes one list.
     """
     from worker.studies.deliberated import TextRequest, check_question, preset_named, with_mode
     from worker.studies.given_text import given_text, source_of
 
-    if no_run and (run is not None or db is not None):
-        raise ConfigError("--no-run reads no store: leave --run and --db out")
     named = preset_named(preset)
     settings = run_settings(context).settings
     settings = settings.model_copy(update={"deliberation": with_mode(settings.deliberation, named, mode)})
@@ -78,7 +73,7 @@ def deliberate(
         raise ConfigError("- is standard input, which holds one text: name the others by their files")
     requests = [TextRequest(given_text(name).strip(), named, asked) for name in files]
     with step("refining the text"):
-        run_id, texts = run_async(_deliberate(requests, settings, run, db, alone=no_run))
+        run_id, texts = run_async(_deliberate(requests, settings, run, db))
     if json:
         documents = [document_of(run_id, done) for done in texts]
         print_json(documents if also else documents[0])
@@ -90,59 +85,59 @@ def deliberate(
 
 
 async def _deliberate(
-    requests: "list[TextRequest]", settings: "Settings", run: str | None, db: str | None, *, alone: bool
-) -> tuple[str | None, "list[Deliberation]"]:
-    from dataclasses import replace
-
+    requests: "list[TextRequest]", settings: "Settings", run: str, db: str | None
+) -> "tuple[str, list[DeliberatedText]]":
     from worker.review.run_facts import read_facts
     from worker.studies.deliberated import deliberate_all
 
-    if run is None and db is not None:
-        run = LATEST
-    elif run is None and not alone:
-        async with listed_runs(db) as (_, records):
-            run = LATEST if records else None
-    if run is None:
-        return None, await deliberate_all(requests, settings, os.environ)
     async with open_for_run(db, run, read_only=True) as (store, record):
-        first = replace(requests[0], facts=lambda: read_facts(store, record))
-        return record.run_id, await deliberate_all([first, *requests[1:]], settings, os.environ)
+        return record.run_id, await deliberate_all(
+            requests, settings, os.environ, lambda: read_facts(store, record)
+        )
 
 
-def document_of(run_id: str | None, done: "Deliberation") -> dict[str, Any]:
+def document_of(run_id: str, text: "DeliberatedText") -> dict[str, Any]:
     """The JSON of an outcome, with the fields of its preset."""
     from worker.studies.deliberated import result_fields
 
+    done = text.done
     told = done.payload()
     del told["details"]
     own = result_fields(done)
     events = [
         {"kind": event.kind, **dict(event.fields), "elapsed_ms": event.elapsed_ms} for event in done.events
     ]
-    return {"run_id": run_id, **told, "events": events, "elapsed_ms": done.elapsed_ms, **own}
+    return {
+        "run_id": run_id,
+        **told,
+        "events": events,
+        "elapsed_ms": done.elapsed_ms,
+        **own,
+        "not_read": list(text.not_read),
+    }
 
 
-def _print(run_id: str | None, done: "Deliberation") -> None:
+def _print(run_id: str, text: "DeliberatedText") -> None:
     from rich.table import Column
     from rich.text import Text
 
-    from services.deliberation.fact_check import findings_of
-
-    console = stdout_console()
-    against = "" if run_id is None else f" against run {run_id}"
-    console.print(f"{done.preset}{against}: {done.status.replace('_', ' ')}{_why(done)}")
+    console, done = stdout_console(), text.done
+    console.print(f"{done.preset} against run {run_id}: {done.status.replace('_', ' ')}{_why(done)}")
     for line in _figures(done):
         console.print(f"  {line}")
     findings = [
         found for critique in done.critiques for found in critique.findings if critique.candidate == 0
-    ] or [found for check in done.fact_checks[:1] for found in findings_of(check)]
+    ]
     if findings:
-        heads = [Column(head, overflow="fold") for head in ("found", "what", "would pass")]
-        shown = ((found.code, found.message, " or ".join(found.would_pass)) for found in findings)
-        rows = ([Text(cell) for cell in cells] for cells in islice(shown, SHOWN_FINDINGS))
+        heads = [Column(head, overflow="fold") for head in ("found", "what")]
+        rows = ([Text(found.code), Text(found.message)] for found in islice(findings, SHOWN_FINDINGS))
         console.print(made_table(heads, rows, pad_edge=False))
         if len(findings) > SHOWN_FINDINGS:
             console.print(f"... and {len(findings) - SHOWN_FINDINGS} more: --json has them all")
+    if text.not_read:
+        console.print("Not read:")
+        for sentence in text.not_read:
+            console.print(Text(f"  {sentence}"))
     console.print()
     console.print("Unchanged:" if not done.changed else "What stands:" if done.final else "Nothing stands.")
     for line in done.final.splitlines():

@@ -1,5 +1,6 @@
-"""`thinktwice factcheck`: every claim of a text held against the rows of a run."""
+"""`thinktwice factcheck`: the claims of a text held against the rows of a run."""
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -7,24 +8,27 @@ import typer
 from schemas.errors import ConfigError
 from worker.cli.console import made_table, print_json, stdout_console, time_option
 from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, argument, open_for_run, option
+from worker.cli.run_options import ConfigArgument, run_settings, takes
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
-    from schemas.fact_check import CheckedClaim, FactCheck
+    from schemas.claims import CheckedClaim, FactCheck
+    from services.deliberation.extraction import ReadClaims
     from services.evidence.run_facts import RunFacts
 
 HOLDS, FAILS = 0, 1
 MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
 SHOWN_ROWS = 5
-
-
 FileArgument = Annotated[
     str, argument(metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.")
 ]
 
 
+@takes("llm", "cassette", after="at")
 def factcheck(
+    context: typer.Context,
     file: FileArgument,
+    config: ConfigArgument = None,
     run: RunOption = LATEST,
     report: Annotated[
         str | None, option(metavar="ID", help="As of this report, which the text is about. [the newest]")
@@ -32,27 +36,36 @@ def factcheck(
     at: Annotated[
         str | None, option(metavar="TIME", help="As of TIME (ISO, UTC), with the report of then. [the end]")
     ] = None,
+    reflection: Annotated[
+        str | None, option(help="deterministic, or full: a model reads the claims. [deterministic]")
+    ] = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check what a text claims about a run: figures, names, dates, grades, comparisons.
+    """Check what a text claims about a run.
 
-    Exit 0: every claim is verified. 1: a claim is contradicted, or the run cannot answer it. 2: bad input.
+    Without a model, sentences are read that give a figure with its measure and whom it is of, and nothing
+    else ("The mean R of AAPL was 0.36R"). With --reflection full a model reads the claims, and code holds
+    them. What was not read is counted; it is neither true nor false.
+
+    Exit 0: no claim is contradicted. 1: one is, or the run cannot answer it. 2: bad input.
     The store is opened so that nothing can be written to it.
     """
-    from services.deliberation.fact_check import check_facts
+    from services.deliberation.extraction import check_read
+    from worker.studies.deliberated import read_text_claims
     from worker.studies.given_text import given_text
 
     if report is not None and at is not None:
         raise ConfigError("--report names a report, which has its own time: leave out --at")
-    text = given_text(file)
+    text, settings = given_text(file), run_settings(context).settings
     moment = None if at is None else time_option(at, "--at")
     run_id, facts = run_async(_facts(run, report, moment, db))
-    checked = check_facts(text, facts)
+    read = run_async(read_text_claims(text, facts, settings, os.environ))
+    checked = check_read(text, read, facts)
     if json:
-        print_json({"run_id": run_id, **document_of(checked)})
+        print_json({"run_id": run_id, **document_of(checked, read)})
     else:
-        _print(run_id, checked)
+        _print(run_id, checked, read)
     raise typer.Exit(HOLDS if checked.holds else FAILS)
 
 
@@ -63,47 +76,41 @@ async def _facts(run: str, report: str | None, at: int | None, db: str | None) -
         return record.run_id, await read_facts(store, record, report=report, at=at)
 
 
-def document_of(checked: "FactCheck") -> dict[str, Any]:
+def document_of(checked: "FactCheck", read: "ReadClaims") -> dict[str, Any]:
     """The JSON of a check, times in ns."""
     return {
         "known_at": checked.known_at,
-        "claims": [claim.payload() for claim in checked.claims],
-        "counts": checked.counts,
-        "struck_text": checked.struck_text,
+        "claims": [{**claim.payload()} for claim in checked.claims],
+        "counts": {**checked.counts, "not_read": len(read.not_read)},
+        "not_read": list(read.not_read),
+        "read_by": "model" if read.by_model else "rules",
+        "model_failed": read.failed,
+        "claims_without_their_words": read.unplaced,
     }
 
 
-def _print(run_id: str, checked: "FactCheck") -> None:
+def _print(run_id: str, checked: "FactCheck", read: "ReadClaims") -> None:
     from rich.table import Column
     from rich.text import Text
 
     from worker.pages.figures import shown_time
 
     console = stdout_console()
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in checked.counts.items())
-    console.print(f"run {run_id} as of {shown_time(checked.known_at)}: {counts}")
-    if not checked.claims:
-        console.print(
-            "The text claims nothing that a run could answer: no figure, name, date, grade or comparison."
-        )
+    counts = {**checked.counts, "sentences not read": len(read.not_read)}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    console.print(f"run {run_id} as of {shown_time(checked.known_at)}: {told}")
+    if read.failed is not None:
+        console.print(f"The model read nothing ({read.failed}); figures with their names were read.")
     if checked.claims:
-        heads = ("", "kind", "said", "the run has", "would pass", "rows")
+        heads = ("", "said", "the run has", "rows")
         rows = ([Text(cell) for cell in _cells(claim)] for claim in checked.claims)
         console.print(made_table([Column(head, overflow="fold") for head in heads], rows, pad_edge=False))
-    if not checked.holds:
-        console.print()
-        console.print("What holds:" if checked.struck_text else "Nothing of the text holds.")
-        for line in checked.struck_text.splitlines():
-            console.print(line)
+    if read.not_read:
+        console.print("Not read:")
+        for sentence in read.not_read:
+            console.print(Text(f"  {sentence}"))
 
 
 def _cells(claim: "CheckedClaim") -> tuple[str, ...]:
     rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
-    return (
-        MARKS[claim.verdict],
-        claim.kind,
-        claim.said,
-        claim.found or "",
-        " or ".join(claim.would_pass),
-        rows,
-    )
+    return MARKS[claim.verdict], claim.text, claim.so or "", rows

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
+from services.evidence_tools.report_rows import KINDS, sections_with_rows
+from services.journal.index import Event, JournalIndex
 from services.model_calls.quoting import spreadsheet_text, visible
 from services.slow_loop.evidence_rows import told_evidence
 from worker.pages.run_marks import ENTRY_KINDS, document_of_entry, report_entries
@@ -31,7 +33,18 @@ TRADE_TIMES = ("entry_label", "exit_label", "known_at")
 async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Every high-level report of a run, as `report_entries` gives them."""
     rows = store.journal.rows(run_id, kinds=ENTRY_KINDS)
-    return report_entries([(row, json.loads(row.payload)) async for row in rows])
+    entries = report_entries([(row, json.loads(row.payload)) async for row in rows])
+    await look_up_rows(store, run_id, entries)
+    return entries
+
+
+async def look_up_rows(store: "Store", run_id: str, entries: Iterable[dict[str, Any]]) -> None:
+    """Give each statement of the reports the rows that it stands on."""
+    index = JournalIndex()
+    async for row in store.journal.rows(run_id, kinds=KINDS):
+        index.add(Event(row, json.loads(row.payload)))
+    for entry in entries:
+        entry["report"]["sections"] = sections_with_rows(entry["report"], index)
 
 
 def entry_beside(one: "OnDemandReport | StoredReport") -> dict[str, Any]:

@@ -10,9 +10,8 @@ import typer
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
-from worker.cli.console import complain, print_document, print_json, print_line, print_lines, print_page
+from worker.cli.console import complain, print_json, print_line, print_lines, print_page
 from worker.cli.options import (
-    LATEST,
     DbOption,
     JsonOption,
     argument,
@@ -23,6 +22,8 @@ from worker.cli.options import (
     option,
     store_address,
 )
+from worker.cli.plans_make import app as make_app
+from worker.cli.plans_make import print_plan
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -43,51 +44,7 @@ RunOption = Annotated[
 ByOption = Annotated[str | None, option("--by", metavar="NAME", help="Who decides. [the user's name]")]
 
 
-@app.command("make")
-async def make(
-    change: Annotated[
-        str | None,
-        argument(
-            metavar="TEXT|REPORT",
-            help="What to change, in words of yours; or a report by the start of its id. [the newest report]",
-        ),
-    ] = None,
-    run: Annotated[
-        str | None, option(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'. [latest]")
-    ] = None,
-    two_phase: Annotated[
-        bool, typer.Option("--two-phase", help="Note that two phases were asked for.")
-    ] = False,
-    into: Annotated[
-        Path | None, option(metavar="DIR", help="Of a run that is over: where playbooks go.")
-    ] = None,
-    db: DbOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Draft a change plan from a report or a text; it waits for a decision and changes nothing."""
-    _print_plan(await _make(change, run, into, db, forced=two_phase), json=json)
-
-
-async def _make(
-    change: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
-) -> "StoredPlan":
-    from worker.cli.rebuilt import open_to_write, plan_request
-    from worker.review.plan_making import plan_report, plan_text
-    from worker.review.report_finder import find_report, latest_report, names_report
-
-    async with open_to_write(db, run or LATEST) as (store, record):
-        if change is not None and not names_report(change):
-            if change in (LATEST, *(known.run_id for known in await store.runs.all())):
-                raise ConfigError(f"{change!r} is a run, not a change: name it with --run {change}")
-            kept = await plan_text(store, plan_request(record, into), change, forced=forced)
-        else:
-            if change is None:
-                found = await latest_report(store, record)
-            else:
-                found = await find_report(store, change, None if run is None else record)
-            record = await store.runs.find(found.run_id)
-            kept = await plan_report(store, plan_request(record, into), found)
-        return await store.plans.find(kept.plan_id, kept.run_id)
+app.add_typer(make_app, name="make")
 
 
 @app.command("list")
@@ -110,7 +67,7 @@ async def list_plans(
     elif found:
         _render(found)
     else:
-        complain("no such plan is stored: `thinktwice plans make` makes one")
+        complain("no such plan is stored: `thinktwice plans make --help` has what makes one")
 
 
 @asynccontextmanager
@@ -156,7 +113,7 @@ async def show(
     if revision is not None and revision > stored.record.revision:
         newest = stored.record.revision
         raise ConfigError(f"plan {stored.record.plan_id} has no revision {revision}: the newest is {newest}")
-    _print_plan(stored, json=json, revision=revision)
+    print_plan(stored, json=json, revision=revision)
 
 
 @app.command("diff")
@@ -204,7 +161,7 @@ async def edit(
     if bool(assignments or drop) == (file is not None):
         raise ConfigError("plans edit: give --set steps.N.FIELD=VALUE and --drop N, or --file FILE")
     before, after = await _edit(plan, assignments or [], drop or [], file, operator_name(by), run, db)
-    _print_plan(after, json=json)
+    print_plan(after, json=json)
     if not json:
         from services.plans.same_change import plan_diff
         from worker.review.plan_document import diff_lines
@@ -344,15 +301,8 @@ async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", b
     return Operator(by, now, await last_close(store, record))
 
 
-def _print_plan(stored: "StoredPlan", *, json: bool, revision: int | None = None) -> None:
-    from worker.review.plan_document import document_of, plan_lines
-
-    document = document_of(stored, revision)
-    print_document(document, json, lambda found: print_lines(plan_lines(stored, found)))
-
-
 def _end(stored: "StoredPlan", *, json: bool) -> None:
     """What came of a decision; exit 1 where an approved plan did not come about."""
-    _print_plan(stored, json=json)
+    print_plan(stored, json=json)
     if stored.record.state in UNDONE:
         raise typer.Exit(1)

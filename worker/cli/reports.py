@@ -24,7 +24,7 @@ from worker.cli.options import (
     open_for_run,
     option,
 )
-from worker.cli.out_folder import entry_beside, stored_reports
+from worker.cli.out_folder import entry_beside, look_up_rows, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
@@ -174,12 +174,14 @@ async def _list_stored(store: "Store", run_id: str) -> list[dict[str, Any]]:
     from worker.slow_worker.ports import JOB
 
     found = {entry["report_id"]: entry for entry in await stored_reports(store, run_id)}
+    beside: list[OnDemandReport | StoredReport] = []
     if store.has_worker_tables:
-        for kept in await store.reports.all(run_id, JOB):
-            found.setdefault(kept.report_id, entry_beside(kept))
-    beside = await store.on_demand.of_run(run_id) if store.has_operator_tables else ()
-    every = [*found.values(), *map(entry_beside, beside)]
-    return sorted(every, key=lambda report: int(report["report"]["known_at"]))
+        beside += [kept for kept in await store.reports.all(run_id, JOB) if kept.report_id not in found]
+    if store.has_operator_tables:
+        beside += await store.on_demand.of_run(run_id)
+    entries = [entry_beside(kept) for kept in beside]
+    await look_up_rows(store, run_id, entries)
+    return sorted([*found.values(), *entries], key=lambda report: int(report["report"]["known_at"]))
 
 
 def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agents.judge_model import DEADLINE_MS as JUDGE_MS
+from agents.model_seats import models_in_use
 from schemas.errors import ModelError
 from schemas.settings import Settings
 from services.feeds.port import MarketFeed
@@ -16,7 +17,7 @@ from services.high_level.narrator import DEADLINE_MS as NARRATIVE_MS
 from services.model_calls.language_model import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.doctor.checks import DoctorContext, Finding
-from worker.models import Models, check_models, configured_models, model_address, models_in_use
+from worker.models import Models, check_models, configured_models, model_address
 from worker.operations.endpoint_access import guard_of, is_loopback
 from worker.operations.webhook import check_webhook
 from worker.secrets.redaction import masked_webhook

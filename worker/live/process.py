@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.errors import ConfigError, FeedError, StoreError
@@ -29,7 +29,6 @@ from worker.live.recovery import StoppedEarly
 from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease, run_to_trade
 from worker.live.traded_run import StopRequest, TradedRun
 from worker.models import Models
-from worker.runs.replay import settings_of_then
 from worker.runs.run_result import RunResult
 from worker.runs.warm_up import compile_engine
 from worker.slow_worker.lease_holder import LeaseHolder
@@ -242,8 +241,7 @@ class PaperProcess:
 
     async def _trade(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
         record = await self._inputs.store.runs.find(run_id)
-        settings = settings_of_then(self._inputs.settings, record.config)
-        given = replace(self._inputs, settings=settings)
+        given = self._inputs
         crash_loop = self._crashed_too_often(run_id)
         run = TradedRun(given, self._stop, record, lease)
         await run.start()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.high_level.report_lines import shown_narrative
+from services.high_level.report_lines import ledger_line
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
@@ -45,7 +45,8 @@ def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None
         entry=entry,
         report=report,
         links=links,
-        told=shown_narrative(report["narrative"]),
+        sections=report["sections"],
+        ledger=ledger_line(report),
         read=[evidence_line(told) for told in entry.get("evidence", ())],
         clusters=clusters,
         family=_family(report),

@@ -8,7 +8,7 @@ import re
 from html import escape
 from typing import Any
 
-from services.high_level.report_lines import interval_text, shown_narrative
+from services.high_level.report_lines import interval_text, ledger_line
 from services.model_calls.quoting import count_noun, visible
 from services.slow_loop.evidence_rows import evidence_line
 from worker.pages.forest_plot import shown_clusters
@@ -28,7 +28,8 @@ def report_markdown(entry: dict[str, Any]) -> str:
         entry=entry,
         report=report,
         clusters=shown_clusters(report["clusters"]),
-        told=shown_narrative(report["narrative"]),
+        sections=report["sections"],
+        ledger=ledger_line(report),
         modes=[f"{mode}: {count}" for mode, count in sorted(report["failure_modes"].items())],
         read=[evidence_line(told) for told in entry.get("evidence", ())],
         **{made.__name__.lstrip("_"): made for made in (_cells, _line, _prose, count_noun, interval_text)},

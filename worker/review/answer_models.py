@@ -36,8 +36,10 @@ class AnswerModels:
 
 
 @asynccontextmanager
-async def answer_models(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[AnswerModels]:
-    """The rules, with the configured model before them where there is one.
+async def answer_models(
+    settings: Settings, environment: Mapping[str, str], names: Mapping[str, tuple[str, ...]]
+) -> AsyncIterator[AnswerModels]:
+    """The rules, with the configured model before them where there is one; `names` are those of the run.
 
     Raises:
         ConfigError: a model without a key, a price or a cassette.
@@ -51,7 +53,7 @@ async def answer_models(settings: Settings, environment: Mapping[str, str]) -> A
     from worker.studies.asked_models import asked_models
 
     asked = {PROMPT: settings.llm.slow_model, **models_asked(settings, "quality")}
-    async with asked_models(settings, environment, asked) as (models, account):
+    async with asked_models(settings, environment, asked, names=names) as (models, account):
         account.open_event()
         quality = settings.deliberation.quality
         first = ModelPlanner(

@@ -1,36 +1,37 @@
-"""A question about a run and its answer: evidence is gathered, told by rules, refined, checked and cited.
+"""A question about a run and its answer: evidence is gathered, and what it says is claims that code checks.
 
-The store is only read. With a model in the settings it plans the calls and may write the answer again; what
-it gets wrong leaves the answer of the rules.
+The store is only read. With a model in the settings it plans the calls and picks the claims; each is held
+against the run, and where nothing of them holds the claims of the calls stand.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agents.answering.citing import cite, without_marks
-from agents.answering.evidence_critic import EvidenceCritic, keep_believed
-from agents.answering.rules import rule_answer
-from agents.answering.statements import Statement
 from agents.planning.gathering import gather
 from agents.planning.rule_planner import NOT_THERE
 from agents.tool_hosts.in_process import untold
-from schemas.deliberation import Deliberation
+from schemas.claims import WrittenSection
+from schemas.errors import ToolRefused
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
-from schemas.fact_check import CheckedClaim
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
-from schemas.tool import ToolReply
-from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of
+from services.claims.subjects import names_for_claims
+from services.deliberation.budget import Budget
+from services.deliberation.claim_critics import ClaimText, sections_of
+from services.deliberation.model_revisers import FirstDraft
+from services.deliberation.presets import quality
+from services.deliberation.refine import Task
+from services.evidence.run_facts import RunFacts
+from services.evidence_tools.run_view import REGIMES, RunView, iso
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidenceQuestion, ToolHost, ToolProgress
 from services.store.conversations import ConversationTurn
 from worker.review.answer_models import USAGE, AnswerModels, answer_models
 from worker.review.evidence import store_tools
+from worker.review.rule_trial import NoteTrial
 from worker.review.run_facts import facts_of
 from worker.review.run_views import RunViews
-from worker.studies.deliberated import TextRequest, refine_one, with_mode
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -66,14 +67,40 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as its document, and what the tools brought for it, by the id of the call.
-
-    `names_nothing` says that the question names what the run does not have.
-    """
+    """An answer as its document; `names_nothing` says that the question names what the run does not have."""
 
     document: dict[str, Any]
-    results: dict[str, Any] = field(default_factory=dict)
     names_nothing: bool = False
+
+
+async def ask_tool(
+    store: "Store",
+    tool: str,
+    arguments: Mapping[str, Any],
+    at: int | None = None,
+    note: NoteTrial | None = None,
+) -> dict[str, Any]:
+    """The document of one call of a tool.
+
+    Args:
+        store: open; nothing is written to it.
+        tool: its name.
+        arguments: as a client gives them.
+        at: the clock, ns; None: what the store holds.
+        note: enters a rule that is tried in the ledger of trials.
+
+    Raises:
+        ToolRefused: an argument does not fit, or the run has no such thing.
+    """
+    reply = await store_tools(RunViews(store, at=at), note).call(tool, dict(arguments))
+    if reply.is_error:
+        raise ToolRefused(reply.text)
+    call = EvidenceCall(id="c1", client=OWN, method=tool, params=dict(arguments), iteration=1, reply=reply)
+    content = reply.content or {}
+    return _document_of_calls(
+        {"question": None, "run_id": content.get("run_id"), "known_at": content.get("known_at")},
+        (call,), _sections((call,)), confidence=1.0, iterations=1, complete=True,
+    )  # fmt: skip
 
 
 async def ask(
@@ -88,40 +115,116 @@ async def ask(
     """
     views = RunViews(store, run=asked.run.run_id, at=asked.at)
     view = await views.view(asked.run.run_id, None, asked.progress)
-    question = EvidenceQuestion(asked.text, describe_known(view, asked.turns), told_turns(asked.turns))
+    question = EvidenceQuestion(asked.text, describe_known(view, asked.turns), quote_turns(asked.turns))
     hosts = {OWN: store_tools(views), **asked.hosts}
-    async with answer_models(settings, environment) as asking:
+    names = names_for_claims(view.playbook_ids, view.symbols)
+    async with answer_models(settings, environment, names) as asking:
         found = await gather(question, asking.planner, hosts, settings.planner, attended=asked.attended)
-        told = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
-        if found.status != "gathered":
-            names_nothing = found.plans[-1].reasoning == NOT_THERE
-            return Answer(document_of(told, found, usage=asking.usage), names_nothing=names_nothing)
-        if refused := _find_refusal(found):
-            status = "clarify" if asked.attended else "abstained"
-            back = {**document_of(told, found, usage=asking.usage), "status": status}
-            return Answer({**back, "clarification": refused}, names_nothing=True)
-        left_out = found.clarification if found.plans[0].intent is not None else None  # as the rules say it
-        facts = facts_of(view, asked.run, ended=asked.at is None)
-        said = rule_answer(found.calls, row_of(view.index.events[-1]), asked.text)
-        statements, false = keep_believed(said, facts)
-        lines = {statement.text.rstrip("."): statement.rows for statement in statements if statement.told}
-        critic = EvidenceCritic(replace(facts, told=lines), calls=found.calls)
+        known: dict[str, Any] = {"question": asked.text, "run_id": view.run_id, "known_at": view.moment}
+        known |= {"confidence": found.confidence, "reasoning": _reasoning(found)}
+        known |= {"iterations": found.iterations, "refined": found.refined, "complete": found.complete}
+        refused = _find_refusal(found) if found.status == "gathered" else None
+        if found.status != "gathered" or refused:
+            status = found.status if refused is None else "clarify" if asked.attended else "abstained"
+            nothing = refused is not None or found.plans[-1].reasoning == NOT_THERE
+            back = refused or found.clarification
+            calls = [_call(call) for call in found.calls]
+            told = {
+                **known,
+                "status": status,
+                "clarification": back,
+                "tool_calls": calls,
+                "usage": asking.usage,
+            }
+            return Answer(empty_document(**told), nothing)
+        document = _document_of_calls(known, found.calls, _sections(found.calls), note=_how_far(asked))
+        if asking.texts is not None:
+            if asked.first is not None:
+                asked.first(document)
+            facts = facts_of(view, asked.run, ended=asked.at is None)
+            document = await _write_with_model(document, found, facts, settings, asking, _how_far(asked))
+        return Answer({**document, "usage": dict(asking.usage)})
 
-        def document(done: Deliberation) -> dict[str, Any]:
-            claims = [*false, *_claims(done)]
-            text, citations = cite(without_marks(done.final), statements, claims)
-            text = "\n".join(line for line in (_how_far(asked), left_out, text) if line)
-            return document_of(
-                told, found, answer=text, usage=asking.usage, failure=done.error,
-                citations=[item.payload() for item in citations], claims=[item.payload() for item in claims],
-            )  # fmt: skip
 
-        refining = asked.text, statements, found.calls, critic, settings
-        if asked.first is not None and asking.texts is not None:
-            asked.first(document(await _refine(*refining, replace(asking, texts=None))))
-        done = await _refine(*refining, asking)
-        results = {call.id: call.reply.payload() for call in found.calls}
-        return Answer(document(done), results)
+def _sections(calls: Sequence[EvidenceCall]) -> list[WrittenSection]:
+    """What each call of our own tools says."""
+    return [
+        WrittenSection.model_validate(
+            {"topic": call.method, "statements": (call.reply.content or {})["statements"]}
+        )
+        for call in calls
+        if call.client == OWN and not call.reply.is_error
+    ]
+
+
+def _document_of_calls(
+    known: Mapping[str, Any],
+    calls: Sequence[EvidenceCall],
+    sections: Sequence[WrittenSection],
+    note: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The document of an answer: its sections, and what the tools brought beside them, by call."""
+    lines = [
+        line for line in (note, *(said.text for section in sections for said in section.statements)) if line
+    ]
+    return empty_document(
+        **known,
+        status="answered",
+        answer="\n".join(dict.fromkeys(lines)),
+        sections=[section.model_dump(mode="json") for section in sections],
+        tool_calls=[_call(call) for call in calls],
+        results={call.id: _result(call) for call in calls if not call.reply.is_error},
+        **more,
+    )
+
+
+def _result(call: EvidenceCall) -> dict[str, Any]:
+    """What a call brought beside its statements; what another's server sent as it is."""
+    content = dict(call.reply.content or {})
+    return {name: value for name, value in content.items() if name != "statements" or call.client != OWN}
+
+
+async def _write_with_model(
+    document: dict[str, Any],
+    found: GatheredEvidence,
+    facts: RunFacts,
+    settings: Settings,
+    asking: AnswerModels,
+    note: str | None,
+) -> dict[str, Any]:
+    """The document with the claims that a model picked out of the evidence, where any of them holds."""
+    if asking.texts is None:
+        return document
+    results = [
+        {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]}
+        for call in found.calls
+    ]
+    claims, told = ClaimText(facts), settings.deliberation.quality
+    draft = FirstDraft(asking.texts, claims, told.improvement_tokens)
+    budget = Budget(0, quality.calls_of(told) + 1, deadline_ms=told.deadline_ms)
+    task = Task(found.question, quoted_json(results), "quality")
+    done = await quality.run_quality(task, draft, told, budget, models=asking.texts, facts=claims)
+    stands = next((item for item in reversed(done.candidates) if item.text == done.final), None)
+    text = claims.write(() if stands is None else sections_of(stands))
+    failure = done.error or ("" if text.text else "no claim of the model's text holds")
+    if done.status == "failed" or not text.text:
+        return {**document, "reasoning": "\n".join(filter(None, (document["reasoning"], failure)))}
+    lines = [
+        line for line in (note, *(said.text for part in text.sections for said in part.statements)) if line
+    ]
+    return {
+        **document,
+        "answer": "\n".join(lines),
+        "sections": [section.model_dump(mode="json") for section in text.sections],
+        "refused": [refused.model_dump(mode="json") for refused in text.refused],
+        "dropped_comments": text.dropped_comments,
+    }
+
+
+def _reasoning(found: GatheredEvidence) -> str:
+    failures = [plan.failure for plan in found.plans if plan.failure is not None]
+    return "\n".join([*failures, *(plan.reasoning for plan in found.plans if plan.reasoning)])
 
 
 def _how_far(asked: AskedQuestion) -> str | None:
@@ -169,74 +272,18 @@ def recent(turns: Sequence[ConversationTurn]) -> dict[str, str]:
 
 def _names_in(turn: ConversationTurn) -> Iterator[Mapping[str, Any]]:
     """What the calls of a turn name, the newest first: their arguments, and the fill of a single trade."""
-    for call in reversed(turn.document["answer"]["tool_calls"]):
-        result = turn.document.get("results", {}).get(call["id"])
-        content = {} if result is None or call["client"] != OWN else ToolReply(**result).content or {}
-        trades: list[dict[str, Any]] = content.get("episodes") or []
+    answer = turn.document["answer"]
+    for call in reversed(answer["tool_calls"]):
+        result = answer["results"].get(call["id"], {}) if call["client"] == OWN else {}
+        trades: list[dict[str, Any]] = result.get("trades") or [] if call["tool"] == "trades" else []
         fill = trades[0].get("fill_id") if len(trades) == 1 else None
         yield {**call["arguments"], **({"fill_id": fill} if fill else {})}
 
 
-def told_turns(turns: Sequence[ConversationTurn]) -> tuple[tuple[str, str], ...]:
+def quote_turns(turns: Sequence[ConversationTurn]) -> tuple[tuple[str, str], ...]:
     """Question and answer of each turn, oldest first."""
     told = (turn.document["answer"] for turn in turns)
     return tuple((answer["question"], answer["answer"] or answer["clarification"] or "") for answer in told)
-
-
-async def _refine(
-    question: str,
-    statements: tuple[Statement, ...],
-    calls: tuple[EvidenceCall, ...],
-    critic: EvidenceCritic,
-    settings: Settings,
-    asking: AnswerModels,
-) -> Deliberation:
-    """The rules' text in the preset `quality`: a model may write it again, out of the evidence."""
-    parts = groupby(statements, key=lambda statement: statement.part)
-    text = "\n".join(" ".join(statement.text for statement in group) for _, group in parts)
-    results = [
-        {"tool": f"{call.client}.{call.method}", "result": call.reply.text[:LONGEST_RESULT]} for call in calls
-    ]
-    material = quoted_json(results) if asking.texts is not None else ""
-    told = with_mode(settings.deliberation, "quality", "critique_only")
-    request = TextRequest(text, "quality", question, material)
-    return await refine_one(request, told, asking.texts, critic)
-
-
-def _claims(done: Deliberation) -> list[CheckedClaim]:
-    """The claims of what stands, behind those that were struck or corrected on the way."""
-    last = [claim for check in done.fact_checks[-1:] for claim in check.claims]
-    return [claim for check in done.fact_checks[:-1] for claim in check.failures] + last
-
-
-def document_of(
-    told: Mapping[str, Any],
-    found: GatheredEvidence,
-    *,
-    usage: Mapping[str, int],
-    answer: str | None = None,
-    failure: str | None = None,
-    citations: list[dict[str, Any]] | None = None,
-    claims: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """The document of what was gathered, and of the answer if there is one."""
-    failures = [plan.failure for plan in found.plans if plan.failure is not None]
-    reasons = [plan.reasoning for plan in found.plans if plan.reasoning]
-    return empty_document(
-        **told,
-        status="answered" if found.status == "gathered" else found.status,
-        answer=answer,
-        clarification=None if found.status == "gathered" else found.clarification,
-        confidence=found.confidence,
-        citations=citations or [],
-        claims=claims or [],
-        tool_calls=[_call(call) for call in found.calls],
-        iterations=found.iterations,
-        refined=found.refined,
-        complete=found.complete,
-        reasoning="\n".join([*failures, *reasons, *([failure] if failure else [])]),
-        usage=dict(usage),
-    )
 
 
 def _call(call: EvidenceCall) -> dict[str, Any]:
@@ -255,8 +302,8 @@ def empty_document(**known: Any) -> dict[str, Any]:
     """Every field of an answer in its order, with what is known."""
     document: dict[str, Any] = {
         "question": None, "run_id": None, "known_at": None, "status": None, "answer": None,
-        "clarification": None, "confidence": 0.0, "citations": [], "claims": [], "tool_calls": [],
-        "iterations": 0, "refined": False, "complete": False, "reasoning": "", "two_phase": None,
-        "plan_id": None, "usage": dict(USAGE),
+        "clarification": None, "confidence": 0.0, "sections": [], "refused": [], "dropped_comments": 0,
+        "tool_calls": [], "results": {}, "iterations": 0, "refined": False, "complete": False,
+        "reasoning": "", "two_phase": None, "plan_id": None, "usage": dict(USAGE),
     }  # fmt: skip
     return {**document, **known}

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
 from schemas.fact_check import FactRow
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
+from services.evidence.run_facts import RunFacts
 from services.evidence.tools import page_of
-from services.evidence_tools import decision_answers, lesson_answers, market_answers
+from services.evidence_tools import account_answers, decision_answers, lesson_answers, market_answers
 from services.evidence_tools.run_view import RunView, iso
+from services.evidence_tools.tool_claims import CLAIMS, statements_of
 from services.ports import ToolProgress
 from worker.review.rule_trial import NoteTrial, RuleTrials
+from worker.review.run_facts import facts_of
 from worker.review.run_views import RunViews
 
 if TYPE_CHECKING:
@@ -20,13 +24,15 @@ if TYPE_CHECKING:
 FIRST_ROW = FactRow(seq=0, kind="genesis")
 Answer = Callable[[RunView, Any], told.ToolResult]
 OF_A_RUN: Mapping[str, Answer] = {
-    "market_snapshot": market_answers.market_snapshot,
-    "episodes": market_answers.episodes,
+    "market": market_answers.market,
+    "trades": market_answers.trades,
+    "account": account_answers.account,
+    "costs": account_answers.costs,
     "decisions": decision_answers.decisions,
-    "explain_fill": market_answers.explain_fill,
+    "why": market_answers.why,
     "playbooks": lesson_answers.playbooks,
     "reports": lesson_answers.reports,
-    "gate_status": lesson_answers.gate_status,
+    "gate": lesson_answers.gate,
 }
 
 
@@ -37,7 +43,8 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
         views: of the store.
         note: enters a rule in the ledger of trials; without it no rule is tried.
     """
-    handlers: dict[str, Handler] = {name: _on_view(views, answer) for name, answer in OF_A_RUN.items()}
+    facts = ViewFacts(views)
+    handlers: dict[str, Handler] = {name: _on_view(views, name, facts) for name in OF_A_RUN}
 
     async def list_runs(arguments: asked.RunListArguments, progress: ToolProgress) -> told.RunListResult:
         records = await views.records()
@@ -48,7 +55,7 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
 
         return await checked_plan(await views.view(arguments.run, arguments.at, progress), arguments)
 
-    handlers |= {"list_runs": list_runs, "check_plan": check_plan}
+    handlers |= {"runs": list_runs, "check": check_plan}
     if note is not None:
         rules = RuleTrials(note)
 
@@ -56,13 +63,35 @@ def store_tools(views: RunViews, note: NoteTrial | None = None) -> InProcessTool
             view = await views.view(arguments.run, arguments.at)  # progress is that of the trial
             return await rules.try_rule(view, await views.record(arguments.run), arguments, progress)
 
-        handlers["backtest_rule"] = backtest_rule
+        handlers["rule"] = backtest_rule
     return InProcessTools(handlers)
 
 
-def _on_view(views: RunViews, answer: Answer) -> Handler:
+class ViewFacts:
+    """The facts of each view of a run, folded once."""
+
+    def __init__(self, views: RunViews) -> None:
+        self._views = views
+        self._known: WeakKeyDictionary[RunView, RunFacts] = WeakKeyDictionary()
+
+    async def of(self, view: RunView, at: int | None) -> RunFacts:
+        """Those of a view as of `at`, ns; what the end of the run brought where no clock is set."""
+        if view not in self._known:
+            ended = at is None and self._views.at is None
+            self._known[view] = facts_of(view, await self._views.record(view.run_id), ended=ended)
+        return self._known[view]
+
+
+def _on_view(views: RunViews, name: str, facts: ViewFacts) -> Handler:
+    answer = OF_A_RUN[name]
+
     async def answer_call(arguments: asked.RunArguments, progress: ToolProgress) -> told.ToolResult:
-        return answer(await views.view(arguments.run, arguments.at, progress), arguments)
+        view = await views.view(arguments.run, arguments.at, progress)
+        result = answer(view, arguments)
+        if name not in CLAIMS:
+            return result
+        known = await facts.of(view, arguments.at)
+        return result.model_copy(update={"statements": statements_of(name, arguments, result, known)})
 
     return answer_call
 

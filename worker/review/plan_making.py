@@ -1,13 +1,14 @@
-"""Phase 1 of a change plan by command: from the verdict on a report, or from a text that a model may read."""
+"""Phase 1 of a change plan by command: of the verdict on a report, of a typed change, or of words."""
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.change_reader import ChangeReading, read_with_model
+from agents.change_reader import ChangeReading, UnreadableText, check_characters, read_with_model
 from agents.change_reply import PROMPT
 from schemas.errors import ConfigError, OperatorError
 from schemas.plan import ChangePlan, RefusedStep, Trigger
@@ -17,7 +18,7 @@ from services.model_calls.wording import Wording, Wordings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
 from services.plans.editing import WHOLE
-from services.plans.text_forms import UnreadableText, read_text
+from services.plans.typed_changes import CHANGE_FORMS, ChangeKind, fields_of, propose_change
 from services.store.change_plans import Operator
 from worker.review.plan_facts import read_plan_facts
 from worker.review.report_finder import FoundReport
@@ -50,7 +51,7 @@ class PlanRequest:
     by: str
 
 
-async def plan_report(store: "Store", asked: PlanRequest, found: FoundReport) -> "PlanRecord":
+async def plan_report(store: "Store", request: PlanRequest, found: FoundReport) -> "PlanRecord":
     """Keep a plan of the judge's actions on a report.
 
     Raises:
@@ -61,37 +62,79 @@ async def plan_report(store: "Store", asked: PlanRequest, found: FoundReport) ->
             f"report {found.report_id} was not judged: `thinktwice replan {found.report_id}` asks the judge"
         )
     began = time.perf_counter()
-    at = None if asked.trades else found.known_at
-    facts = await read_plan_facts(store, asked.run, asked.settings, trades=asked.trades, at=at)
+    at = None if request.trades else found.known_at
+    facts = await read_plan_facts(store, request.run, request.settings, trades=request.trades, at=at)
     proposed = [Proposed(action) for action in found.verdict.actions]
     kinds = ", ".join(action.kind for action in found.verdict.actions) or "nothing"
     source = (found.report_id, found.verdict.content_hash[:16])
     plan = draft_asked(
-        asked, facts, proposed, "report", f"The judge decided on report {source[0]}: {kinds}.", source
+        request, facts, proposed, "report", f"The judge decided on report {source[0]}: {kinds}.", source
     )
-    said = detect_two_phase("", DetectionContext(live=asked.trades, typed=True), asked.settings.plans)
-    return await _keep(store, asked, plan, said, began)
+    detected = detect_two_phase("", DetectionContext(live=request.trades, typed=True), request.settings.plans)
+    return await _keep(store, request, plan, detected, began)
 
 
-async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bool) -> "PlanRecord":
-    """Keep a plan of what a person asks for.
+async def plan_change(
+    store: "Store", request: PlanRequest, kind: ChangeKind, fields: Mapping[str, Any], reason: str
+) -> "PlanRecord":
+    """Keep a plan of one typed change.
 
     Raises:
-        ConfigError: the text cannot be read, or nothing of it can be planned.
+        ConfigError: a field is missing, or the action contract refuses the change.
     """
     began = time.perf_counter()
-    facts = await read_plan_facts(store, asked.run, asked.settings, trades=asked.trades)
-    before = await store.plans.all(asked.run.run_id)
+    facts = await read_plan_facts(store, request.run, request.settings, trades=request.trades)
+    proposed = propose_change(kind, fields, facts.definitions, request.settings.judge, reason)
+    text = describe_change(kind, fields)
+    detected = detect_two_phase(
+        text, DetectionContext(live=request.trades, typed=True), request.settings.plans
+    )
+    try:
+        plan = draft_asked(request, facts, [proposed], "text", f"An operator asks: {text}")
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}; `thinktwice plans make {name_command(kind)} --help` has its fields"
+        ) from error
+    return await _keep(store, request, plan, detected, began)
+
+
+def name_command(kind: str) -> str:
+    """The word under which `plans make` has a kind of change."""
+    return kind.replace("_", "-")
+
+
+def describe_change(kind: ChangeKind, fields: Mapping[str, Any]) -> str:
+    """A typed change on one line: `set-risk-fraction squeeze_breakout, value 0.0025`."""
+    given = {name: fields[name] for name in fields_of(kind) if fields.get(name) is not None}
+    subject = given.pop("playbook_id", "")
+    named = [
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in given.items()
+    ]
+    return ", ".join([f"{name_command(kind)} {subject}".rstrip(), *named])
+
+
+async def plan_text(
+    store: "Store", request: PlanRequest, text: str, *, forced: bool, reader: Settings | None = None
+) -> "PlanRecord":
+    """Keep a plan of what a person asks for in words, which a model of `reader` or of the run reads.
+
+    Raises:
+        UnreadableText: no model read it into actions.
+        ConfigError: the text cannot be used, or nothing of it can be planned.
+    """
+    began = time.perf_counter()
+    facts = await read_plan_facts(store, request.run, request.settings, trades=request.trades)
+    before = await store.plans.all(request.run.run_id)
     missed = bool(before) and before[0].state in MISSED
-    read = await read_change(
-        text, facts.definitions, asked.settings, os.environ, symbols=asked.run.data["symbols"], now=facts.at
-    )
-    context = DetectionContext(
-        live=asked.trades, last_plan_failed=missed, forced=forced, typed=read.model is None
-    )
-    said = detect_two_phase(text, context, asked.settings.plans)
-    plan = draft_asked(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
-    return await _keep(store, asked, plan, said, began, read.reasoning)
+    settings = reader if reader is not None and reader.uses_models else request.settings
+    settings = settings.model_copy(update={"judge": request.settings.judge})
+    symbols = request.run.data["symbols"]
+    read = await read_change(text, facts.definitions, settings, os.environ, symbols=symbols, now=facts.at)
+    context = DetectionContext(live=request.trades, last_plan_failed=missed, forced=forced)
+    detected = detect_two_phase(text, context, request.settings.plans)
+    plan = draft_asked(request, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
+    return await _keep(store, request, plan, detected, began, read.reasoning)
 
 
 async def read_change(
@@ -103,26 +146,26 @@ async def read_change(
     symbols: Sequence[str] = (),
     now: int = 0,
 ) -> ChangeReading:
-    """The actions that a text asks for.
+    """The actions that a model reads in a text, live.
 
     Args:
-        text: what was said.
+        text: a person's words.
         definitions: versions in force by playbook id.
-        settings: of the run; where they ask a model, it reads what has no form, asked live.
+        settings: that ask a model, and say how long a change lives.
         environment: holds the key.
-        symbols: of the run, which are not told where `llm.anonymise` is on.
-        now: the run's last bar in ns, from which times are told then.
+        symbols: of the run, which are disguised where `llm.anonymise` is on.
+        now: the run's last bar in ns, from which times are counted then.
 
     Raises:
-        UnreadableText: the text has no form, and no model read it into any.
+        UnreadableText: no model is configured, or none read it into actions; the message has both ways.
         ConfigError: the text cannot be used.
     """
-    try:
-        return ChangeReading(read_text(text, definitions, settings.judge))
-    except UnreadableText as error:
-        if not settings.uses_models:
-            raise
-        told = error
+    check_characters(text)
+    if not settings.uses_models:
+        raise UnreadableText(
+            "words are read by a model, and the settings ask none: give --config FILE with one "
+            f'(`llm.provider`, `reflection.mode = "full"`), or {name_typed(text)}'
+        )
     wording = Wordings.of_run(symbols, anonymise=settings.llm.anonymise).at(now)
     live = settings.runtime.model_copy(update={"llm": "live", "cassette": None})
     try:
@@ -130,7 +173,32 @@ async def read_change(
             text, definitions, settings.model_copy(update={"runtime": live}), environment, wording
         )
     except OperatorError as error:
-        raise UnreadableText(f"{told}; {error}") from error
+        raise UnreadableText(f"{error}: {name_typed(text)}") from error
+
+
+def name_typed(text: str) -> str:
+    """The typed commands, with the one that is nearest to some words, where one is."""
+    known = ", ".join(map(name_command, CHANGE_FORMS))
+    near = find_nearest(text)
+    if near is None:
+        return f"type the change: `thinktwice plans make` with one of {known}"
+    fields = [name for name in CHANGE_FORMS[near].needed if name not in ("playbook_id", "life_blocks")]
+    subject = "PLAYBOOK" if "playbook_id" in fields_of(near) else ""
+    words = " ".join([name_command(near), subject, *(f"--{name_command(name)} ..." for name in fields)])
+    return f"type the change: `thinktwice plans make {words}` is nearest of {known}"
+
+
+def find_nearest(text: str) -> ChangeKind | None:
+    """The kind that shares most words with a text, words of several kinds counted less; None: no one."""
+    given = {word.strip(".,:;!?").casefold() for word in text.split()}
+    words = {
+        kind: {form.effect.split()[0].casefold(), *"_".join([kind, *form.needed]).split("_")}
+        for kind, form in CHANGE_FORMS.items()
+    }
+    shares = Counter(word for own in words.values() for word in own)
+    scores = {kind: sum(1 / shares[word] for word in own & given) for kind, own in words.items()}
+    best = [kind for kind, score in scores.items() if score == max(scores.values())]
+    return best[0] if len(best) == 1 else None
 
 
 async def _ask(
@@ -140,15 +208,16 @@ async def _ask(
     environment: Mapping[str, str],
     wording: Wording,
 ) -> ChangeReading:
-    # The engine comes with the models: a text in a form waits for neither.
+    # The engine comes with the models: a typed change waits for neither.
+    from agents.model_seats import models_in_use
     from trading_core.clock import SimulatedClock
-    from worker.models import models_in_use
     from worker.studies.asked_models import asked_models
 
     names, slow = models_in_use(settings), settings.llm.slow_model
-    asked = {PROMPT: slow if slow in names else names[0]}
+    seats = {PROMPT: slow if slow in names else names[0]}
     clock = SimulatedClock(wording.now or 0)
-    async with asked_models(settings, environment, asked, clock) as (models, account):
+    playbooks = {"playbook_id": tuple(sorted(definitions))}
+    async with asked_models(settings, environment, seats, clock, playbooks) as (models, account):
         account.open_event()
         return await read_with_model(
             text, definitions, settings.judge, models.texts[PROMPT],
@@ -157,7 +226,7 @@ async def _ask(
 
 
 def draft_asked(
-    asked: PlanRequest,
+    request: PlanRequest,
     facts: PlanFacts,
     proposed: Sequence[Proposed],
     trigger: Trigger,
@@ -169,23 +238,23 @@ def draft_asked(
     Raises:
         ConfigError: nothing is left to do (`empty_plan`), with each refusal; a checkpoint before a folder.
     """
-    if asked.folder is not None and any(item.checkpoint for item in proposed):
-        raise ConfigError(f"run {asked.run.run_id} is over: {WHOLE}")
+    if request.folder is not None and any(item.checkpoint for item in proposed):
+        raise ConfigError(f"run {request.run.run_id} is over: {WHOLE}")
     waits = facts.expires_at - facts.at
-    later = [item for item in proposed if asked.folder is not None and item.action.kind in NEED_A_PROCESS]
+    later = [item for item in proposed if request.folder is not None and item.action.kind in NEED_A_PROCESS]
     made = draft(
         [item for item in proposed if item not in later], facts, trigger, understanding=understanding,
-        folder=None if asked.folder is None else str(asked.folder.resolve()),
+        folder=None if request.folder is None else str(request.folder.resolve()),
         report_id=source[0], verdict_id=source[1],
     )  # fmt: skip
     if isinstance(made, EmptyPlan):
-        told = [f"{item.action.kind} is refused: {item.code}, {item.reason}" for item in made.refused]
-        told += [f"{item.action.kind}: {NO_FOLDER}" for item in later]
-        said = "; ".join(told) or "the judge wanted nothing"
-        raise ConfigError(f"empty_plan: there is nothing to change in run {asked.run.run_id}: {said}")
+        reasons = [f"{item.action.kind} is refused: {item.code}, {item.reason}" for item in made.refused]
+        reasons += [f"{item.action.kind}: {NO_FOLDER}" for item in later]
+        why = "; ".join(reasons) or "the judge wanted nothing"
+        raise ConfigError(f"empty_plan: there is nothing to change in run {request.run.run_id}: {why}")
     left = [RefusedStep(action=item.action, code="needs_a_process", reason=NO_FOLDER) for item in later]
     made = made.model_copy(update={"refused": (*made.refused, *left)})
-    if asked.trades:
+    if request.trades:
         return made
     return in_wall_time(made, waits)
 
@@ -198,13 +267,17 @@ def in_wall_time(made: ChangePlan, waits: int) -> ChangePlan:
 
 async def _keep(
     store: "Store",
-    asked: PlanRequest,
+    request: PlanRequest,
     plan: ChangePlan,
-    said: TwoPhase,
+    detected: TwoPhase,
     began: float,
     reasoning: str | None = None,
 ) -> "PlanRecord":
     elapsed_ms = round((time.perf_counter() - began) * 1e3)
-    told: dict[str, Any] = {"two_phase": said.payload(), "reasoning": reasoning, "elapsed_ms": elapsed_ms}
-    who = Operator(asked.by, time.time_ns(), plan.made_at) if asked.trades else None
-    return await store.plans.put(asked.run.run_id, plan, who, **told)
+    fields: dict[str, Any] = {
+        "two_phase": detected.payload(),
+        "reasoning": reasoning,
+        "elapsed_ms": elapsed_ms,
+    }
+    who = Operator(request.by, time.time_ns(), plan.made_at) if request.trades else None
+    return await store.plans.put(request.run.run_id, plan, who, **fields)

@@ -20,6 +20,7 @@ from services.evidence.tools import demand_known
 from services.evidence_tools.run_view import RunView, row_of
 from services.journal.index import Event
 from services.playbooks.registry import RegistryReader
+from services.policy_checks.reasons import with_reasons
 from services.policy_loop.invariant_context import invariant_context
 from worker.studies.plan_check.plan_check import check_plan
 
@@ -85,12 +86,14 @@ def _proposal(
         raise ToolRefused(
             f"the newest evaluation of {snapshot.symbol} knew no {playbook.id}: give a later at"
         )
-    own = proposal_of(candidate(playbook, arguments.direction, known[0]), snapshot.regime)
+    own = proposal_of(candidate(playbook, arguments.direction, known[0]), snapshot, snapshot.regime)
     given = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
+    changed = {"because": (), "rationale": ""} | given
     try:
-        return PolicyProposal.model_validate({**own.payload(), **given})
+        proposal = PolicyProposal.model_validate({**own.payload(), **changed})
     except ValidationError as error:
         raise ToolRefused(f"the plan is none: {_reason(error)}") from error
+    return proposal if proposal.rationale else with_reasons(proposal, snapshot)
 
 
 def _memory(view: RunView, snapshot: Event, proposal: PolicyProposal) -> Event | None:

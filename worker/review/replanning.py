@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.judging import evidence_of, judge_of
+from agents.model_seats import text_models_of
 from schemas.errors import ConfigError
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
@@ -26,7 +27,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
 from services.slow_loop.evidence_rows import evidence_rows
-from worker.models import Models, assemble_models, check_models, text_models_of
+from worker.models import Models, assemble_models, check_models
 from worker.operations.logs import EventSink
 from worker.runs.replay import Rebuilt
 from worker.session import Session

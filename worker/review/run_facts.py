@@ -11,7 +11,6 @@ from schemas.reflection import HighLevelReflectionReport
 from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, KnownTrial, Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_facts import known_playbook
-from services.high_level.report_lines import report_lines
 from services.journal.chain import JournalRow
 from services.journal.index import ID_FIELDS, Event, RecentRows, StoredEvent
 from services.slow_loop.artefacts import with_moments
@@ -99,7 +98,6 @@ class FactFold:
             playbooks=tuple(self._playbooks[name] for name in sorted(self._playbooks)),
             ids=self._ids,
             symbols=self._symbols,
-            texts=() if report is None else report_lines(report),
             past=tuple(self._reports),
             first_label=self._first_label,
             versions=tuple(self._versions),

@@ -13,12 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from agents.language_models.knowledge_cutoffs import Cutoff, cutoffs
+from agents.model_seats import models_in_use
 from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.settings import Settings
 from trading_core.accounting import max_drawdown, sharpe
 from trading_core.bars import BarSeries
-from worker.models import models_in_use
 from worker.runs.course import Course
 
 Label = Literal["clean", "anonymised", "contaminated", "mixed", "unknown"]

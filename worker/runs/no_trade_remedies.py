@@ -45,9 +45,9 @@ FINDINGS: Final[Mapping[str, str]] = {
     "crossing, and features with enough bars behind them",
     "scale_out_beyond_target": "let scale_out_r lie before rules.{direction}.target",
     "break_even_beyond_target": "let break_even_r lie before rules.{direction}.target",
-    "text_contradicts_direction": "say nothing outright against a {direction} trade in title and "
-    "rationale_terms.{direction}",
-    "rationale_misses_playbook": "use the words of rationale_terms.{direction}",
+    "text_contradicts_direction": "order nothing but a {direction} trade in title",
+    "rationale_misses_playbook": "name a rule of rules.{direction} that is true, or a feature that one uses",
+    "reason_not_so": "name rules of rules.{direction} that are true, and features that such rules use",
     "timeframe_not_eligible": "add the timeframe of the bars to timeframes, or leave it empty",
     "playbook_not_eligible": "widen [eligibility.{direction}]",
     "memory_contradicts": "its nearest past trades lost: reflection.contradiction_share in the settings",

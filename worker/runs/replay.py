@@ -14,18 +14,17 @@ document of the same version of the program has the same figures, no more and no
 only the figures that both have are compared.
 """
 
-import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pydantic import PrivateAttr, ValidationError
+from pydantic import ValidationError
 
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
-from schemas.settings import DeliberationSettings, Settings
+from schemas.settings import Settings
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
@@ -64,59 +63,6 @@ class ReplayReport:
     playable: bool = True
 
 
-class PastSettings(Settings):
-    """Those of a run from before its texts were looked at as they are now, hashed as the run hashed them."""
-
-    _as_hashed: dict[str, Any] = PrivateAttr(default_factory=dict)
-
-    def hashed_values(self) -> dict[str, Any]:
-        """As the run hashed them."""
-        return dict(self._as_hashed)
-
-
-def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
-    """The settings with what their version did, where it was less than this one does.
-
-    Before plans, the judge's actions acted by themselves. Before claims were held against the run, numbers
-    alone were looked up; before texts were scored and improved, each was asked for and checked, and no reason
-    was; before rows were named, none was, and no rationale was held against its snapshot; before one reply
-    scored a text and wrote it again, and sections were asked for at once, each question followed the reply
-    before it. Before a judge had a planner, it read nothing beside the report.
-    """
-    told, update = stored.get("deliberation") or {}, dict[str, Any]()
-    if "judge" not in stored.get("planner", {}):
-        update["planner"] = settings.planner.model_copy(update={"judge": "off"})
-    if "plans" not in stored:
-        update["plans"] = settings.plans.model_copy(update={"enabled": False})
-    if not {"name_rows", "one_reply"} <= told.keys():
-        update["deliberation"] = _texts_of_then(settings.deliberation, told)
-    if not update:
-        return settings
-    past = PastSettings.model_construct(**{**settings.__dict__, **update})
-    past._as_hashed = settings.hashed_values()
-    return past
-
-
-def _texts_of_then(parts: DeliberationSettings, told: Mapping[str, Any]) -> DeliberationSettings:
-    if "one_reply" not in told:
-        chunked = parts.chunked.model_copy(update={"at_once": False})
-        parts = parts.model_copy(update={"one_reply": False, "chunked": chunked})
-    if "name_rows" in told:
-        return parts
-    passing = parts.reflection_pass.model_copy(update={"fact_check": False})
-    then = parts.model_copy(update={"name_rows": False, "reflection_pass": passing})
-    if "pass" in told:
-        return then
-    update: dict[str, Any] = {"enabled": False} if told else {"enabled": False, "fact_check": "numbers"}
-    return then.model_copy(
-        update={
-            "quality": parts.quality.model_copy(update=update),
-            "reflection_pass": passing.model_copy(update={"enabled": False}),
-            "check_reasons": False,
-        }
-    )
-
-
 class SettingsOfAnotherVersion(ConfigError):
     """A run was stored with settings that this version does not know, or takes otherwise."""
 
@@ -129,7 +75,7 @@ def stored_settings(record: "RunRecord") -> Settings:
         ConfigError: they are not what the run recorded as hashed.
     """
     try:
-        settings = Settings.model_validate(_without_sockets(record.config))
+        settings = Settings.model_validate(record.config)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -142,16 +88,7 @@ def stored_settings(record: "RunRecord") -> Settings:
             f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
             f"was {record.config_hash[:16]}: it was changed, or another version made it"
         )
-    return settings_of_then(settings, record.config)
-
-
-def _without_sockets(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored configuration without the websocket that exchange feeds had; it was never hashed."""
-    kept = copy.deepcopy(dict(config))
-    exchange = kept.get("runtime", {}).get("feed", {}).get("exchange", {})
-    for name in ("websocket", "ws_url", "silence_s"):
-        exchange.pop(name, None)
-    return kept
+    return settings
 
 
 class NotPlayable(ConfigError):

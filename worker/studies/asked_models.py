@@ -9,7 +9,7 @@ from services.journal.writer import JournalWriter
 from services.model_calls.account import Clock, ModelAccount
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, assemble_models, check_models
+from worker.models import Models, Names, assemble_models, check_models
 
 
 @asynccontextmanager
@@ -18,6 +18,7 @@ async def asked_models(
     environment: Mapping[str, str],
     asked: Mapping[str, str],
     clock: Clock | None = None,
+    names: Names | None = None,
     *,
     decides: bool = False,
 ) -> AsyncIterator[tuple[Models, ModelAccount]]:
@@ -28,6 +29,7 @@ async def asked_models(
         environment: holds the key.
         asked: the model's name by prompt.
         clock: of the account, whose days begin by it; None stands still.
+        names: of the run, by the field of a reply that takes them; None: any name can be written.
         decides: whether the judge is asked too, for whom something is left.
 
     Raises:
@@ -41,6 +43,7 @@ async def asked_models(
         TickGuard(),
         environment,
         texts=asked,
+        names=names,
         decides=decides,
     )
     try:

@@ -1,18 +1,23 @@
-"""A text of one's own in one of the presets, by the rules or with a model, held against a run or alone."""
+"""A stranger's text in one of the presets: its claims are read and held against a run, and written anew."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from schemas.deliberation import Deliberation
+from schemas.canonical import content_hash
+from schemas.claims import Section
+from schemas.deliberation import Deliberation, TextCandidate
 from schemas.errors import ConfigError, nearest
 from schemas.settings import DeliberationSettings, Settings
+from services.claims.subjects import names_for_claims
 from services.deliberation.budget import Budget
-from services.deliberation.fact_check import FactCritic
+from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics, sections_of
+from services.deliberation.extraction import ReadClaims, extract_claims, read_by_rules
 from services.deliberation.forms import (
     CORRECTION,
     CRITICS,
     CRITIQUE,
+    EXTRACTION,
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
@@ -20,11 +25,12 @@ from services.deliberation.forms import (
     REWRITES,
     SECTION,
 )
-from services.deliberation.model_revisers import FirstDraft
+from services.deliberation.model_revisers import Corrector, FirstDraft
 from services.deliberation.presets import chunked, combined, quality, reflection_pass, review
-from services.deliberation.refine import Generator, Task
+from services.deliberation.refine import Draft, Generator, Task
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
+from services.high_level.report_sections import TOPICS
 
 Preset = Literal["pass", "quality", "review", "chunked"]
 PROMPTS: dict[str, tuple[str, ...]] = {
@@ -42,22 +48,18 @@ MODES: dict[str, tuple[str, ...]] = {
 MODE_FIELD = {"chunked": "strategy"}  # of its settings; of the others `mode`
 MOST_QUESTION = 8_000
 DEADLINE_MS = 45_000.0
+TOPIC = "text"
+MOST_CLAIMS = 40
 
 
 @dataclass(frozen=True)
 class TextRequest:
-    """A text with what is asked of it.
-
-    Attributes:
-        facts: of the run that it is about, what reads them, or who holds a text against them; None: no run.
-        material: what the text may use beside the question.
-    """
+    """A text with what is asked of it; `material` is what it may use beside the question."""
 
     text: str
     preset: Preset
     question: str = ""
     material: str = ""
-    facts: RunFacts | Callable[[], Awaitable[RunFacts]] | FactCritic | None = None
 
 
 def preset_named(name: str) -> Preset:
@@ -107,74 +109,139 @@ def check_question(question: str) -> str:
     return question
 
 
+@dataclass(frozen=True)
+class DeliberatedText:
+    """What stands of a text, and the sentences of it of which no claim was read."""
+
+    done: Deliberation
+    not_read: tuple[str, ...]
+
+
 async def deliberate_all(
-    requests: Sequence[TextRequest], settings: Settings, environment: Mapping[str, str]
-) -> list[Deliberation]:
-    """What stands of texts in one preset, one after the other, held against the facts of the first one.
+    requests: Sequence[TextRequest],
+    settings: Settings,
+    environment: Mapping[str, str],
+    facts: Callable[[], Awaitable[RunFacts]],
+) -> list[DeliberatedText]:
+    """What stands of texts in one preset, one after the other, held against the facts of one run.
 
     A model is asked where the settings ask one, within the budget of the preset for each text.
+
+    Raises:
+        ConfigError: a model without a key, a price or a cassette; or no model, and the preset needs one.
+        CassetteMiss: the cassette does not hold a reply.
+    """
+    read = await facts()
+    if not settings.uses_models:
+        preset, mode = requests[0].preset, settings.deliberation.quality.mode
+        if preset != "quality" or mode != "critique_only":
+            named = preset if preset != "quality" else f"quality in mode {mode}"
+            raise ConfigError(
+                f"preset {named} asks a model: set reflection.mode = 'full' (--reflection full), or take "
+                "--preset quality --mode critique_only"
+            )
+        return [await refine_one(request, settings.deliberation, None, read) for request in requests]
+    from worker.studies.asked_models import asked_models  # a text without a model waits for none of them
+
+    asked = models_asked(settings, requests[0].preset)
+    names = names_for_claims(read.playbook_ids, read.symbols)
+    async with asked_models(settings, environment, asked, names=names) as opened:
+        models, account = opened
+        done = []
+        for request in requests:
+            account.open_event()
+            done.append(await refine_one(request, settings.deliberation, models.text_models(), read))
+        return done
+
+
+async def read_text_claims(
+    text: str, facts: RunFacts, settings: Settings, environment: Mapping[str, str]
+) -> ReadClaims:
+    """The claims of a stranger's text, read by a model where the settings ask one.
 
     Raises:
         ConfigError: a model without a key, a price or a cassette.
         CassetteMiss: the cassette does not hold a reply.
     """
-    facts = critic_of(requests[0])
     if not settings.uses_models:
-        return [await refine_one(request, settings.deliberation, None, facts) for request in requests]
-    from worker.studies.asked_models import asked_models  # a text without a model waits for none of them
+        return read_by_rules(text, facts)
+    from worker.studies.asked_models import asked_models
 
-    async with asked_models(settings, environment, models_asked(settings, requests[0].preset)) as opened:
-        models, account = opened
-        done = []
-        for request in requests:
-            account.open_event()
-            done.append(await refine_one(request, settings.deliberation, models.text_models(), facts))
-        return done
+    names = names_for_claims(facts.playbook_ids, facts.symbols)
+    asked = {EXTRACTION: settings.llm.slow_model}
+    async with asked_models(settings, environment, asked, names=names) as (models, account):
+        account.open_event()
+        return await extract_claims(text, facts, models.text_models(), Budget(0, 1, deadline_ms=DEADLINE_MS))
 
 
 def models_asked(settings: Settings, preset: Preset) -> dict[str, str]:
     """Which model is asked with each prompt of a preset."""
     writer = settings.llm.slow_model
     critic = settings.deliberation.critique_model or writer
-    found = {name: critic if name in CRITICS else writer for name in PROMPTS[preset]}
+    prompts = (EXTRACTION, *PROMPTS[preset])
+    found = {name: critic if name in CRITICS else writer for name in prompts}
     rewrites = settings.deliberation.rewrites_by(writer)
     return found | {REWRITES[name]: writer for name in REWRITES if name in found and rewrites}
 
 
-def critic_of(request: TextRequest) -> FactCritic | None:
-    """Who holds a text against its run; None without one."""
-    facts = request.facts
-    return facts if facts is None or isinstance(facts, FactCritic) else FactCritic(facts)
-
-
 async def refine_one(
-    request: TextRequest, settings: DeliberationSettings, models: TextModels | None, facts: FactCritic | None
-) -> Deliberation:
+    request: TextRequest, settings: DeliberationSettings, models: TextModels | None, facts: RunFacts
+) -> DeliberatedText:
     """What stands of one text in the preset of its request, within that one's budget."""
-    if facts is not None:  # before any deadline begins; what cannot be read is told by its critic
-        await facts.read_for(request.text)
+    claims = ClaimText(facts, topics=(TOPIC, *TOPICS))
+    read = await extract_claims(request.text, facts, models, Budget(0, 1, deadline_ms=DEADLINE_MS))
+    section = Section(topic=TOPIC, claims=tuple(found.claim for found in read.claims)[:MOST_CLAIMS])
+    given = Draft(request.text, "given", source=(section,))
+    done = await _refine(request, given, settings, models, claims)
+    return DeliberatedText(_without_false_claims(done, given, claims), read.not_read)
+
+
+def _without_false_claims(done: Deliberation, given: Draft, claims: ClaimText) -> Deliberation:
+    """The outcome; where the given text would stand though it claims what is not so, what holds of it."""
+    checked = done.fact_checks[-1:]
+    if done.final != given.text or done.error is not None or all(check.holds for check in checked):
+        return done
+    kept = claims.draft(RuleReviser(claims).repair(sections_of(given)), author="rules")
+    last = TextCandidate(
+        number=len(done.candidates), text=kept.text, hash=content_hash(kept.text), author="rules", parent=0,
+        source=kept.source,
+    )  # fmt: skip
+    update = {"final": kept.text, "status": "best_effort", "candidates": (*done.candidates, last)}
+    return quality.with_checks(done.model_copy(update=update), claims)
+
+
+async def _refine(
+    request: TextRequest,
+    given: Draft,
+    settings: DeliberationSettings,
+    models: TextModels | None,
+    claims: ClaimText,
+) -> Deliberation:
     task = Task(request.question, request.material, request.preset)
     if request.preset == "pass":
         budget = Budget(0, reflection_pass.calls_of(settings.reflection_pass), deadline_ms=DEADLINE_MS)
-        return await reflection_pass.run_pass(
-            task, request.text, settings.reflection_pass, budget, models=models, facts=facts
-        )
+        tokens = settings.reflection_pass.correction_tokens
+        done = await reflection_pass.run_pass(
+            task, given, settings.reflection_pass, budget, rules=claim_critics(claims), models=models,
+            reviser=None if models is None else Corrector(models, claims, tokens),
+        )  # fmt: skip
+        return quality.with_checks(done, claims)
     if request.preset == "quality":
         budget = Budget(0, quality.calls_of(settings.quality) + 1, deadline_ms=settings.quality.deadline_ms)
-        draft: str | Generator = request.text
+        draft: Draft | Generator = given
         if settings.quality.mode == "full" and models is not None:
             task = Task(request.question, f"{request.text}\n{request.material}".strip(), request.preset)
-            draft = FirstDraft(models, settings.quality.improvement_tokens)
-        return await quality.run_quality(task, draft, settings.quality, budget, models=models, facts=facts)
+            draft = FirstDraft(models, claims, settings.quality.improvement_tokens)
+        return await quality.run_quality(task, draft, settings.quality, budget, models=models, facts=claims)
     calls = combined.calls_of(settings) + review.calls_of(settings.review)
     sections = 1 + settings.chunked.max_chunks if request.preset == "chunked" else 1
     budget = Budget(0, calls, deadline_ms=DEADLINE_MS * sections)
     if request.preset == "review":
+        tokens = len(request.text) // 4
         return await combined.run_reviewed(
-            task, request.text, settings, budget, models=models, facts=facts,
-            requested_tokens=len(request.text) // 4,
-        )  # fmt: skip
-    return await combined.run_chunked(task, request.text, settings, budget, models=models, facts=facts)
+            task, given, settings, budget, claims, models=models, requested_tokens=tokens
+        )
+    return await combined.run_chunked(task, given, settings, budget, claims, models=models)
 
 
 def result_fields(done: Deliberation) -> dict[str, object]:

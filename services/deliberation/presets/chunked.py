@@ -5,12 +5,14 @@ out and said so; without an outline the text is written in one piece.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from schemas.claims import Section
 from schemas.deliberation import CallUsage, Deliberation
 from schemas.settings.deliberation import ChunkedSettings
 from services.deliberation.budget import Budget
+from services.deliberation.claim_critics import ClaimText, sections_of
 from services.deliberation.forms import OUTLINE, SECTION, OutlineReply, SectionReply, read_text_reply
 from services.deliberation.refine import Draft, Task, Trace
 from services.deliberation.text_models import MALFORMED, TextModels, quote_parts, read_as, usage_of
@@ -22,7 +24,7 @@ from services.model_calls.reply_text import MalformedReply
 NAME = "chunked"
 FEWEST_CHUNKS = 3
 WRITTEN_SHOWN = 8_000  # characters of what stands before a section
-Refined = Callable[[str, Budget], Awaitable[Deliberation]]
+Refined = Callable[[Draft, Budget], Awaitable[Deliberation]]
 
 
 def calls_of(settings: ChunkedSettings) -> int:
@@ -55,47 +57,77 @@ class SectionedGenerator:
     models: TextModels
     settings: ChunkedSettings
     trace: Trace
+    claims: ClaimText
     refined: Refined | None = None
     chunks: list[dict[str, Any]] = field(default_factory=list)
     failed: NoReply | None = None
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
         """The assembled text, or why there is none."""
-        labels = await generate_outline(self.models, self.settings, task, budget, self.trace)
+        topics = self.claims.topics
+        labels = await generate_outline(self.models, self.settings, task, topics, budget, self.trace)
         if isinstance(labels, NoReply):
             return labels
-        written: list[str] = []
+        written: list[Section] = []
         thoughts: list[str] = []
-        cleaned = 0
         together, started = self.settings.at_once and self.refined is None, budget.elapsed_ms
         drafts: list[Draft | NoReply] = []
         if together:
-            drafts = await generate_chunks(self.models, self.settings, task, labels, budget)
+            drafts = await self._chunks(task, labels, budget)
         for index, label in enumerate(labels):
             if not together:
                 started = budget.elapsed_ms
-                drafts.append(await self._section(task, labels, index, assemble_chunks(written), budget))
+                drafts.append(await self._section(task, labels, index, written, budget))
             draft = drafts[index]
             self._tell(labels, index, draft, budget.elapsed_ms - started)
             if isinstance(draft, NoReply):
                 self.failed = draft
                 continue
-            written.append(draft.text)
-            cleaned += draft.cleaned
+            written += sections_of(draft)
             thoughts.append(f"{label}: {draft.reasoning}")
         if not written:
             return self.failed or NoReply(MALFORMED, "no section came")
-        return Draft(assemble_chunks(written), reasoning="\n".join(thoughts), cleaned=cleaned)
+        return replace(self.claims.draft(written), reasoning="\n".join(thoughts))
 
     async def _section(
-        self, task: Task, labels: tuple[str, ...], index: int, written: str, budget: Budget
+        self, task: Task, labels: tuple[str, ...], index: int, written: Sequence[Section], budget: Budget
     ) -> Draft | NoReply:
-        [draft] = await generate_chunks(self.models, self.settings, task, labels, budget, [index], written)
+        [draft] = await self._chunks(task, labels, budget, [index], self.claims.write(written).text)
         if isinstance(draft, Draft) and self.refined is not None:
-            done = await self.refined(draft.text, budget)
-            cleaned = draft.cleaned + done.cleaned
-            draft = Draft(done.final, reasoning=draft.reasoning, usage=draft.usage, cleaned=cleaned)
+            done = await self.refined(draft, budget)
+            stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
+            source = draft.source if stands is None else stands.source
+            draft = replace(draft, text=done.final, source=source, cleaned=draft.cleaned + done.cleaned)
         return draft
+
+    async def _chunks(
+        self,
+        task: Task,
+        labels: tuple[str, ...],
+        budget: Budget,
+        wanted: Sequence[int] | None = None,
+        written: str = "",
+    ) -> list[Draft | NoReply]:
+        """Sections asked for at once, with what was thought before each; or why there is none.
+
+        `wanted` are their places among the labels, None for all; `written` stands before them.
+        """
+        values = quote_parts(task) | {
+            "outline": quoted_json(list(labels)),
+            "written": quoted_json(written[-WRITTEN_SHOWN:]),
+        }
+        places = list(range(len(labels))) if wanted is None else list(wanted)
+        requests = [values | {"label": quoted_json(labels[place])} for place in places]
+        tokens = self.settings.tokens_per_chunk
+        replies = await self.models.ask_at_once(SECTION, tokens, budget, requests)
+        return [self._read(reply, labels[place]) for reply, place in zip(replies, places, strict=True)]
+
+    def _read(self, reply: ModelReply | NoReply, label: str) -> Draft | NoReply:
+        said = read_as(reply, lambda text: read_text_reply(text, SectionReply))
+        if isinstance(said, NoReply) or isinstance(reply, NoReply):
+            return said if isinstance(said, NoReply) else NoReply(MALFORMED, "no section came")
+        section = Section(topic=label, claims=said.claims, comment=said.comment)
+        return self.claims.draft([section], reasoning=said.reasoning, usage=usage_of(reply))
 
     def _tell(self, labels: tuple[str, ...], index: int, draft: Draft | NoReply, elapsed_ms: float) -> None:
         chunk = _chunk(index, labels[index], draft)
@@ -104,15 +136,23 @@ class SectionedGenerator:
 
 
 async def generate_outline(
-    models: TextModels, settings: ChunkedSettings, task: Task, budget: Budget, trace: Trace
+    models: TextModels,
+    settings: ChunkedSettings,
+    task: Task,
+    topics: Sequence[str],
+    budget: Budget,
+    trace: Trace,
 ) -> tuple[str, ...] | NoReply:
-    """Labels of the sections, asked for again where they are not usable; or why there are none."""
+    """Some of the topics as labels of the sections, asked for again where they are not usable.
+
+    Or why there are none.
+    """
     failed = NoReply(MALFORMED, "no outline came")
     for attempt in range(settings.outline_retries):
         started = budget.elapsed_ms
-        values = quote_parts(task) | {"count": as_count(settings)}
+        values = quote_parts(task) | {"count": as_count(settings), "topics": quoted_json(list(topics))}
         reply = await models.ask(OUTLINE, settings.outline_tokens, budget, **values)
-        labels = read_as(reply, lambda text: _labels(text, settings))
+        labels = read_as(reply, lambda text: _labels(text, settings, topics))
         if not isinstance(labels, NoReply):
             tell_outline(trace, attempt, "ok", labels, budget.elapsed_ms - started)
             return labels
@@ -138,56 +178,21 @@ def tell_chunk(
     trace.add("chunk_write", elapsed_ms, iter=index + 1, name="write_chunk", status=status, **chunk)
 
 
-def _labels(text: str, settings: ChunkedSettings) -> tuple[str, ...]:
+def _labels(text: str, settings: ChunkedSettings, topics: Sequence[str]) -> tuple[str, ...]:
     """The labels of a reply; too many are cut.
 
     Raises:
-        MalformedReply: it has none, too few, or one that is empty or stands twice.
+        MalformedReply: it has none, too few, one that is empty or stands twice, or one that is no topic.
     """
     labels = tuple(label.strip() for label in read_text_reply(text, OutlineReply).chunks)
     least = min(FEWEST_CHUNKS, settings.max_chunks) if settings.auto_outline else settings.max_chunks
     if "" in labels or len({label.casefold() for label in labels}) < len(labels):
         raise MalformedReply("a label is empty or stands twice")
+    if not set(labels) <= set(topics):
+        raise MalformedReply(f"a label is none of the topics {', '.join(topics)}")
     if len(labels) < least:
         raise MalformedReply(f"{len(labels)} sections, fewer than {least}")
     return labels[: settings.max_chunks]
-
-
-async def generate_chunks(
-    models: TextModels,
-    settings: ChunkedSettings,
-    task: Task,
-    labels: tuple[str, ...],
-    budget: Budget,
-    wanted: Sequence[int] | None = None,
-    written: str = "",
-) -> list[Draft | NoReply]:
-    """Sections asked for at once, with what was thought before each; or why there is none.
-
-    `wanted` are their places among the labels, None for all; `written` stands before them.
-    """
-    values = quote_parts(task) | {
-        "outline": quoted_json(list(labels)),
-        "written": quoted_json(written[-WRITTEN_SHOWN:]),
-    }
-    places = range(len(labels)) if wanted is None else wanted
-    requests = [values | {"label": quoted_json(labels[place])} for place in places]
-    replies = await models.ask_at_once(SECTION, settings.tokens_per_chunk, budget, requests)
-    return [_section_of(reply) for reply in replies]
-
-
-def _section_of(reply: ModelReply | NoReply) -> Draft | NoReply:
-    if isinstance(reply, NoReply):
-        return reply
-    said = read_as(reply, lambda text: read_text_reply(text, SectionReply))
-    if isinstance(said, NoReply):
-        return said
-    return Draft(said.text.strip(), reasoning=said.reasoning, usage=usage_of(reply))
-
-
-def assemble_chunks(chunks: list[str]) -> str:
-    """The sections in order, a blank line between them."""
-    return "\n\n".join(chunk.strip() for chunk in chunks if chunk.strip())
 
 
 def _chunk(index: int, label: str, draft: Draft | NoReply) -> dict[str, Any]:

@@ -6,13 +6,17 @@ iterations are tried, no facts, no improvement, nothing: each rung says which fa
 to it, and the last is the text as it was, with the error.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from schemas.deliberation import Critique, Deliberation
 from schemas.settings.deliberation import QualitySettings
+from services.claims.sections import keep_comment
 from services.deliberation.budget import Budget
+from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics, sections_of
 from services.deliberation.forms import IMPROVEMENT, QUALITY, QUALITY_REWRITE
 from services.deliberation.model_critics import (
     ArguingCritics,
@@ -40,10 +44,9 @@ from services.deliberation.refine import (
     Trace,
     refine,
 )
-from services.deliberation.rule_critics import ClaimCritic, RuleReviser, end_whole, rule_critics
 from services.deliberation.text_models import MALFORMED, Rewrites, TextModels
 from services.model_calls.asking import NoReply
-from services.text.claims import sentences
+from services.model_calls.quoting import visible
 
 FULL, FEWER, NO_FACTS = "full", "fewer_iterations", "no_fact_check"
 CRITIQUE_ONLY, ORIGINAL = "critique_without_improvement", "original"
@@ -53,6 +56,7 @@ NAME = "quality"
 LOWERED = 0.1
 ADAPTED = 0.05
 SIMPLE_SENTENCES, COMPLEX_SENTENCES = 2, 10
+SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ async def climb_down(
 def calls_of(settings: QualitySettings) -> int:
     """Model calls at most: a critique of each candidate, three where critics argue, and the improvements."""
     critiques = 1 if settings.critics == 1 else 3
-    return (settings.iterations + 1) * critiques + settings.iterations + settings.rounds
+    return (settings.iterations + 1) * critiques + settings.iterations + 1 + settings.rounds
 
 
 def threshold_of(settings: QualitySettings, text: str) -> float:
@@ -117,7 +121,7 @@ def threshold_of(settings: QualitySettings, text: str) -> float:
     threshold = settings.threshold / 100.0
     if not settings.adaptive_threshold:
         return threshold
-    count = sum(1 for _ in sentences(text))
+    count = len(SENTENCE_END.findall(text))
     if count <= SIMPLE_SENTENCES:
         return max(0.0, threshold - ADAPTED)
     return min(1.0, threshold + ADAPTED) if count > COMPLEX_SENTENCES else threshold
@@ -140,7 +144,8 @@ class FactsFirst:
                 return await self.corrector.revise(task, rounds, budget)
         elif self.improver is not None and len(rounds) - failed <= self.improvements:
             return await self.improver.revise(task, rounds, budget)
-        return Draft(rounds[-1].candidate.text, "given")
+        newest = rounds[-1].candidate
+        return Draft(newest.text, "given", source=newest.source)
 
 
 @dataclass
@@ -148,34 +153,35 @@ class QualityLoop:
     """One text in the quality loop, on every rung of its ladder.
 
     Attributes:
+        facts: the claims of the text and the run that they are held against; None: nobody writes one.
+        unread: why the facts could not be read: the text as it was given is scored, and nothing else.
         corrector: of what fails; None: who improves it, or the rules.
         application: when a later candidate may stand.
-        rules: critics without a model; None: all of them.
     """
 
     task: Task
-    draft: str | Generator
+    draft: str | Draft | Generator
     settings: QualitySettings
     budget: Budget
     models: TextModels | None = None
-    facts: ClaimCritic | None = None
+    facts: ClaimText | None = None
+    unread: NoReply | None = None
     corrector: Reviser | None = None
     fallback: str | None = None
     application: Application = brings_nothing_new
-    rules: Sequence[Critic] | None = None
     preset: str = NAME
     trace: Trace = field(default_factory=Trace)
     critic: CachedCritic | None = None
     rewrites: Rewrites = field(default_factory=Rewrites)
 
     def __post_init__(self) -> None:
-        models = self.models
+        models, self.rewrites.claims = self.models, self.facts
         if models is None or not models.has(QUALITY) or self.critic is not None:
             return
         first = quality_critic(models, self.settings)
         if self.settings.critics > 1:
             self.critic = CachedCritic(ArguingCritics(first, first))
-        elif models.has(QUALITY_REWRITE, IMPROVEMENT):
+        elif self.facts is not None and models.has(QUALITY_REWRITE, IMPROVEMENT):
             rewriting = rewriting_quality_critic(models, self.settings, self.rewrites)
             self.critic = CachedCritic(rewriting)
         else:
@@ -188,19 +194,17 @@ class QualityLoop:
 
     async def _attempt(self, rung: Rung) -> Deliberation:
         settings, iterations = self.settings, self.settings.iterations
-        text = self.draft if isinstance(self.draft, str) else ""
-        threshold = threshold_of(settings, text)
+        if self.unread is not None and rung.name in (FULL, FEWER):
+            return self._without_facts(self.unread)
+        threshold = threshold_of(settings, _text_of(self.draft))
         if rung.name == FEWER:
             iterations, threshold = max(0, iterations - 1), max(0.0, threshold - LOWERED)
         facts = None if rung.name in (NO_FACTS, ORIGINAL) else self.facts
-        rules = self.rules if self.rules is not None and facts is not None else rule_critics(facts)
-        critics: list[Critic] = list(rules) if rung.name != ORIGINAL else []
+        critics: list[Critic] = [*claim_critics(facts)]
         if self.critic is not None and rung.name != ORIGINAL:
             critics.append(self.critic)
-        corrections = settings.rounds - 1
-        reviser = (
-            None if rung.name in (CRITIQUE_ONLY, ORIGINAL) else self._reviser(corrections, iterations, facts)
-        )
+        corrections = settings.rounds
+        reviser = None if rung.name == CRITIQUE_ONLY else self._reviser(corrections, iterations, facts)
         self.rewrites.most, self.rewrites.threshold = 0 if reviser is None else iterations, threshold
         done = await refine(
             self.task,
@@ -213,17 +217,32 @@ class QualityLoop:
             fallback=self.fallback,
             trace=self.trace,
         )
-        if isinstance(self.draft, str) or not done.candidates:
+        if isinstance(self.draft, str | Draft) or not done.candidates:
             return done
-        self.draft = done.candidates[0].text  # a rung further down asks for no second first draft
+        first = done.candidates[0]  # a rung further down asks for no second first draft
+        self.draft = Draft(first.text, first.author, first.reasoning, source=first.source)
         return done
 
-    def _reviser(self, corrections: int, iterations: int, facts: ClaimCritic | None) -> Reviser:
+    def _without_facts(self, unread: NoReply) -> Deliberation:
+        text = _text_of(self.draft)
+        return Deliberation(
+            preset=self.preset, status="unchanged", initial=text, final=text,
+            degraded_from=f"{FULL}: {unread.kind}", error=visible(unread.detail),
+        )  # fmt: skip
+
+    def _reviser(self, corrections: int, iterations: int, facts: ClaimText | None) -> Reviser | None:
+        """Who writes the next text; nobody where there are no facts to write from."""
+        if facts is None:
+            return None
         improver = None
         if self.models is not None and self.models.has(IMPROVEMENT):
-            improver = Improver(self.models, self.settings.improvement_tokens, self.rewrites)
+            improver = Improver(self.models, facts, self.settings.improvement_tokens, self.rewrites)
         corrector = self.corrector or improver or RuleReviser(facts)
         return FactsFirst(corrector, improver, corrections, iterations)
+
+
+def _text_of(draft: str | Draft | Generator) -> str:
+    return draft if isinstance(draft, str) else draft.text if isinstance(draft, Draft) else ""
 
 
 def failure_of(done: Deliberation) -> str | None:
@@ -233,40 +252,69 @@ def failure_of(done: Deliberation) -> str | None:
     return done.degraded_from.partition(": ")[2]
 
 
-def struck(done: Deliberation, facts: ClaimCritic | None) -> Deliberation:
-    """The outcome with what still fails of its text struck, and the checks of both texts."""
+def with_checks(done: Deliberation, facts: ClaimText | None) -> Deliberation:
+    """The outcome with the claims of its first text and of the one that stands, each with its verdict.
+
+    A model's own words on a text are left as comments: without a figure and without a name of the run.
+    """
     if facts is None or not done.candidates:
         return done
-    checks = [check for text in dict.fromkeys((done.initial, done.final)) if (check := facts.check(text))]
-    last = facts.check(done.final)
-    gone = 0 if last is None else len(last.failures)
-    final = end_whole(last.struck_text) if last is not None and gone else done.final
-    before = 0 if not checks else len(checks[0].failures)
-    changed = final != done.initial and done.status == "unchanged" or gone and not final
+    done = _with_comments_alone(done, facts)
+    stands = next((c for c in reversed(done.candidates) if c.text == done.final), done.candidates[-1])
+    texts = dict.fromkeys((done.candidates[0].number, stands.number))
+    checks = [facts.check(sections_of(done.candidates[number])) for number in texts]
     return done.model_copy(
         update={
-            "final": final,
-            "status": "best_effort" if changed else done.status,
             "fact_checks": tuple(checks),
-            "verified_gain": None if last is None else before,
-            "details": {**done.details, "struck_claims": gone},
+            "verified_gain": len(checks[0].failures) - len(checks[-1].failures),
+            "details": {**done.details, "struck_claims": len(checks[-1].failures)},
         }
     )
 
 
+def _with_comments_alone(done: Deliberation, facts: ClaimText) -> Deliberation:
+    words: dict[object, str] = {}
+    for critique in done.critiques:
+        if critique.source == "model":
+            lists = (critique.issues, critique.suggestions, critique.missing_elements)
+            lines = (critique.explanation, *chain.from_iterable(lists))
+            words |= {line: keep_comment(line, facts.facts) or "" for line in lines if line}
+    critiques = [_reword(critique, words) for critique in done.critiques]
+    events = [
+        event.model_copy(
+            update={"fields": {name: _replace(value, words) for name, value in event.fields.items()}}
+        )
+        for event in done.events
+    ]
+    return done.model_copy(update={"critiques": tuple(critiques), "events": tuple(events)})
+
+
+def _replace(value: object, words: Mapping[object, str]) -> object:
+    return words.get(value, value) if isinstance(value, str) else value
+
+
+def _reword(critique: Critique, words: Mapping[object, str]) -> Critique:
+    if critique.source != "model":
+        return critique
+    lists = {name: getattr(critique, name) for name in ("issues", "suggestions", "missing_elements")}
+    kept = {name: tuple(words[line] for line in lines if words.get(line)) for name, lines in lists.items()}
+    return critique.model_copy(update={"explanation": words.get(critique.explanation, ""), **kept})
+
+
 async def run_quality(
     task: Task,
-    draft: str | Generator,
+    draft: str | Draft | Generator,
     settings: QualitySettings,
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: ClaimCritic | None = None,
+    facts: ClaimText | None = None,
+    unread: NoReply | None = None,
     critic: CachedCritic | None = None,
 ) -> Deliberation:
     """What stands of a text; without models, rules score it and stored values correct it."""
-    loop = QualityLoop(task, draft, settings, budget, models, facts, critic=critic)
-    return struck(await loop.run(), facts)
+    loop = QualityLoop(task, draft, settings, budget, models, facts, unread, critic=critic)
+    return with_checks(await loop.run(), facts)
 
 
 def result_fields(done: Deliberation) -> dict[str, Any]:

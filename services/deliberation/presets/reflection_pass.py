@@ -1,7 +1,6 @@
 """The reflection pass: one critique against a checklist, and a minimal correction where it is sure enough.
 
-A critique that cannot be read changes nothing, and neither does a correction that brings a number, a name or
-a fault of its own.
+A critique that cannot be read changes nothing, and neither does a correction that brings a fault of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +10,10 @@ from typing import Any
 from schemas.deliberation import Critique, CritiqueSource, Deliberation, DeliberationEvent, TextCandidate
 from schemas.settings.deliberation import PassSettings
 from services.deliberation.budget import Budget
-from services.deliberation.forms import CORRECTION, CRITIQUE, Verdict
+from services.deliberation.forms import CRITIQUE, Verdict
 from services.deliberation.model_critics import VERDICT_OF, pass_critic
-from services.deliberation.model_revisers import Corrector
 from services.deliberation.policies import Acceptance, Round, brings_nothing_new, latest, skip_reason
-from services.deliberation.presets.quality import struck
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import ClaimCritic, NewsCritic, RuleReviser, rule_critics
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 
@@ -104,43 +100,44 @@ class PassEvents:
 
 async def run_pass(
     task: Task,
-    text: str,
+    draft: str | Draft,
     settings: PassSettings,
     budget: Budget,
     *,
+    rules: Sequence[Critic] = (),
     models: TextModels | None = None,
-    facts: ClaimCritic | None = None,
+    reviser: Reviser | None = None,
     reviewed: bool = False,
-    news_alone: bool = False,
 ) -> Deliberation:
-    """What stands of a text after one pass; without models, rules criticise and correct.
+    """What stands of a text after one pass.
 
-    Where there are facts, what still fails is struck in the end.
-
-    `reviewed` texts are skipped. `news_alone` keeps of the rules only those about news and facts, for a text
-    whose form is somebody else's.
+    Args:
+        task: what the text is to say.
+        draft: the text, with what it was rendered from.
+        settings: of the pass.
+        budget: of the text.
+        rules: critics without a model, who are asked first.
+        models: who criticises; None: the rules alone.
+        reviser: who corrects; None: nobody, so that a text that needs it stays as it is.
+        reviewed: the text was looked at before, and is skipped.
     """
     events = PassEvents(Trace())
-    rules: Sequence[Critic] = rule_critics(facts)
-    if news_alone:
-        rules = (NewsCritic(facts),) if facts is None else (facts, NewsCritic(facts))
-    if models is not None and models.has(CRITIQUE, CORRECTION):
-        critics = [*rules, ObservedCritic(pass_critic(models, settings), events.note_critique)]
-        reviser: Reviser = Corrector(models, settings.correction_tokens)
+    critics: list[Critic] = [*rules]
+    if models is not None and models.has(CRITIQUE):
+        critics.append(ObservedCritic(pass_critic(models, settings), events.note_critique))
     else:
         critics = [ObservedCritic(rule, events.note_critique) for rule in rules]
-        reviser = RuleReviser(facts)
     done = await refine(
         task,
-        text,
+        draft,
         critics,
-        ObservedReviser(reviser, events.note_correction),
+        None if reviser is None else ObservedReviser(reviser, events.note_correction),
         _policies(settings, reviewed),
         budget.child(rounds=settings.max_iterations, calls=calls_of(settings)),
         preset=NAME,
         trace=events.trace,
     )
-    return struck(done.model_copy(update={"events": events.list_events(done.final)}), facts)
+    return done.model_copy(update={"events": events.list_events(done.final)})
 
 
 def _policies(settings: PassSettings, reviewed: bool) -> Policies:

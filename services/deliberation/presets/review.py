@@ -11,6 +11,14 @@ from typing import Any
 from schemas.deliberation import Deliberation
 from schemas.settings.deliberation import ReviewSettings
 from services.deliberation.budget import Budget
+from services.deliberation.claim_critics import (
+    FINDERS,
+    ClaimText,
+    RuleReviser,
+    claim_critics,
+    find_uncovered,
+    sections_of,
+)
 from services.deliberation.forms import IMPROVEMENT, REVIEW, REVIEW_REWRITE
 from services.deliberation.model_critics import (
     CachedCritic,
@@ -20,7 +28,6 @@ from services.deliberation.model_critics import (
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.rule_critics import ClaimCritic, RuleReviser, cut_off, rule_critics
 from services.deliberation.text_models import Rewrites, TextModels
 
 NAME = "review"
@@ -42,13 +49,13 @@ class TextTraits:
         return self.clusters > MANY_CLUSTERS or self.actions > MANY_ACTIONS
 
 
-def review_skip(settings: ReviewSettings, text: str, traits: TextTraits) -> str | None:
-    """Why a text is not reviewed; None: it is."""
+def review_skip(settings: ReviewSettings, traits: TextTraits, incomplete: bool = False) -> str | None:
+    """Why a text is not reviewed; None: it is. `incomplete`: it leaves out a topic that it has to cover."""
     wanted = {
         "always": True,
         "never": False,
         "on_error": traits.failed,
-        "on_incomplete": cut_off(text) is not None,
+        "on_incomplete": incomplete,
         "on_complex": traits.is_complex,
     }
     return None if wanted[settings.mode] else f"mode_{settings.mode}"
@@ -61,9 +68,9 @@ def calls_of(settings: ReviewSettings) -> int:
 
 async def regenerate_with_critique(
     task: Task,
-    text: str,
+    text: str | Draft,
     critics: list[Critic],
-    reviser: Reviser,
+    reviser: Reviser | None,
     settings: ReviewSettings,
     budget: Budget,
 ) -> Deliberation:
@@ -75,56 +82,71 @@ async def regenerate_with_critique(
 
 async def run_review(
     task: Task,
-    text: str,
+    given: str | Draft,
     settings: ReviewSettings,
     budget: Budget,
     *,
     models: TextModels | None = None,
-    facts: ClaimCritic | None = None,
+    facts: ClaimText | None = None,
     traits: TextTraits | None = None,
     trace: Trace | None = None,
-    rules: Sequence[Critic] | None = None,
+    critics_of: Sequence[str] = tuple(FINDERS),
 ) -> Deliberation:
     """What stands of a text after its review; without models, rules score it.
 
-    `rules` are the critics without a model; None: all of them.
+    `critics_of` names the critics without a model; without facts nobody writes a text again.
     """
     trace = trace if trace is not None else Trace()
-    reason = review_skip(settings, text, traits or TextTraits())
+    plain = given if isinstance(given, Draft) else Draft(given, "given")
+    text = plain.text if isinstance(given, Draft) else given
+    reason = review_skip(settings, traits or TextTraits(), _is_incomplete(task, plain, facts))
     if reason is not None:
-        plain = Draft(text, "given")
         return Deliberation(
             preset=NAME, status="skipped", skip_reason=reason, initial=text, final=plain.text,
             cleaned=plain.cleaned,
         )  # fmt: skip
-    critics: list[Critic] = list(rule_critics(facts) if rules is None else rules)
-    reviser: Reviser = RuleReviser(facts)
+    critics: list[Critic] = [*claim_critics(facts, critics_of)]
+    reviser: Reviser | None = None if facts is None else RuleReviser(facts)
     if models is not None and models.has(REVIEW, IMPROVEMENT):
-        rewrites = Rewrites(settings.max_regenerations, settings.threshold)
+        rewrites = Rewrites(facts, settings.max_regenerations, settings.threshold)
+        writes = facts is not None and models.has(REVIEW_REWRITE)
         critics.append(
             CachedCritic(
                 rewriting_review_critic(models, settings, rewrites, IMPROVED_TOKENS)
-                if models.has(REVIEW_REWRITE)
+                if writes
                 else review_critic(models, settings)
             )
         )
-        reviser = Improver(models, IMPROVED_TOKENS, rewrites)
+        reviser = None if facts is None else Improver(models, facts, IMPROVED_TOKENS, rewrites)
     parts: list[Deliberation] = []
-    best = text
+    best: str | Draft = given
     for number in range(1, settings.iterations + 1):
         started = budget.elapsed_ms
         done = await regenerate_with_critique(task, best, critics, reviser, settings, budget)
         parts.append(done)
         _tell(trace, number, done, settings, budget.elapsed_ms - started)
-        gained, best = done.final != best, done.final
+        gained = done.final != (best.text if isinstance(best, Draft) else best)
+        best = final_draft(done)
         if done.status == "accepted" or done.degraded_from is not None or not gained:
             break
     return _together(parts, text, trace, budget)
 
 
+def _is_incomplete(task: Task, draft: Draft, facts: ClaimText | None) -> bool:
+    return facts is not None and bool(find_uncovered(task, facts.write(sections_of(draft)))[1])
+
+
+def final_draft(done: Deliberation) -> Draft:
+    """The text that stands with what it was rendered from."""
+    stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
+    source = () if stands is None else stands.source
+    return Draft(done.final, "given" if stands is None else stands.author, source=source)
+
+
 def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSettings, elapsed_ms: float) -> None:
     number_of_final = _number_of_final(done)
     critiques = [critique for critique in done.critiques if critique.candidate == number_of_final]
+    said = [critique for critique in critiques if critique.source == "model"] or critiques
     trace.add(
         "review_cycle",
         elapsed_ms,
@@ -134,7 +156,7 @@ def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSetting
         review_pass=number,
         quality_score=aggregate(critiques).overall,
         threshold=settings.threshold,
-        critique="; ".join(said.explanation for said in critiques if said.explanation),
+        critique="; ".join(critique.explanation for critique in said if critique.explanation),
         accepted=done.status == "accepted",
         regenerations=max(0, len(done.candidates) - 1),
     )

@@ -39,8 +39,8 @@ SAID = '<reasoning>Episodes, then the gate.</reasoning>{"confidence": 0.8}'
 PRICE = ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0)
 QUESTION = EvidenceQuestion("Why did squeeze_breakout lose?", {"playbooks": ["squeeze_breakout"]})
 CALLS = [
-    ("thinktwice__episodes", {"playbook_id": "squeeze_breakout", "outcome": "lost"}),
-    ("thinktwice__gate_status", {"playbook_id": "squeeze_breakout"}),
+    ("thinktwice__trades", {"playbook_id": "squeeze_breakout", "outcome": "lost"}),
+    ("thinktwice__gate", {"playbook_id": "squeeze_breakout"}),
 ]
 
 
@@ -194,7 +194,7 @@ def test_strict_tools_are_closed_as_each_api_wants_it():
         assert form.strict
         assert form.schema["required"] == list(form.schema["properties"])
         assert form.schema["additionalProperties"] is False
-    fill = next(form for form in tool_forms(SENT, nulls=True) if form.name == "thinktwice__explain_fill")
+    fill = next(form for form in tool_forms(SENT, nulls=True) if form.name == "thinktwice__why")
     assert fill.schema["properties"]["fill_id"]["type"] == "string"
     assert fill.schema["properties"]["limit"]["anyOf"] == [
         {"type": "integer", "description": "items at most"}, {"type": "null"}
@@ -287,7 +287,7 @@ def test_plan_by_native_tools_is_recorded_charged_and_played_back(provider, tmp_
 
 
 def test_plan_in_words_is_recorded_and_played_back(tmp_path):
-    call = {"client": "thinktwice", "method": "gate_status", "params": {}}
+    call = {"client": "thinktwice", "method": "gate", "params": {}}
     told = json.dumps({"confidence": 0.9, "clarification": None, "tools": [call]})
     path = tmp_path / "c.jsonl"
 
@@ -301,7 +301,7 @@ def test_plan_in_words_is_recorded_and_played_back(tmp_path):
             return plan, FORMATS["anthropic"].form_of(server.requests[0][1])
 
     plan, form = asyncio.run(recorded())
-    assert [tool.method for tool in plan.tools] == ["gate_status"]
+    assert [tool.method for tool in plan.tools] == ["gate"]
     assert form == FORM.schema
     played, _ = asyncio.run(_planned(RecordedSource(read_cassette(path)), None, native=False))
     assert played == plan

@@ -37,7 +37,7 @@ from trading_core.tick_guard import TickGuard
 from worker.models import provider_model
 
 KEY = "test-key-that-must-not-leak"
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 PRICE = ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0)
 TOLD_USD = (11 * 1.0 + 7 * 5.0) / 1e6
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
@@ -249,7 +249,7 @@ def test_providers_temperature_is_sent_where_the_format_has_one(provider, sent, 
 @EVERY
 @pytest.mark.parametrize("key", ["x", "e", "pass", "a" * 11, "deferred_needs", "policy_level_reflection"])
 def test_reply_that_holds_the_letters_of_the_key_is_read_and_stored_whole(provider, key, called):
-    said = json.dumps({**json.loads(AGREES), "summary": f"A word like {key} is an example."})
+    said = json.dumps({**json.loads(AGREES), "comment": f"A word like {key} is an example."})
     prompt = "of policy_level_reflection"
     ended = called(provider, saying(FORMATS[provider], said), api_key=key, prompt=prompt)
     assert ended.reply is not None
@@ -263,12 +263,12 @@ def test_reply_that_holds_the_letters_of_the_key_is_read_and_stored_whole(provid
 def test_reply_that_repeats_the_key_is_stored_without_it_and_read_alike_from_the_cassette(
     provider, key, stall_ms, called, tmp_path
 ):
-    said = json.dumps({**json.loads(AGREES), "summary": f"your key is {key}"})
+    said = json.dumps({**json.loads(AGREES), "comment": f"your key is {key}"})
     handler = FORMATS[provider].streamed(said) if stall_ms else saying(FORMATS[provider], said)
     ended = called(provider, handler, api_key=key, stall_ms=stall_ms)
     (played,) = read_cassette(tmp_path / "c.jsonl").calls()
     assert ended.reply is not None
-    assert json.loads(ended.reply.text) == {**json.loads(AGREES), "summary": "your key is ***"}
+    assert json.loads(ended.reply.text) == {**json.loads(AGREES), "comment": "your key is ***"}
     assert played.result().text == ended.reply.text == ended.call.text
     assert ended.document["unusable"] == 0
 

@@ -57,17 +57,17 @@ def test_schema_that_lies_about_its_form_takes_nothing_and_breaks_nothing():
 
 def test_same_call_is_the_same_whatever_the_order_and_with_its_defaults_written_out():
     spelled = {"run": "latest", "limit": 20, "symbol": "IBM"}
-    assert call_key(OWN, "episodes", {"symbol": "IBM"}) == call_key(OWN, "episodes", spelled)
-    assert call_key(OWN, "episodes", {"symbol": "IBM"}) != call_key(OWN, "episodes", {"symbol": "MSFT"})
+    assert call_key(OWN, "trades", {"symbol": "IBM"}) == call_key(OWN, "trades", spelled)
+    assert call_key(OWN, "trades", {"symbol": "IBM"}) != call_key(OWN, "trades", {"symbol": "MSFT"})
     assert call_key("a", "look", {"x": 1, "y": 2}) == call_key("a", "look", {"y": 2, "x": 1})
     assert call_key("a", "look", {}) != call_key("b", "look", {})
 
 
 def test_call_that_was_made_or_is_planned_twice_is_dropped():
     made = [call_key(OWN, "reports", {})]
-    checked = checked_plan(plan(own("reports"), own("episodes"), own("episodes", limit=20)), TOOLS, made)
-    assert [call.method for call in checked.tools] == ["episodes"]
-    assert [entry.method for entry in checked.dropped] == ["reports", "episodes"]
+    checked = checked_plan(plan(own("reports"), own("trades"), own("trades", limit=20)), TOOLS, made)
+    assert [call.method for call in checked.tools] == ["trades"]
+    assert [entry.method for entry in checked.dropped] == ["reports", "trades"]
 
 
 def test_arguments_that_are_no_json_are_dropped():

@@ -13,8 +13,8 @@ from schemas.tool import ToolReply
 from services.ports import EvidenceQuestion
 from tests.agents.planning.fakes import CONTEXT, ScriptedHost, ScriptedPlanner, gathered, own, plan
 
-EPISODES = {"episodes": [{"symbol": "IBM", "playbook_id": "mean_reversion", "fill_id": "ab12cd34"}]}
-WHY_LAST = "why was the last trade exited?"
+EPISODES = {"trades": [{"symbol": "IBM", "playbook_id": "mean_reversion", "fill_id": "ab12cd34"}]}
+WHY_LAST = "why did the last trade lose?"
 
 
 def steps(found):
@@ -24,19 +24,19 @@ def steps(found):
 def test_complete_first_plan_makes_its_calls_and_no_second_plan():
     host, planner = (
         ScriptedHost(EPISODES),
-        ScriptedPlanner(plan(own("episodes"), own("reports"), reasoning="r")),
+        ScriptedPlanner(plan(own("trades"), own("reports"), reasoning="r")),
     )
     found = gathered("which trades lost, and what do reports say?", planner, {OWN: host})
     assert (found.status, found.complete, found.refined, found.iterations) == ("gathered", True, False, 1)
-    assert [(call.id, call.method) for call in found.calls] == [("c1", "episodes"), ("c2", "reports")]
+    assert [(call.id, call.method) for call in found.calls] == [("c1", "trades"), ("c2", "reports")]
     assert steps(found) == ["planner_reasoning", "planner_confidence", "planner_complete_first_pass"]
     assert len(planner.seen) == 1
 
 
 def test_ids_that_the_question_needs_are_followed_by_a_second_plan():
-    host = ScriptedHost(lambda name, given: EPISODES if name == "episodes" else {"steps": []})
+    host = ScriptedHost(lambda name, given: EPISODES if name == "trades" else {"steps": []})
     found = gathered(WHY_LAST, RulePlanner(), {OWN: host})
-    assert host.called == [("episodes", {"limit": 1}), ("explain_fill", {"fill_id": "ab12cd34"})]
+    assert host.called == [("trades", {"limit": 1, "outcome": "lost"}), ("why", {"fill_id": "ab12cd34"})]
     assert (found.complete, found.refined, found.iterations) == (True, True, 2)
     assert [(call.id, call.iteration) for call in found.calls] == [("c1", 1), ("c2", 2)]
     assert "planner_attempting_refinement" in steps(found)
@@ -44,16 +44,16 @@ def test_ids_that_the_question_needs_are_followed_by_a_second_plan():
 
 
 def test_second_plan_sees_the_calls_of_the_first():
-    planner = ScriptedPlanner(plan(own("list_runs")), plan(own("market_snapshot")))
+    planner = ScriptedPlanner(plan(own("runs")), plan(own("market")))
     found = gathered("what is the price of IBM?", planner, {OWN: ScriptedHost()})
-    assert [call.method for call in planner.seen[1]] == ["list_runs"]
+    assert [call.method for call in planner.seen[1]] == ["runs"]
     assert found.complete
 
 
 @pytest.mark.parametrize(("attended", "status"), [(True, "clarify"), (False, "abstained")])
 def test_plan_below_the_threshold_is_asked_back_and_unattended_nothing(attended, status):
     host = ScriptedHost()
-    planner = ScriptedPlanner(plan(own("episodes"), confidence=0.69, clarification="Which one?"))
+    planner = ScriptedPlanner(plan(own("trades"), confidence=0.69, clarification="Which one?"))
     found = gathered("trades", planner, {OWN: host}, attended=attended)
     assert (found.status, found.clarification, found.calls, host.called) == (status, "Which one?", (), [])
     assert steps(found)[-1] == "planner_requesting_clarification"
@@ -61,16 +61,16 @@ def test_plan_below_the_threshold_is_asked_back_and_unattended_nothing(attended,
 
 
 def test_confidence_that_meets_the_threshold_exactly_is_enough():
-    planner = ScriptedPlanner(plan(own("episodes"), confidence=0.7))
+    planner = ScriptedPlanner(plan(own("trades"), confidence=0.7))
     assert gathered("trades", planner, {OWN: ScriptedHost()}).status == "gathered"
     asked_back = gathered("trades", planner, {OWN: ScriptedHost()}, confidence_threshold=0.71)
     assert (asked_back.status, asked_back.clarification) == ("clarify", REPHRASE)
 
 
 def test_refined_plan_is_followed_whatever_its_confidence():
-    planner = ScriptedPlanner(plan(own("list_runs")), plan(own("market_snapshot"), confidence=0.1))
+    planner = ScriptedPlanner(plan(own("runs")), plan(own("market"), confidence=0.1))
     found = gathered("price of IBM?", planner, {OWN: ScriptedHost()})
-    assert [call.method for call in found.calls] == ["list_runs", "market_snapshot"]
+    assert [call.method for call in found.calls] == ["runs", "market"]
     assert found.confidence == 1.0
 
 
@@ -82,13 +82,13 @@ def test_reflection_switched_off_is_one_plan_that_says_it_is_not_complete():
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_plans_end_at_the_most_iterations(most):
-    plans = [plan(own("list_runs", limit=number)) for number in range(1, 10)]
+    plans = [plan(own("runs", limit=number)) for number in range(1, 10)]
     found = gathered("price of IBM?", ScriptedPlanner(*plans), {OWN: ScriptedHost()}, max_iterations=most)
     assert (found.iterations, len(found.calls), found.complete) == (most, most, False)
 
 
 def test_calls_run_four_at_once_and_keep_the_order_of_the_plan():
-    calls = [own("episodes", limit=number) for number in range(1, 11)]
+    calls = [own("trades", limit=number) for number in range(1, 11)]
     host = ScriptedHost()
     found = gathered("trades", ScriptedPlanner(plan(*calls)), {OWN: host})
     assert host.most_at_once == 4
@@ -97,7 +97,7 @@ def test_calls_run_four_at_once_and_keep_the_order_of_the_plan():
 
 def test_without_a_deadline_one_call_follows_the_other():
     host = ScriptedHost()
-    calls = [own("episodes", limit=number) for number in range(1, 6)]
+    calls = [own("trades", limit=number) for number in range(1, 6)]
     found = gathered("trades", ScriptedPlanner(plan(*calls)), {OWN: host}, deadline_s=None)
     assert (host.most_at_once, len(found.calls), found.complete) == (1, 5, True)
 
@@ -115,7 +115,7 @@ def test_reply_that_cannot_be_read_is_a_step_and_a_question_back(caplog):
 
 
 def test_second_reply_that_cannot_be_read_leaves_the_first_results():
-    planner = ScriptedPlanner(plan(own("list_runs")), plan(confidence=0.0, failure="no JSON"))
+    planner = ScriptedPlanner(plan(own("runs")), plan(confidence=0.0, failure="no JSON"))
     found = gathered("price of IBM?", planner, {OWN: ScriptedHost()})
     assert (found.status, len(found.calls), found.complete) == ("gathered", 1, False)
     assert steps(found)[-1] == "planner_refinement_invalid_json"
@@ -135,7 +135,7 @@ class FailingPlanner(ScriptedPlanner):
 
 
 def test_model_that_fails_at_the_second_plan_leaves_the_first_results():
-    planner = FailingPlanner(plan(own("list_runs")), after=1)
+    planner = FailingPlanner(plan(own("runs")), after=1)
     found = gathered("price of IBM?", planner, {OWN: ScriptedHost()})
     assert (found.status, len(found.calls), found.complete) == ("gathered", 1, False)
     with pytest.raises(ModelError):
@@ -144,14 +144,14 @@ def test_model_that_fails_at_the_second_plan_leaves_the_first_results():
 
 @pytest.mark.parametrize("text", ["", "  \n", "x" * (LONGEST_QUESTION + 1)])
 def test_empty_and_huge_questions_are_refused_before_anything_is_called(text):
-    planner = ScriptedPlanner(plan(own("episodes")))
+    planner = ScriptedPlanner(plan(own("trades")))
     with pytest.raises(DataError, match=r"the question .* (empty|characters): ask"):
         gathered(text, planner, {OWN: ScriptedHost()})
     assert planner.seen == []
 
 
 def test_cancelling_ends_every_call_and_is_passed_on():
-    host, planner = ScriptedHost("hang"), ScriptedPlanner(plan(own("episodes"), own("reports")))
+    host, planner = ScriptedHost("hang"), ScriptedPlanner(plan(own("trades"), own("reports")))
 
     async def scenario():
         asked = EvidenceQuestion("trades", CONTEXT)
@@ -166,7 +166,7 @@ def test_cancelling_ends_every_call_and_is_passed_on():
 
 
 def test_two_gatherings_at_once_keep_their_calls_apart():
-    host = ScriptedHost(lambda name, given: {"episodes": [{"symbol": given["symbol"]}]})
+    host = ScriptedHost(lambda name, given: {"trades": [{"symbol": given["symbol"]}]})
 
     async def scenario():
         asked = [EvidenceQuestion(f"trades of {symbol}", CONTEXT) for symbol in ("IBM", "MSFT")]
@@ -178,7 +178,7 @@ def test_two_gatherings_at_once_keep_their_calls_apart():
 
     for symbol, found in zip(("IBM", "MSFT"), asyncio.run(scenario()), strict=True):
         assert [dict(call.params) for call in found.calls] == [{"symbol": symbol}]
-        assert found.calls[0].reply.content == {"episodes": [{"symbol": symbol}]}
+        assert found.calls[0].reply.content == {"trades": [{"symbol": symbol}]}
 
 
 def test_what_is_hashed_has_no_latency():
@@ -190,13 +190,9 @@ def test_what_is_hashed_has_no_latency():
 
 def test_failed_call_is_retried_by_no_repetition_but_by_another_call():
     host = ScriptedHost(
-        lambda name, given: (
-            {"episodes": []} if given.get("limit") == 5 else ToolReply(text="no", is_error=True)
-        )
+        lambda name, given: {"trades": []} if given.get("limit") == 5 else ToolReply(text="no", is_error=True)
     )
-    planner = ScriptedPlanner(
-        plan(own("episodes")), plan(own("episodes", limit=20), own("episodes", limit=5))
-    )
+    planner = ScriptedPlanner(plan(own("trades")), plan(own("trades", limit=20), own("trades", limit=5)))
     found = gathered("trades", planner, {OWN: host})
-    assert host.called == [("episodes", {}), ("episodes", {"limit": 5})]  # 20 is what was left out before
+    assert host.called == [("trades", {}), ("trades", {"limit": 5})]  # 20 is what was left out before
     assert found.complete

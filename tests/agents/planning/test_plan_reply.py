@@ -18,11 +18,11 @@ from schemas.tool import ToolReply
 from services.model_calls.reply_text import MalformedReply
 from tests.agents.planning.planned import planned
 
-CALL = {"client": "thinktwice", "method": "episodes", "params": {"playbook_id": "squeeze_breakout"}}
+CALL = {"client": "thinktwice", "method": "trades", "params": {"playbook_id": "squeeze_breakout"}}
 PLAN = json.dumps({"confidence": 0.9, "clarification": None, "tools": [CALL]})
 EARLIER = (
     EvidenceCall(
-        id="c1", client="thinktwice", method="episodes", params={}, iteration=1, reply=ToolReply(text="{}")
+        id="c1", client="thinktwice", method="trades", params={}, iteration=1, reply=ToolReply(text="{}")
     ),
 )
 
@@ -50,7 +50,7 @@ def test_reasoning_is_taken_out_and_the_plan_behind_it_read(text, reasoning):
     plan = planned(text)
     assert plan.failure is None
     assert plan.reasoning == reasoning
-    assert [call.method for call in plan.tools] == ["episodes"]
+    assert [call.method for call in plan.tools] == ["trades"]
     assert plan.confidence == 0.9
 
 
@@ -118,7 +118,7 @@ def test_many_tags_are_read_in_one_pass(bit):
         "null",
         '"tools"',
         '{"tools": {}}',
-        '{"tools": ["episodes"]}',
+        '{"tools": ["trades"]}',
         '{"tools": null, "answer": 1}',
         '{"confidence": 0.9, "confidence": 0.1, "tools": []}',
         "</reasoning>" + PLAN,
@@ -159,21 +159,21 @@ def test_confidence_that_is_left_out_is_one(told, wanted):
     ("call", "reason"),
     [
         ({"client": "dexter", "method": "quote"}, "no server 'dexter': there are thinktwice."),
-        ({"client": "thinktwise", "method": "episodes"}, "Did you mean 'thinktwice'?"),
-        ({"method": "episodes"}, "it names no server: there are thinktwice"),
-        ({"client": 7, "method": "episodes"}, "it names no server"),
+        ({"client": "thinktwise", "method": "trades"}, "Did you mean 'thinktwice'?"),
+        ({"method": "trades"}, "it names no server: there are thinktwice"),
+        ({"client": 7, "method": "trades"}, "it names no server"),
         ({"client": "thinktwice"}, "it names no tool of thinktwice"),
         ({"client": "thinktwice", "method": ""}, "it names no tool of thinktwice"),
-        ({"client": "thinktwice", "method": ["episodes"]}, "it names no tool of thinktwice"),
-        ({"client": "thinktwice", "method": "episodes", "params": [1]}, "write them as one JSON object"),
-        ({"client": "thinktwice", "method": "episodes", "params": "symbol=AAPL"}, "one JSON object"),
-        ({"client": "thinktwice", "method": "episodes", "params": '{"a": "\\ud800"}'}, "one JSON object"),
-        ({"client": "evil\u202e\n" * 50, "method": "episodes"}, "no server"),
+        ({"client": "thinktwice", "method": ["trades"]}, "it names no tool of thinktwice"),
+        ({"client": "thinktwice", "method": "trades", "params": [1]}, "write them as one JSON object"),
+        ({"client": "thinktwice", "method": "trades", "params": "symbol=AAPL"}, "one JSON object"),
+        ({"client": "thinktwice", "method": "trades", "params": '{"a": "\\ud800"}'}, "one JSON object"),
+        ({"client": "evil\u202e\n" * 50, "method": "trades"}, "no server"),
     ],
 )
 def test_call_of_no_server_or_no_tool_is_dropped_with_the_reason_and_the_others_stay(call, reason):
     plan = planned(json.dumps({"tools": [call, CALL]}))
-    assert [call.method for call in plan.tools] == ["episodes"]
+    assert [call.method for call in plan.tools] == ["trades"]
     assert plan.failure is None
     (dropped,) = plan.dropped
     assert reason in dropped.reason
@@ -184,7 +184,7 @@ def test_call_of_no_server_or_no_tool_is_dropped_with_the_reason_and_the_others_
 
 def test_number_that_is_none_in_the_params_drops_the_call():
     (dropped,) = planned(
-        '{"tools": [{"client": "thinktwice", "method": "episodes", "params": {"limit": NaN}}]}'
+        '{"tools": [{"client": "thinktwice", "method": "trades", "params": {"limit": NaN}}]}'
     ).dropped
     assert "one JSON object" in dropped.reason
 

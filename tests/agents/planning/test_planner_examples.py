@@ -13,18 +13,18 @@ from services.ports import EvidenceQuestion
 from tests.agents.planning.planned import TOLD, planned
 
 WANTED = {
-    "a snapshot": [("market_snapshot", {"symbol": "AAPL"})],
+    "a snapshot": [("market", {"symbol": "AAPL"})],
     "a search among episodes": [
-        ("episodes", {"playbook_id": "trend_pullback", "regime": "up/high", "outcome": "lost"})
+        ("trades", {"playbook_id": "trend_pullback", "regime": "up/high", "outcome": "lost"})
     ],
-    "the symbol from before": [("market_snapshot", {"symbol": "IBM"}), ("episodes", {"symbol": "IBM"})],
+    "the symbol from before": [("market", {"symbol": "IBM"}), ("trades", {"symbol": "IBM"})],
     "several tools": [
-        ("episodes", {"playbook_id": "squeeze_breakout", "outcome": "lost"}),
-        ("gate_status", {"playbook_id": "squeeze_breakout"}),
+        ("trades", {"playbook_id": "squeeze_breakout", "outcome": "lost"}),
+        ("gate", {"playbook_id": "squeeze_breakout"}),
         ("playbooks", {"playbook_id": "squeeze_breakout"}),
     ],
     "nothing clear is asked": [],
-    "one fill by its id": [("explain_fill", {"fill_id": "7c1f09aa"})],
+    "one fill by its id": [("why", {"fill_id": "7c1f09aa"})],
     "the definition of a playbook": [("playbooks", {"playbook_id": "squeeze_breakout"})],
 }
 EXAMPLES = {example.title: example for example in prompt_examples()}

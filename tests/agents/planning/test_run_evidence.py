@@ -76,7 +76,7 @@ def test_every_recommendation_beyond_hold_is_asked_about_by_its_cluster():
             of_playbook = {name: value for name, value in cluster.items() if name != "regime"}
             made = [(call.method, dict(call.params)) for call in asked.gathered.calls]
             assert made == [
-                ("episodes", cluster), ("gate_status", cluster), ("playbooks", of_playbook)
+                ("trades", cluster), ("gate", cluster), ("playbooks", of_playbook)
             ]  # fmt: skip
             assert (asked.gathered.status, asked.gathered.complete, asked.gathered.refined) == (
                 "gathered",
@@ -131,25 +131,25 @@ def test_model_that_plans_is_held_to_this_run_its_clock_and_small_pages():
     report, seen = reports()[0]
     late = "2999-01-01"
     planner = Planner(
-        ("episodes", {"limit": 100}),
-        ("episodes", {"run": "r0001"}),
-        ("gate_status", {"at": late}),
-        ("gate_status", {"at": "2000-01-01"}),
-        ("backtest_rule", {"entry": "close > 1"}),
+        ("trades", {"limit": 100}),
+        ("trades", {"run": "r0001"}),
+        ("gate", {"at": late}),
+        ("gate", {"at": "2000-01-01"}),
+        ("rule", {"entry": "close > 1"}),
     )
     (first, *_) = read(report, seen, planner=planner)
     told = [(call.method, dict(call.params), call.reply.is_error) for call in first.gathered.calls]
-    assert told[0] == ("episodes", {"limit": 5}, False)
-    assert told[1] == ("episodes", {"run": "r0001", "limit": 5}, True)
-    assert told[2] == ("gate_status", {"at": late, "limit": 5}, True)
+    assert told[0] == ("trades", {"limit": 5}, False)
+    assert told[1] == ("trades", {"run": "r0001", "limit": 5}, True)
+    assert told[2] == ("gate", {"at": late, "limit": 5}, True)
     assert told[3][2] is True  # the run had not begun: no row of it was known by then
-    assert [dropped.method for dropped in first.gathered.plans[0].dropped] == ["backtest_rule"]
-    assert planner.asked[0][1] == {OWN: ["playbooks", "episodes", "gate_status"]}
+    assert [dropped.method for dropped in first.gathered.plans[0].dropped] == ["rule"]
+    assert planner.asked[0][1] == {OWN: ["playbooks", "trades", "gate"]}
 
 
 def test_planner_that_is_unsure_or_silent_leaves_the_judge_without_evidence():
     report, seen = reports()[0]
-    unsure = read(report, seen, planner=Planner(("episodes", {}), confidence=0.3))[0].gathered
+    unsure = read(report, seen, planner=Planner(("trades", {}), confidence=0.3))[0].gathered
     assert (unsure.status, unsure.calls, unsure.confidence) == ("abstained", (), 0.3)
     silent = read(report, seen, planner=Silent())[0].gathered
     assert (silent.status, silent.calls, silent.plans[0].failure) == ("abstained", (), "timeout")
@@ -178,6 +178,6 @@ def test_rows_hold_the_hash_of_each_result_with_its_ids_and_rows():
         assert all(row < seen for row in item["rows"])
         for name in item["ids"]:
             assert name in call.reply.text
-    episodes = next(item for item in told if item["tool"] == "episodes")
+    episodes = next(item for item in told if item["tool"] == "trades")
     assert 1 <= len(episodes["ids"]) <= 5
     assert len({payload["evidence_id"] for kind, payload in rows if kind == "evidence_plan"}) == len(evidence)

@@ -16,15 +16,15 @@ def test_line_tells_success_items_and_three_names_or_the_error_cut():
     trades = [{"symbol": f"S{n}", "playbook_id": "mean_reversion"} for n in (1, 2, 1, 3, 4)]
     lines = summaries(
         [
-            call(1, "episodes", {"rows": [1, 2], "episodes": trades}),
-            call(2, "gate_status", {"trades": 5}),
+            call(1, "trades", {"rows": [1, 2], "trades": trades}),
+            call(2, "gate", {"resolved": 5}),
             call(3, "look", {"first": [1], "items": [{"symbol": "X"}]}),
             call(4, "reports", error="x" * 60),
         ]
     )
     assert lines == (
-        "c1 us.episodes: SUCCESS (5 items; symbols: S1, S2, S3; playbooks: mean_reversion)",
-        "c2 us.gate_status: SUCCESS",
+        "c1 us.trades: SUCCESS (5 items; symbols: S1, S2, S3; playbooks: mean_reversion)",
+        "c2 us.gate: SUCCESS",
         "c3 us.look: SUCCESS (1 item; symbols: X)",
         f"c4 us.reports: ERROR ({'x' * 50})",
     )

@@ -25,13 +25,13 @@ def test_listing_has_client_method_description_parameters_and_required_of_every_
     listing = tool_listing(TOLD)
     assert [row["method"] for row in listing] == sorted(tool.name for tool in TOLD["thinktwice"])
     assert all(list(row) == ["client", "method", "description", "parameters", "required"] for row in listing)
-    fill = next(row for row in listing if row["method"] == "explain_fill")
+    fill = next(row for row in listing if row["method"] == "why")
     assert fill["client"] == "thinktwice"
     assert fill["required"] == ["fill_id"]
     assert fill["parameters"]["run"] == {
         "type": "string", "default": "latest", "description": "run id, a unique prefix of one, or latest"
     }  # fmt: skip
-    episodes = next(row for row in listing if row["method"] == "episodes")
+    episodes = next(row for row in listing if row["method"] == "trades")
     assert episodes["parameters"]["outcome"]["enum"] == ["won", "lost"]
     assert episodes["parameters"]["symbol"]["type"] == "string"
 
@@ -39,7 +39,7 @@ def test_listing_has_client_method_description_parameters_and_required_of_every_
 def test_our_own_tools_come_first_then_servers_and_tools_by_name():
     servers = {"zeta": [tool()], "alpha": [tool("b"), tool("a")], "thinktwice": TOLD["thinktwice"][:1]}
     order = [f"{row['client']}.{row['method']}" for row in tool_listing(servers)]
-    assert order == ["thinktwice.list_runs", "alpha.a", "alpha.b", "zeta.quote"]
+    assert order == ["thinktwice.runs", "alpha.a", "alpha.b", "zeta.quote"]
     assert tool_listing(dict(reversed(servers.items()))) == tool_listing(servers)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.strategies.strategist_reply import MOST_CHANGES
 from services.model_calls.reply_text import LONGEST_REPLY
-from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, tighten
+from tests.agents.strategies.questions import ABSTAIN, BECAUSE, HOLD, change, propose, reason, tighten
 
 PLAN = propose("0123456789abcdef", change("conviction", 0.4))
 
@@ -25,11 +25,18 @@ BAD: dict[str, str] = {
     "a_string": json.dumps("abstain"),
     "null": "null",
     "nested_too_deeply": "[" * 15_000,
-    "too_long": json.dumps(HOLD | {"reason": "x" * LONGEST_REPLY}),
-    "reason_too_long": json.dumps(HOLD | {"reason": "x" * 1_001}),
-    "reason_empty": json.dumps(HOLD | {"reason": ""}),
+    "too_long": json.dumps(HOLD | {"comment": "x" * LONGEST_REPLY}),
+    "reason_of_its_own": json.dumps(HOLD | {"reason": "its exits are in charge"}),
+    "reasons_too_many": json.dumps(propose("b", because=BECAUSE * 5)),
+    "reasons_none": json.dumps(propose("b", because=[])),
+    "reasons_left_out": json.dumps(without(PLAN, "because")),
+    "reason_of_no_kind": json.dumps(propose("b", because=[reason("headline", "close")])),
+    "reason_with_a_value": json.dumps(propose("b", because=[reason("feature", "close") | {"value": 7.0}])),
+    "reason_without_a_name": json.dumps(propose("b", because=[{"kind": "rule"}])),
+    "reason_in_words": json.dumps(propose("b", because=["the close broke out"])),
+    "thesis_changed": json.dumps(propose("b", change("thesis", "x"))),
+    "rationale_changed": json.dumps(propose("b", change("rationale", "x"))),
     "no_answer": json.dumps(without(PLAN, "answer")),
-    "no_reason": json.dumps(without(HOLD, "reason")),
     "no_base": json.dumps(without(PLAN, "base")),
     "no_changes": json.dumps(without(PLAN, "changes")),
     "no_stop": json.dumps(without(tighten(1.0), "stop")),
@@ -41,7 +48,7 @@ BAD: dict[str, str] = {
     "abstain_with_a_base": json.dumps(ABSTAIN | {"base": "b"}),
     "plan_with_a_stop": json.dumps(PLAN | {"stop": 1.0}),
     "plan_with_a_quantity": json.dumps(PLAN | {"quantity": 1e6}),
-    "key_twice": '{"answer": "hold", "answer": "abstain", "reason": "x"}',
+    "key_twice": '{"answer": "hold", "answer": "abstain", "because": []}',
     "key_twice_in_a_change": json.dumps(PLAN).replace('"value"', '"value": 0.9, "value"'),
     "base_is_a_number": json.dumps(PLAN | {"base": 7}),
     "changes_are_an_object": json.dumps(PLAN | {"changes": {"conviction": 0.4}}),
@@ -62,11 +69,10 @@ BAD: dict[str, str] = {
     "conviction_infinite": json.dumps(propose("b", change("conviction", float("inf")))),
     "bars_of_halves": json.dumps(propose("b", change("horizon_bars", 7.5))),
     "bars_of_text": json.dumps(propose("b", change("horizon_bars", "7"))),
-    "thesis_null": json.dumps(propose("b", change("thesis", None))),
     "rule_is_a_number": json.dumps(propose("b", change("stop", 99.5))),
     "stop_nan": json.dumps(tighten(float("nan"))),
     "stop_infinite": json.dumps(tighten(float("inf"))),
     "stop_zero": json.dumps(tighten(0.0)),
     "stop_of_text": json.dumps(HOLD | {"answer": "tighten", "stop": "99"}),
-    "lone_surrogate": '{"answer": "hold", "reason": "\\ud800"}',
+    "lone_surrogate": '{"answer": "hold", "comment": "\\ud800"}',
 }

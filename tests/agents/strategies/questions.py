@@ -43,20 +43,32 @@ def question(prompt: str) -> Question:
     return Question(task, json.loads(snapshot), json.loads(bases), *rest_of_it)
 
 
-def propose(base: str, *changes: dict[str, Any], reason: str = "fits", **more: Any) -> dict[str, Any]:
-    return {"answer": "propose", "reason": reason, "base": base, "changes": list(changes), **more}
+def reason(kind: str, name: str) -> dict[str, str]:
+    return {"kind": kind, "name": name}
+
+
+BECAUSE = [reason("feature", "close"), reason("regime", "trend")]
+
+
+def propose(base: str, *changes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"because": BECAUSE, "answer": "propose", "base": base, "changes": list(changes)} | more
+
+
+def but_for_reasons(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan's payload without its reasons, their words, and what they argue for."""
+    return {name: plan[name] for name in plan if name not in ("because", "rationale", "argues_for")}
 
 
 def change(field: str, value: Any, **more: Any) -> dict[str, Any]:
     return {"field": field, "value": value, **more}
 
 
-HOLD = {"answer": "hold", "reason": "its exits are in charge"}
-ABSTAIN = {"answer": "abstain", "reason": "nothing fits"}
+HOLD: dict[str, Any] = {"because": [], "answer": "hold"}
+ABSTAIN: dict[str, Any] = {"because": [reason("regime", "trend")], "answer": "abstain"}
 
 
 def tighten(stop: float) -> dict[str, Any]:
-    return {"answer": "tighten", "reason": "give back less", "stop": stop}
+    return {"because": BECAUSE, "answer": "tighten", "stop": stop}
 
 
 def in_position(direction: str = "long") -> PolicySnapshot:

@@ -20,7 +20,7 @@ from schemas.snapshot import PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import CheckName, PlanKind, Severity, VersionState
 from services.model_calls.language_model import ModelReply
-from services.model_calls.wording import PLAIN
+from services.model_calls.wording import PLAIN, Wordings
 from services.playbooks.registry import PlaybookRegistry
 from services.ports import Revision
 from tests.agents.language_models.misbehaviour import WHOLE, Case
@@ -30,10 +30,12 @@ from tests.agents.strategies.questions import (
     ABSTAIN,
     HOLD,
     Question,
+    but_for_reasons,
     change,
     in_position,
     propose,
     question,
+    reason,
     tighten,
 )
 from tests.services.policy_checks.plans import PLAYBOOKS, expected, right_request
@@ -110,6 +112,31 @@ def first(asked: Question) -> dict[str, Any]:
     return propose(asked.base())
 
 
+def shown(proposal: PolicyProposal) -> dict[str, Any]:
+    """A plan as a base shows it: without the words of its reasons."""
+    return {name: value for name, value in proposal.payload().items() if name != "rationale"}
+
+
+def lying(begin: Callable[[Question], dict[str, Any]] = first, **fields: Any) -> Decision:
+    """A decision with these fields in the place of its own."""
+
+    def decide(asked: Question) -> dict[str, Any]:
+        return begin(asked) | fields
+
+    return decide
+
+
+def same(plan: PolicyProposal | None, base: PolicyProposal | None, **changed: Any) -> bool:
+    """Whether a plan is another one with some fields changed, whatever their reasons."""
+    assert plan is not None
+    assert base is not None
+    return but_for_reasons(plan.payload()) == but_for_reasons(base.payload()) | changed
+
+
+def abstain(asked: Question) -> dict[str, Any]:
+    return ABSTAIN
+
+
 # What it is asked
 
 
@@ -120,10 +147,10 @@ def test_model_strategist_offers_what_the_rules_would_propose_in_their_order():
     assert (asked.task, asked.revision, asked.correction) == ("choose", None, None)
     assert asked.snapshot == json.loads(PLAIN.json(SNAPSHOT.payload()))
     assert len(asked.bases) > 1
-    assert asked.bases[0]["plan"] == by_rules().proposal.payload()  # type: ignore[union-attr]
+    proposal = by_rules().proposal
+    assert proposal is not None
+    assert asked.bases[0] == {"id": proposal.content_hash[:16], "origin": "playbook", "plan": shown(proposal)}
     assert len({base["id"] for base in asked.bases}) == len(asked.bases)
-    for base in asked.bases:
-        assert base["id"] == PolicyProposal(**base["plan"]).content_hash[:16]
 
 
 def test_model_strategist_static_part_is_first_the_same_and_free_of_the_snapshot():
@@ -187,8 +214,7 @@ def test_model_strategist_offers_the_plan_in_force_while_it_is_eligible():
     snapshot = SNAPSHOT.model_copy(update={"active_policy_id": "p1"})
     mind = Mind(lambda asked: propose(asked.base("in_force")))
     answer = answered(mind, snapshot, frozen=in_force)
-    assert answer.proposal is not None
-    assert answer.proposal.content_hash == in_force.content_hash
+    assert same(answer.proposal, in_force)
     for gone in (in_force.model_copy(update={"playbook_id": "of_old"}), None):
         mind = Mind(lambda asked: ABSTAIN)
         answered(mind, snapshot, frozen=gone)
@@ -201,7 +227,7 @@ def test_model_strategist_revision_carries_the_refused_plan_and_its_findings():
     answer = answered(mind, revision=refused(proposal))
     asked = mind.questions[0]
     assert (asked.task, asked.bases[0]["origin"]) == ("revise", "refused")
-    assert asked.bases[0]["plan"] == proposal.payload()
+    assert asked.bases[0]["plan"] == shown(proposal)
     revision = asked.revision
     assert revision is not None
     assert revision["refused"] == proposal.content_hash[:16]
@@ -213,7 +239,7 @@ def test_model_strategist_revision_carries_the_refused_plan_and_its_findings():
     )
     assert finding["remedy"] == {"field": "conviction", "op": "at_most", "value": 0.65}
     assert finding["evidence"] == [HOSTILE]
-    assert answer.proposal == proposal.model_copy(update={"conviction": 0.6})
+    assert same(answer.proposal, proposal, conviction=0.6)
 
 
 # What its answers come to
@@ -222,9 +248,9 @@ def test_model_strategist_revision_carries_the_refused_plan_and_its_findings():
 def test_model_strategist_proposal_names_who_made_it_and_with_what():
     answer = answered(Mind(first))
     assert (answer.kind, answer.model, answer.fallback) == (PlanKind.PROPOSE, "claude-test", None)
-    assert answer.reason == "fits"
+    assert answer.reason == "the model proposes channel_breakout long"
     assert answer.prompt_hash is not None
-    assert answer.proposal == by_rules().proposal
+    assert same(answer.proposal, by_rules().proposal)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +269,54 @@ def test_model_strategist_with_nothing_to_choose_from_asks_nobody():
     answer = answered(mind, SNAPSHOT.model_copy(update={"regime": None}))
     assert mind.asked == []
     assert (answer.kind, answer.model, answer.fallback) == (PlanKind.ABSTAIN, "rules", NOTHING_TO_CHOOSE)
+
+
+@pytest.mark.parametrize(
+    ("comment", "kept"),
+    [
+        ("The picture is calm.", "The picture is calm."),
+        ("It won 9 of 10.", None),
+        (f"{SNAPSHOT.symbol} will double.", None),
+        ("As in mean_reversion.", None),
+        ("NVDA leads.", None),
+        ("x" * 301, None),
+        (None, None),
+    ],
+)
+def test_model_strategist_comment_is_kept_apart_without_figure_and_name_and_else_counted(comment, kept):
+    wordings = Wordings.of_run((SNAPSHOT.symbol, "NVDA"), anonymise=False)
+    for begin in (first, abstain):
+        said = Mind(lying(begin, comment=comment))
+        answer = answered(said, wordings=wordings)
+        assert (answer.comment, answer.dropped_comments) == (kept, int(comment is not None and kept is None))
+        texts = [answer.reason, *([answer.proposal.rationale] if answer.proposal else [])]
+        assert not any(comment and comment in text for text in texts)
+
+
+def test_model_strategist_that_lies_in_every_field_says_nothing_false_in_a_stored_text():
+    """Neither an indicator that is not there, another symbol, a stale price, a regime nor a rate."""
+    lies = [
+        reason("feature", "order_flow_imbalance"), reason("feature", "NVDA"), reason("feature", "close is 7"),
+        reason("case_rate", "all cases won"), reason("recent_bar", "-1"), reason("recent_bar", "up 40 %"),
+        reason("regime", "euphoria"), reason("lesson", "it never lost"), reason("rule", "the close broke"),
+    ]  # fmt: skip
+    truth = reason("feature", "close")
+    for lie in lies:
+        refused_whole = answered(Mind(lying(because=[truth, lie])))
+        assert (refused_whole.fallback, refused_whole.model) == ("unknown_reason", "rules")
+        assert refused_whole.proposal == by_rules().proposal
+    for name, words in (
+        ("reason", "All cases won."),
+        ("rationale", "rsi is 12."),
+        ("thesis", "Sure to win."),
+    ):
+        answer = answered(Mind(lying(**{name: words})))
+        assert answer.fallback == "reply_malformed"
+        assert words not in json.dumps(answer.payload())
+    answer = answered(Mind(lambda asked: propose(asked.base(), because=[truth], comment="All 9 cases won.")))
+    assert answer.proposal is not None
+    assert answer.proposal.rationale == "Long by channel_breakout: close is 100."
+    assert "cases won" not in json.dumps(answer.payload())
 
 
 # Who answers when it fails

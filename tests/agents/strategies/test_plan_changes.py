@@ -19,7 +19,16 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.rendering import render_rules
-from tests.agents.strategies.questions import ABSTAIN, HOLD, change, in_position, propose, tighten
+from tests.agents.strategies.questions import (
+    ABSTAIN,
+    BECAUSE,
+    HOLD,
+    change,
+    in_position,
+    propose,
+    reason,
+    tighten,
+)
 from tests.services.policy_checks.plans import PLANS, PLAYBOOKS, playbook_named, proposal_for, right_request
 from trading_core.tick_guard import TickGuard
 
@@ -51,9 +60,8 @@ def answered(
 
 
 def test_plan_says_what_its_author_says_that_it_argues_for():
-    text = change("rationale", "An upside breakout that I would not buy.")
     for said in ("long", "short", "neither"):
-        answer = answered(propose(PlanBase(BASE, "playbook").id, text, argues_for=said))
+        answer = answered(propose(PlanBase(BASE, "playbook").id, argues_for=said))
         assert isinstance(answer, StrategistAnswer)
         assert answer.proposal is not None
         assert answer.proposal.argues_for == said
@@ -75,13 +83,12 @@ def test_plan_changes_touch_the_named_fields_and_no_other():
         change("conviction", 0.31),
         change("horizon_bars", 9),
         change("activation_window_bars", 2),
-        change("thesis", "a new high"),
         change("stop", "close - 3 * atr_14"),
         change("trail", None),
     )
     assert (plan.conviction, plan.horizon_bars, plan.activation_window_bars) == (0.31, 9, 2)
-    assert (plan.thesis, plan.stop, plan.trail) == ("a new high", "close - 3 * atr_14", None)
-    named = {"conviction", "horizon_bars", "activation_window_bars", "thesis", "stop", "trail"}
+    assert (plan.stop, plan.trail) == ("close - 3 * atr_14", None)
+    named = {"conviction", "horizon_bars", "activation_window_bars", "stop", "trail"}
     assert {name for name, value in plan.payload().items() if value != BASE.payload()[name]} == named
 
 
@@ -121,7 +128,6 @@ def test_plan_changes_of_a_rule_come_after_those_of_a_parameter():
         ((change("horizon_bars", 0),), "change_refused", "horizon_bars"),
         ((change("horizon_bars", 501),), "change_refused", "500"),
         ((change("activation_window_bars", 51),), "change_refused", "activation_window_bars"),
-        ((change("thesis", "x" * 2_001),), "change_refused", "thesis"),
         ((change("stop", None),), "change_refused", "stop"),
         ((change("setup", None),), "change_refused", "setup"),
         ((change("target", "x" * 1_001),), "change_refused", "target"),
@@ -136,12 +142,37 @@ def test_plan_changes_that_do_not_fit_are_refused_whole_with_the_reason(parts, k
     assert told in fault.message
 
 
-def test_reply_proposing_a_base_unchanged_is_the_base_itself():
-    answer = answered(propose(BASE.content_hash[:16]))
+def test_reply_proposing_a_base_unchanged_is_the_base_with_its_own_reasons_in_words_of_code():
+    answer = answered(propose(BASE.content_hash[:16], argues_for="long"))
     assert isinstance(answer, StrategistAnswer)
     assert answer.kind is PlanKind.PROPOSE
-    assert answer.proposal is not None
-    assert answer.proposal.content_hash == BASE.content_hash
+    plan = answer.proposal
+    assert plan is not None
+    assert plan.rationale == "Long by channel_breakout: close is 100; the trend is up."
+    same = plan.model_copy(update={"because": BASE.because, "rationale": BASE.rationale})
+    assert same.content_hash == BASE.content_hash
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "known"),
+    [
+        ("feature", "order_imbalance", "'atr_14'"),
+        ("feature", "rsi_14", "'close'"),
+        ("case_rate", "AAPL", "'all'"),
+        ("case_rate", "mean_reversion", "'channel_breakout'"),
+        ("recent_bar", "0", "[]"),
+        ("regime", "euphoria", "'volatility'"),
+        ("lesson", "channel_breakout", "[]"),
+        ("rule", "invalidation", "'setup'"),
+        ("rule", "stop", "'setup'"),
+    ],
+)
+def test_reply_with_a_reason_that_nothing_shows_is_refused_with_the_names_that_there_are(kind, name, known):
+    fault = answered(propose(BASE.content_hash[:16], because=[*BECAUSE, reason(kind, name)]))
+    assert isinstance(fault, ReplyFault)
+    assert fault.kind is FaultKind.UNKNOWN_REASON
+    assert repr(name) in fault.message
+    assert known in fault.message
 
 
 @pytest.mark.parametrize(
@@ -168,7 +199,7 @@ def test_reply_abstaining_is_an_abstention_with_and_without_a_position():
     for snapshot in (SNAPSHOT, in_position()):
         answer = answered(ABSTAIN, snapshot)
         assert isinstance(answer, StrategistAnswer)
-        assert (answer.kind, answer.reason) == (PlanKind.ABSTAIN, ABSTAIN["reason"])
+        assert (answer.kind, answer.reason) == (PlanKind.ABSTAIN, "the model abstains: the trend is up")
 
 
 def test_reply_holding_needs_a_position():

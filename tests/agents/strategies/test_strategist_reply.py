@@ -21,7 +21,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     propose("0123456789abcdef"),
     propose("b", argues_for="neither"),
     propose("b", change("activation", None), change("parameter", 2.0, name="stop_atr")),
-    propose("b", change("conviction", 1), change("horizon_bars", 3), change("thesis", "x")),
+    propose("b", change("conviction", 1), change("horizon_bars", 3), comment="a remark"),
     tighten(1.5),
     tighten(2),
     HOLD,
@@ -34,7 +34,7 @@ def test_strategist_reply_of_each_form_is_read(reply):
     read = read_strategist_reply(json.dumps(reply))
     assert not isinstance(read, ReplyFault)
     assert read.answer == reply["answer"]
-    assert read.reason == reply["reason"]
+    assert [reason.payload() for reason in read.because] == reply["because"]
     assert read.model_dump(mode="json", exclude_unset=True).keys() == reply.keys()
 
 
@@ -63,5 +63,11 @@ def test_strategist_schema_that_is_sent_offers_no_rule_and_a_reply_with_one_is_s
     assert '"parameter"' in sent
     assert '"invalidation"' not in sent
     rule = {"field": "stop", "value": "close - 2 * atr_14"}
-    said = {"answer": "propose", "reason": "r", "base": "b", "changes": [rule]}
-    assert isinstance(read_strategist_reply(json.dumps(said)), ProposeReply)
+    assert isinstance(read_strategist_reply(json.dumps(propose("b", rule))), ProposeReply)
+
+
+def test_strategist_schema_has_the_reasons_before_the_decision_and_takes_the_names_of_a_run_alone():
+    sent = FORM.naming({"name": ("close", "setup", "stop_atr")}).schema
+    assert list(sent["properties"])[:2] == ["because", "answer"]
+    named = sent["$defs"]["PlanReason"]["properties"]["name"]
+    assert named["enum"] == ["close", "setup", "stop_atr"]

@@ -112,9 +112,19 @@ def scored(*percents: float, issues: Sequence[str] = ()) -> dict[str, Any]:
     return {**dict(zip(names, values, strict=True)), **lists}
 
 
-def improved(text: str, reasoning: str = "thought") -> dict[str, Any]:
-    """The closed reply of whoever improves, or writes a section."""
-    return {"reasoning": reasoning, "text": text}
+def section(*claims: dict[str, Any], topic: str = "window", comment: str | None = None) -> dict[str, Any]:
+    """One section of claims."""
+    return {"topic": topic, "claims": list(claims), "comment": comment}
+
+
+def improved(*sections: dict[str, Any], reasoning: str = "thought") -> dict[str, Any]:
+    """The closed reply of whoever improves."""
+    return {"reasoning": reasoning, "sections": list(sections)}
+
+
+def chunk(*claims: dict[str, Any], reasoning: str = "thought", comment: str | None = None) -> dict[str, Any]:
+    """The closed reply of whoever writes one section."""
+    return {"reasoning": reasoning, "claims": list(claims), "comment": comment}
 
 
 def reviewed(score: float, said: str = "said", *improvements: str) -> dict[str, Any]:
@@ -122,9 +132,9 @@ def reviewed(score: float, said: str = "said", *improvements: str) -> dict[str, 
     return {"score": score, "critique": said, "improvements": list(improvements)}
 
 
-def rewritten(scores: Mapping[str, Any], text: str = "", reasoning: str = "thought") -> dict[str, Any]:
-    """The closed reply of a critic that also writes the text again; without a text it is good enough."""
-    return {**scores, "reasoning": reasoning if text else "", "text": text}
+def rewritten(scores: Mapping[str, Any], *sections: dict[str, Any]) -> dict[str, Any]:
+    """The closed reply of a critic that also writes the text again; without sections it is good enough."""
+    return {**scores, "reasoning": "thought" if sections else "", "sections": list(sections)}
 
 
 def found(

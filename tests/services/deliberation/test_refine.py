@@ -25,6 +25,7 @@ from services.deliberation.policies import (
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.refine import Draft, Policies, Task, Trace, refine
 from services.model_calls.asking import GRACE_MS, NoReply
+from tests.services.deliberation.claim_texts import BETTER, DRAFT, writer
 from tests.services.deliberation.scripted import (
     HANGS,
     ListedCritic,
@@ -234,11 +235,12 @@ def test_same_inputs_and_replies_give_the_same_bytes(loop):
 def test_trace_has_the_same_hash_whatever_the_time():
     hashes, payloads = set(), set()
     for step in (0.0, 7.0):
-        models, _ = texts(quality=[scored(60), scored(90)], improvement=improved("A better text, whole."))
+        models, _ = texts(quality=[scored(60), scored(90)], improvement=improved(BETTER))
         trace = Trace()
         trace.add("begun", 3.0 * step, name="x")
         budget = Budget(0, 9, timer=Ticks(step))
-        done = asyncio.run(run_quality(TASK, FIRST, QualitySettings(), budget, models=models))
+        work = run_quality(TASK, DRAFT, QualitySettings(), budget, models=models, facts=writer())
+        done = asyncio.run(work)
         hashes.add(trace.hash)
         payloads.add(canonical_json(done.payload()))
         assert done.usage.calls == 3
@@ -280,7 +282,7 @@ def test_failure_at_any_await_returns_the_original_text_within_the_deadline(plac
 
 
 def test_call_without_time_left_is_made_and_recorded():
-    models, model = texts(quality=scored(95), improvement=improved("x y"))
+    models, model = texts(quality=scored(95), improvement=improved(BETTER))
     timer = Ticks()
     budget = Budget(0, 9, deadline_ms=10.0, timer=timer)
     timer.now = int(50e6)
@@ -291,7 +293,7 @@ def test_call_without_time_left_is_made_and_recorded():
 
 
 def test_recorded_lateness_ends_as_a_failure_and_not_by_the_clock():
-    models, model = texts(quality=failing("budget_spent"), improvement=improved("x y"))
+    models, model = texts(quality=failing("budget_spent"), improvement=improved(BETTER))
     done = asyncio.run(run_quality(TASK, FIRST, QualitySettings(), Budget(0, 9), models=models))
     assert done.degraded_from == "full: budget_spent"
     assert (done.final, done.status) == (FIRST, "unchanged")

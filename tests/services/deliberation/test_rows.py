@@ -6,22 +6,26 @@ import json
 from schemas.canonical import canonical_json, content_id
 from schemas.settings.deliberation import PassSettings, QualitySettings
 from services.deliberation.budget import Budget
-from services.deliberation.fact_check import FactCritic
+from services.deliberation.claim_critics import claim_critics
+from services.deliberation.model_revisers import Corrector
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Task
 from services.deliberation.rows import deliberation_rows
-from tests.services.deliberation.recorded import recorded
-from tests.services.deliberation.scripted import Ticks, critique, improved, scored, texts
-
-TEXT = "The account earned a little in 12 trades, and so nothing of it has to change now."
-BETTER = "The account earned a little in 12 trades, so nothing has to change for the moment."
+from tests.services.deliberation.claim_texts import BETTER, DRAFT, LIE, MEAN, draft_of, writer
+from tests.services.deliberation.scripted import Ticks, critique, improved, scored, section, texts
 
 
-def passed(step_ms=0.0, text=TEXT):
-    models, _ = texts(critique=critique("NEEDS CORRECTION", 0.9, "unclear"), correction={"text": BETTER})
-    budget = Budget(0, 2, timer=Ticks(step_ms))
-    return asyncio.run(run_pass(Task(""), text, PassSettings(), budget, models=models))
+def passed(step_ms=0.0, text=DRAFT):
+    models, _ = texts(
+        critique=critique("NEEDS CORRECTION", 0.9, "unclear"), correction={"sections": [BETTER]}
+    )
+    budget, claims = Budget(0, 2, timer=Ticks(step_ms)), writer()
+    work = run_pass(
+        Task(""), text, PassSettings(), budget, rules=claim_critics(claims), models=models,
+        reviser=Corrector(models, claims, 512),
+    )  # fmt: skip
+    return asyncio.run(work)
 
 
 def rows_of(done, **how):
@@ -43,15 +47,14 @@ def test_row_names_texts_by_their_hash_and_holds_none():
     assert first["final_hash"] == first["candidates"][1]["hash"]
     assert first["candidates"][1]["parent"] == 0
     assert first["changed"] is True
-    assert "earned" not in json.dumps([payload for _, payload, _ in rows_of(passed())])
+    assert "mean R" not in json.dumps([payload for _, payload, _ in rows_of(passed())])
 
 
 def test_findings_are_told_by_their_codes():
-    lie = "All 141 trades of channel_breakout won. Nothing has to change because of that."
-    facts = FactCritic(recorded())
-    done = asyncio.run(run_quality(Task(""), lie, QualitySettings(), Budget(0, 0), facts=facts))
+    lie = draft_of(section(MEAN, LIE))
+    done = asyncio.run(run_quality(Task(""), lie, QualitySettings(), Budget(0, 0), facts=writer()))
     first = rows_of(done, report_id="r")[0][1]
-    assert "contradicted_quantifier" in first["critiques"][0]["findings"]
+    assert first["critiques"][0]["findings"] == ["claim_refused"]
     assert (first["report_id"], first["verified_gain"]) == ("r", done.verified_gain)
 
 
@@ -76,8 +79,8 @@ def test_skipped_text_has_no_row():
 
 
 def test_failure_stands_in_the_row():
-    models, _ = texts(quality="prose", improvement=improved("x y"))
-    done = asyncio.run(run_quality(Task(""), TEXT, QualitySettings(), Budget(0, 9), models=models))
+    models, _ = texts(quality="prose", improvement=improved(BETTER))
+    done = asyncio.run(run_quality(Task(""), DRAFT, QualitySettings(), Budget(0, 9), models=models))
     _, first, measured = rows_of(done)[0]
     assert (first["degraded_from"], first["changed"]) == ("full: reply_malformed", False)
     assert measured["error"].startswith("the reply is not one JSON object")
@@ -85,6 +88,6 @@ def test_failure_stands_in_the_row():
 
 def test_own_score_and_what_was_verified_are_apart():
     models, _ = texts(quality=[scored(60), scored(90)], improvement=improved(BETTER))
-    done = asyncio.run(run_quality(Task(""), TEXT, QualitySettings(), Budget(0, 9), models=models))
-    first = rows_of(done)[0][1]
+    work = run_quality(Task(""), DRAFT, QualitySettings(), Budget(0, 9), models=models, facts=writer())
+    first = rows_of(asyncio.run(work))[0][1]
     assert (first["self_reported_gain"], first["verified_gain"]) == (0.3, 0)

@@ -8,16 +8,12 @@ from schemas.deliberation import CallUsage, Deliberation, DeliberationEvent
 from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
 from services.deliberation.budget import Budget
 from services.deliberation.counters import TextCounters, texts_document
-from services.deliberation.fact_check import FactCritic
 from services.deliberation.presets.quality import run_quality
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.presets.review import run_review
 from services.deliberation.refine import Task
-from tests.services.deliberation.recorded import recorded
-from tests.services.deliberation.scripted import critique, improved, reviewed, scored, texts
-
-TEXT = "The account earned a little in 12 trades, and so nothing of it has to change now."
-BETTER = "The account earned a little in 12 trades, so nothing has to change for the moment."
+from tests.services.deliberation.claim_texts import BETTER, DRAFT, LIE, MEAN, draft_of, writer
+from tests.services.deliberation.scripted import critique, improved, reviewed, scored, section, texts
 
 
 def done_with(**fields):
@@ -44,7 +40,7 @@ def test_nothing_is_counted_of_nothing():
 
 
 def test_skipped_texts_are_counted_by_reason_and_are_no_requests():
-    models, _ = texts(critique=critique("PASS"), correction={"text": BETTER})
+    models, _ = texts(critique=critique("PASS"), correction={"sections": [BETTER]})
     skipped = [
         asyncio.run(run_pass(Task(""), text, PassSettings(), Budget(0, 2), models=models))
         for text in ("short", "also short", "Error: the upstream did not answer, so there is nothing.")
@@ -58,9 +54,11 @@ def test_skipped_texts_are_counted_by_reason_and_are_no_requests():
 
 def test_figures_are_those_of_the_outcomes():
     models, _ = texts(quality=[scored(60), scored(90)], improvement=improved(BETTER))
-    gained = asyncio.run(run_quality(Task(""), TEXT, QualitySettings(), Budget(0, 9), models=models))
+    work = run_quality(Task(""), DRAFT, QualitySettings(), Budget(0, 9), models=models, facts=writer())
+    gained = asyncio.run(work)
     models, _ = texts(quality=scored(50), improvement="prose")
-    kept = asyncio.run(run_quality(Task(""), TEXT, QualitySettings(), Budget(0, 9), models=models))
+    work = run_quality(Task(""), DRAFT, QualitySettings(), Budget(0, 9), models=models, facts=writer())
+    kept = asyncio.run(work)
     document = counted(gained, kept)
     assert document["total_requests"] == 2
     assert {status: count for status, count in document["statuses"].items() if count} == {
@@ -75,12 +73,10 @@ def test_figures_are_those_of_the_outcomes():
 
 
 def test_facts_are_those_of_the_text_before_it_is_struck():
-    lie = "All 141 trades of channel_breakout won. channel_breakout has 141 trades."
-    facts = FactCritic(recorded())
+    lie = draft_of(section(MEAN, LIE))
     models, _ = texts(quality=scored(90), improvement="prose")
-    done = asyncio.run(
-        run_quality(Task(""), lie, QualitySettings(), Budget(0, 9), models=models, facts=facts)
-    )
+    work = run_quality(Task(""), lie, QualitySettings(), Budget(0, 9), models=models, facts=writer())
+    done = asyncio.run(work)
     document = counted(done)
     checked = done.fact_checks[-1]
     assert document["fact_checks_failed"] == document["struck_claims"] == len(checked.failures) > 0
@@ -89,7 +85,7 @@ def test_facts_are_those_of_the_text_before_it_is_struck():
 
 def test_reviews_and_sections_are_told_by_their_events():
     models, _ = texts(review=reviewed(0.9), improvement=improved(BETTER))
-    review = asyncio.run(run_review(Task(""), TEXT, ReviewSettings(), Budget(0, 9), models=models))
+    review = asyncio.run(run_review(Task(""), DRAFT, ReviewSettings(), Budget(0, 9), models=models))
     events = (DeliberationEvent(kind="chunk_outline"), *[DeliberationEvent(kind="chunk_write")] * 3)
     document = counted(review, done_with(events=events), done_with(), done_with())
     assert (document["share_reviewed"], document["share_chunked"], document["sections"]) == (0.25, 0.25, 3)

@@ -6,32 +6,42 @@ from typing import Any
 
 import pytest
 
+from schemas.claims import ValueClaim
 from services.deliberation.forms import (
     CONTRACTS,
     LONGEST_REPLY,
-    MOST_CHARACTERS,
     TEXT_FORMS,
     CorrectionReply,
-    ImprovementReply,
     OutlineReply,
     QualityReply,
     ReviewReply,
-    read_corrected,
     read_text_reply,
 )
 from services.model_calls.reply_text import MalformedReply
-from tests.services.deliberation.scripted import critique, improved, reviewed, rewritten, scored
+from tests.services.deliberation.scripted import (
+    chunk,
+    critique,
+    improved,
+    reviewed,
+    rewritten,
+    scored,
+    section,
+)
 
+TRADE = ValueClaim(measure="trades").payload()
+WRITTEN = section(TRADE)
 GOOD: dict[str, dict[str, Any]] = {
     "text_critique": critique("PASS"),
-    "text_correction": {"text": "Corrected."},
+    "text_correction": {"sections": [WRITTEN]},
     "text_quality": scored(80, issues=["one"]),
-    "text_improvement": improved("Improved."),
-    "text_quality_rewrite": rewritten(scored(60), "Improved."),
+    "text_improvement": improved(WRITTEN),
+    "text_quality_rewrite": rewritten(scored(60), WRITTEN),
     "text_review_rewrite": rewritten(reviewed(0.9)),
     "text_review": reviewed(0.7, "said", "more"),
     "text_outline": {"chunks": ["one", "two", "three"]},
-    "text_section": improved("A section."),
+    "text_section": chunk(TRADE),
+    "text_reasons": {"because": [{"kind": "rule", "name": "setup"}], "comment": None},
+    "text_claims": {"claims": [{"quote": "many trades", "claim": TRADE}]},
 }
 
 
@@ -114,56 +124,28 @@ def test_score_that_is_no_number_is_refused(name, key, most, raw):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    "written",
     [
-        ("", "too short"),
-        (" \n\t", "no words"),
-        ("...", "no words"),
-        ("\u200b\u200b", "no words"),
-        ("a red \x1b[31mtext", "control characters"),
-        ("a \x00 text", "control characters"),
-        ("a text that \u202eturns", "control characters"),
-        ("x" * (MOST_CHARACTERS + 1), "too long"),
+        {"topic": "", "claims": [], "comment": None},
+        {"topic": "window", "claims": [{"kind": "opinion", "text": "strong"}], "comment": None},
+        {"topic": "window", "claims": [{"kind": "value", "measure": "luck"}], "comment": None},
+        {"topic": "window", "claims": [TRADE | {"note": "and it will go on"}], "comment": None},
+        {"topic": "window", "claims": [TRADE], "comment": None, "text": "All trades won."},
+        {"topic": "window", "claims": [TRADE] * 41, "comment": None},
+        "All trades won.",
     ],
 )
-@pytest.mark.parametrize("contract", [CorrectionReply, ImprovementReply])
-def test_text_that_nobody_can_read_is_refused(contract, text, reason):
-    with pytest.raises(MalformedReply, match=reason):
-        read_text_reply(
-            json.dumps({"text": text} | ({"reasoning": ""} if contract is ImprovementReply else {})), contract
-        )
-
-
-def test_text_of_any_script_is_taken():
-    for text in ("市场上涨。", "نصّ قصير", "a\tb\r\nc", "80 %", "👩‍🚀 said so", "x" * MOST_CHARACTERS):
-        assert read_text_reply(json.dumps({"text": text}), CorrectionReply).text == text
-
-
-@pytest.mark.parametrize("raw", ['{"text": "\\ud800 x"}', '{"text": "\ud800 x"}', "```\n\ud800 words\n```"])
-def test_half_a_surrogate_pair_is_refused(raw):
-    with pytest.raises(MalformedReply):
-        read_corrected(raw)
-
-
-NO_CORRECTION = (
-    "As it should be.",
-    "```\n{}\n```",
-    '```json\n["x"]\n```',
-    "```\n \n```",
-    "```\nx",
-    "``` x ```",
-    f"```\n{'x' * (MOST_CHARACTERS + 1)}\n```",
-    "```\na \x1b[0m text\n```",
-)
-
-
-def test_correction_may_come_in_a_fence_alone():
-    assert read_corrected('{"text": "As it should be."}') == "As it should be."
-    assert read_corrected("```\nAs it should be.\n```") == "As it should be."
-    assert read_corrected("```text\n As it should be. \n```\n") == "As it should be."
-    for raw in NO_CORRECTION:
+def test_section_outside_the_closed_form_is_refused(written: Any):
+    for name in ("text_correction", "text_improvement", "text_quality_rewrite"):
         with pytest.raises(MalformedReply):
-            read_corrected(raw)
+            read_text_reply(json.dumps(GOOD[name] | {"sections": [written]}), CONTRACTS[name])
+
+
+@pytest.mark.parametrize("raw", ["\\ud800", "\ud800"])
+def test_half_a_surrogate_pair_is_refused(raw: str):
+    good = json.dumps({"sections": [section(TRADE, comment="@")]})
+    with pytest.raises(MalformedReply):
+        read_text_reply(good.replace("@", raw), CorrectionReply)
 
 
 def test_lists_are_bounded():
@@ -179,9 +161,9 @@ def test_lists_are_bounded():
 
 
 @pytest.mark.parametrize("piece", ["\n", "`", "```\n", '"', "x\n```\n"])
-def test_longest_reply_is_read_at_once(piece):
+def test_longest_reply_is_read_at_once(piece: str):
     text = "```\n" + piece * (LONGEST_REPLY // len(piece))
     started = time.process_time()
     with pytest.raises(MalformedReply):
-        read_corrected(text + "x")
+        read_text_reply(text + "x", CorrectionReply)
     assert time.process_time() - started < 1.5  # what is quadratic takes minutes

@@ -12,8 +12,8 @@ from tests.worker.shared_runs import losing_run, losing_settings
 from worker.review.evidence import OF_A_RUN
 
 ASKED: dict[str, dict[str, object]] = {
-    "episodes": {"playbook_id": "buys_strength", "limit": 5},
-    "gate_status": {"playbook_id": "buys_strength"},
+    "trades": {"playbook_id": "buys_strength", "limit": 5},
+    "gate": {"playbook_id": "buys_strength"},
     "playbooks": {"playbook_id": "buys_strength"},
 }
 

@@ -37,7 +37,6 @@ def playbook(name="pullback", **changes):
             )
         },
         "rules": {"long": rules},
-        "rationale_terms": {"long": ("dip",)},
         "parameters": {
             "stretch": Parameter(value=1.0, grid=(0.9, 1.0, 1.1), risk_reducing="up"),
             "exit_below": Parameter(value=50.0, grid=(20.0, 50.0), role="invalidation"),

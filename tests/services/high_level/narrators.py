@@ -1,24 +1,29 @@
-"""Models that tell a narrative, true or not."""
+"""Models that write a narrative, true or not."""
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from services.model_calls.language_model import ModelReply
+from tests.services.deliberation.claim_texts import LIE, MEAN, TRADES
+from tests.services.deliberation.scripted import section
 
-LIE = (
-    "All 60 trades of channel_breakout won and squeeze_breakout earned +0.96R a trade, which is significant."
-)
-TRUE = "channel_breakout earned +0.18R a trade over 141 trades."
+TRUE = (section(MEAN, TRADES),)
+FALSE = (section(LIE),)
 
 
 @dataclass
 class Narrator:
-    """Answers with one narrative after the other, the last one again and again; keeps what it was asked."""
+    """Answers with the sections of one narrative after the other, the last one again and again.
 
-    narratives: list[str]
+    A reply that is a text is given as it is; it keeps what it was asked.
+    """
+
+    narratives: list[Any]
     prompts: list[str] = field(default_factory=list)
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
         self.prompts.append(prompt)
-        said = self.narratives[min(len(self.prompts), len(self.narratives)) - 1]
-        return ModelReply(json.dumps({"narrative": said, "cited_evidence": []}), "m", 1, 1, 0.0)
+        told = self.narratives[min(len(self.prompts), len(self.narratives)) - 1]
+        text = told if isinstance(told, str) else json.dumps({"sections": list(told)})
+        return ModelReply(text, "m", 1, 1, 0.0)

@@ -1,132 +1,179 @@
+"""The narrative of a report: claims that rules or a model pick, looked up and written by code."""
+
 import asyncio
+import json
+from typing import Any
 
 import pytest
 
 from prompts import load_prompt
 from schemas.settings.deliberation import DeliberationSettings, QualitySettings
-from services.deliberation.fact_check import FactCritic
-from services.high_level.narrative_reply import Narrative, read_narrative, with_known_numbers
+from services.claims.check import ClaimResult, check
+from services.claims.render import render
+from services.high_level.narrative_reply import FORM, Narrative, read_narrative
 from services.high_level.narrator import Narrator as Teller
+from services.high_level.narrator import rule_narrative
+from services.high_level.report_sections import TOPICS, cells_of, rule_sections
+from services.model_calls.reply_text import MalformedReply
+from services.model_calls.wording import Wordings
 from services.slow_loop.loop_rows import fact_check_row
-from services.text.news import unknown_numbers
-from tests.services.deliberation.recorded import recorded, recorded_report
-from tests.services.deliberation.scripted import improved, scored
+from tests.services.deliberation.claim_texts import GRADE, LIE, MEAN, TRADES, UNKNOWN
+from tests.services.deliberation.recorded import WHOLE, at_last_report, last_report, whole
+from tests.services.deliberation.scripted import improved, rewritten, scored, section
 from tests.services.deliberation.scripted import texts as scripted_texts
-from tests.services.high_level.narrators import LIE, TRUE, Narrator
+from tests.services.high_level.narrators import FALSE, TRUE, Narrator
 
-SOURCE = '{"mean_r":-0.41,"n":30,"id":"12a45b789c01d2e3","text":"1,200 bars to 2024-03-05"}'
+LINES = ("The mean R of channel_breakout was +0.17R over 141 trades.",
+         "The number of trades of channel_breakout was 141.")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "unknown"),
-    [
-        ("30 trades lost 0.41R each", ()),
-        ("1200 bars until 2024-03-05", ()),
-        ("31 trades", ("31",)),
-        ("lost 0.4R", ("0.4",)),
-        ("12 of 30", ("12",)),
-        ("see 12a45b789c01d2e3", ()),
-        ("see 99a45b789c01d2e3", ("99a45b789c01d2e3",)),
-    ],
-)
-def test_number_that_was_not_computed_is_found(text, unknown):
-    assert unknown_numbers(text, SOURCE) == unknown
+def told_by(*narratives: Any, texts: Any = None, **quality: Any) -> tuple[Narrative, Narrator]:
+    model = Narrator(list(narratives))
+    settings = DeliberationSettings(quality=QualitySettings(**quality))
+    further = {} if texts is None else {"texts": texts}
+    teller = Teller(load_prompt("high_level_reflection"), model, settings, **further)
+    return asyncio.run(teller.tell(last_report(), at_last_report())), model
+
+
+@pytest.mark.parametrize("run", [name for name in WHOLE if name != "whole_costly"])
+def test_narrative_of_the_rules_holds_against_the_run_at_each_report(run: str):
+    for report, _ in whole(run).past:
+        facts = whole(run).as_of(report.known_at)
+        narrative = rule_narrative(report, facts)
+        statements = [statement for part in narrative.sections for statement in part.statements]
+        assert [part.topic for part in narrative.sections] == list(TOPICS)
+        assert len(statements) > 10
+        for statement in statements:
+            result = check(statement.claim, facts)
+            assert isinstance(result, ClaimResult)
+            assert render(statement.claim, result) == statement.text
+            assert statement.text in narrative.text
+            assert statement.rows
+
+
+def test_narrative_of_a_model_stands_where_its_claims_hold():
+    told, model = told_by(TRUE)
+    assert (told.by_model, told.refused, len(model.prompts)) == (True, None, 1)
+    assert told.text.splitlines()[1:] == [f"- {line}" for line in LINES]
+    assert told.checked is not None
+    assert told.checked.holds
+
+
+def test_narrative_that_lies_leaves_the_rule_text_and_its_claims_are_shown():
+    told, model = told_by(FALSE)
+    assert (told.text, told.by_model) == (rule_narrative(last_report(), at_last_report()).text, False)
+    assert len(model.prompts) == 2
+    assert told.checked is not None
+    assert told.checked.count("contradicted") == 1
+    assert "claims that do not hold" in str(told.refused)
+
+
+def test_narrator_is_shown_which_claims_are_not_so_and_what_is():
+    told, model = told_by((section(MEAN, LIE),), TRUE)
+    correction = model.prompts[1].removeprefix(model.prompts[0])
+    assert "the mean R of squeeze_breakout is -0.13R" in correction
+    assert (told.by_model, told.refused) == (True, None)
+
+
+def test_narrative_claim_that_is_not_corrected_is_dropped_and_counted():
+    told, model = told_by((section(MEAN, LIE, UNKNOWN, comment="AAPL is 3 times better"),))
+    assert told.by_model
+    assert told.text.splitlines() == ["window:", f"- {LINES[0]}"]
+    assert len(model.prompts) == 2
+    row = fact_check_row(last_report().model_copy(update={"fact_check": told.checked}), "abc")
+    assert row["counts"] == {"verified": 1, "contradicted": 1, "unverifiable": 1, "dropped_comments": 1}
+
+
+def test_narrative_of_an_earlier_round_stays_where_it_is_the_better_one():
+    told, _ = told_by((section(MEAN, LIE),), (section(LIE, UNKNOWN),))
+    assert told.text.splitlines()[1:] == [f"- {LINES[0]}"]
+
+
+@pytest.mark.parametrize(("rounds", "asked"), [(0, 1), (1, 2), (2, 3), (3, 4)])
+def test_narrator_is_asked_again_as_often_as_rounds_allow(rounds: int, asked: int):
+    assert len(told_by(FALSE, rounds=rounds)[1].prompts) == asked
 
 
 @pytest.mark.parametrize(
     ("reply", "word"),
     [
-        ("[1]", "reply: model type"),
-        ('{"narrative": "", "cited_evidence": []}', "narrative: string too short (min_length 1)"),
-        ('{"narrative": " ", "cited_evidence": []}', "no words"),
-        ('{"narrative": 3, "cited_evidence": []}', "narrative: string type"),
-        ('{"narrative": "fine", "cited_evidence": "a"}', "cited_evidence: tuple type"),
-        ('{"narrative": "fine", "cited_evidence": ["b"]}', "not offered"),
-        ('{"narrative": "fine", "cited_evidence": [], "action": "replan"}', "action: extra forbidden"),
+        ("prose", "not one JSON object"),
+        ('{"sections": []}', "sections"),
+        ('{"sections": [], "action": "replan"}', "sections"),
+        ('{"narrative": "All trades won."}', "sections"),
     ],
 )
-def test_reply_of_another_shape_is_refused_with_its_reason(reply, word):
-    told = read_narrative(reply, ["a"])
+def test_reply_of_another_shape_is_refused_with_its_reason(reply: str, word: str):
+    with pytest.raises(MalformedReply):
+        read_narrative(reply)
+    told, _ = told_by(reply)
     assert not told.by_model
-    assert told.refused is not None
-    assert word in told.refused
+    assert word in str(told.refused)
 
 
-def told_by(*narratives: str, **settings) -> tuple[Narrative, Narrator]:
-    model = Narrator(list(narratives))
-    prompt = load_prompt("high_level_reflection")
-    teller = Teller(prompt, FactCritic, model, DeliberationSettings(quality=QualitySettings(**settings)))
-    return asyncio.run(teller.tell(recorded_report(), recorded())), model
+def test_narrative_that_claims_nothing_gives_way_to_the_rules():
+    told, _ = told_by((section(comment="A quiet time."),))
+    assert (told.by_model, told.refused) == (False, "it claims nothing")
 
 
-def test_text_that_lies_leaves_the_rule_text_and_its_claims_are_told():
-    told, model = told_by(LIE)
-    assert (told.text, told.by_model) == (recorded_report().narrative, False)
-    assert len(model.prompts) == 3
-    assert told.checked is not None
-    assert told.checked.count("contradicted") >= 3
-    assert told.refused is not None
-    assert "claims that do not hold" in told.refused
-
-
-def test_model_is_told_which_claims_do_not_hold_and_what_would():
-    told, model = told_by(TRUE.replace("0.18", "0.28"), TRUE)
-    assert (told.text, told.by_model, told.refused) == (TRUE, True, None)
-    correction = model.prompts[1].removeprefix(model.prompts[0])
-    assert '"said":"+0.28R"' in correction
-    assert "+0.18R" in correction
-
-
-def test_what_is_left_unresolved_after_the_last_round_is_struck():
-    told, model = told_by(f"{TRUE} {LIE}")
-    assert (told.text, told.by_model) == (TRUE, True)
-    assert told.refused is not None
-    assert len(model.prompts) == 3
-
-
-def test_better_text_of_an_earlier_round_stays():
-    told, _ = told_by(f"{TRUE} {LIE}", LIE)
-    assert told.text == TRUE
-
-
-def test_rounds_are_those_of_the_settings():
-    assert len(told_by(LIE, rounds=1)[1].prompts) == 1
-
-
-def test_numbers_alone_are_looked_up_where_the_settings_say_so():
-    told, model = told_by(LIE, fact_check="numbers")
-    assert (told.by_model, told.checked, len(model.prompts)) == (False, None, 1)
-    assert told_by("All trades of channel_breakout won.", fact_check="numbers")[0].by_model
-
-
-def test_number_of_nowhere_leaves_no_text():
-    assert with_known_numbers(Narrative("31 trades", True), SOURCE).refused is not None
-    assert with_known_numbers(Narrative("30 trades", True), SOURCE).by_model
-
-
-def test_row_of_a_check_has_the_claims_that_do_not_hold():
-    told, _ = told_by(LIE)
-    row = fact_check_row(recorded_report().model_copy(update={"fact_check": told.checked}), "abc")
-    assert row["kept"] is False or recorded_report().meta.tier == "consolidated"
-    assert {claim["verdict"] for claim in row["claims"]} >= {"contradicted"}
-    assert row["counts"]["contradicted"] == len(
-        [claim for claim in row["claims"] if claim["verdict"] == "contradicted"]
+def test_narrative_is_scored_and_written_again_until_it_is_enough():
+    better = (section(MEAN), section(GRADE, topic="grades"))
+    texts, model = scripted_texts(quality=[scored(40), scored(95)], improvement=improved(*better))
+    told, _ = told_by(TRUE, texts=texts, threshold=10.0)
+    assert told.text.splitlines()[1:] == [f"- {line}" for line in LINES], "10 % are enough"
+    texts, model = scripted_texts(quality=[scored(0), scored(95)], improvement=improved(*better))
+    told, _ = told_by(TRUE, texts=texts, threshold=50.0)
+    assert "grades:" in told.text
+    assert model.count("text_improvement") == 1
+    texts, model = scripted_texts(
+        quality_rewrite=[rewritten(scored(0), *better), rewritten(scored(95))], quality="", improvement=""
     )
+    told, _ = told_by(TRUE, texts=texts, threshold=30.0)
+    assert "grades:" in told.text
 
 
-def test_improved_text_that_is_longer_than_a_report_takes_does_not_stand():
-    texts, _ = scripted_texts(quality=[scored(50), scored(95)], improvement=improved(f"{TRUE} " * 90))
-    teller = Teller(load_prompt("high_level_reflection"), FactCritic, Narrator([TRUE]), texts=texts)
-    told = asyncio.run(teller.tell(recorded_report(), recorded()))
-    assert told.text == TRUE
-    assert told.deliberation is not None
-    codes = [found.code for critique in told.deliberation.critiques for found in critique.findings]
-    assert "too_long" in codes
+def test_narrators_form_takes_the_names_of_the_run_alone():
+    facts = at_last_report()
+    schema = json.dumps(FORM.naming({"playbook": facts.playbook_ids, "symbol": facts.symbols}).schema)
+    assert all(f'"{name}"' in schema for name in (*facts.playbook_ids, *facts.symbols))
+    assert "NVDA" not in schema
 
 
-def test_text_that_breaks_off_is_ended_and_says_so():
-    told, model = told_by(f"{TRUE} And so the")
-    assert (told.text, told.by_model) == (TRUE, True)
-    assert told.refused is not None
-    assert "breaks off" in told.refused
-    assert len(model.prompts) == 3
+def test_narrator_is_shown_each_cell_once_and_no_hash():
+    _, model = told_by(TRUE)
+    report = last_report()
+    assert report.request_hash not in model.prompts[0]
+    assert report.prompt_hash not in model.prompts[0]
+    cells = cells_of(report, at_last_report())
+    assert model.prompts[0].count(json.dumps(cells, separators=(",", ":"), sort_keys=True)) <= 1
+    named = [item for item in report.clusters if item.timeframe is None]
+    assert len(cells["clusters"]) == len(named)
+
+
+def test_cells_are_figures_that_a_claim_states():
+    facts, cells = at_last_report(), cells_of(last_report(), at_last_report())
+    row = next(item for item in cells["clusters"] if item["playbook"] == "channel_breakout")
+    figure = row["cells"][cells["columns"]["clusters"].index("mean_r")]
+    claim = read_narrative(json.dumps({"sections": [section(MEAN | {"stated": f"{figure:.2f}"})]}))[0].claims[
+        0
+    ]
+    assert isinstance(check(claim, facts), ClaimResult)
+
+
+def test_rules_claim_on_every_topic_what_a_reader_is_owed():
+    sections = {part.topic: part.claims for part in rule_sections(last_report(), at_last_report())}
+    assert all(sections[topic] for topic in TOPICS)
+    graded = {claim.payload()["of"]["playbook"] for claim in sections["grades"]}
+    assert graded == set(at_last_report().playbook_ids)
+
+
+def test_narrative_of_an_anonymised_run_names_symbols_by_their_own_names_and_its_question_none():
+    facts, report = at_last_report(), last_report()
+    wording = Wordings.of_run(facts.symbols, anonymise=True).at(report.known_at)
+    called = wording.symbols["AAPL"]
+    model = Narrator([(section({**TRADES, "of": {"symbol": called}}, {**TRADES, "of": {"symbol": "IBM"}}),)])
+    teller = Teller(load_prompt("high_level_reflection"), model)
+    told = asyncio.run(teller.tell(report, facts, wording))
+    assert "The number of trades of AAPL was " in told.text
+    assert not any(name in model.prompts[0] for name in facts.symbols)
+    assert called in model.prompts[0]

@@ -15,7 +15,7 @@ from services.policy_checks.consolidation import FORM as CONSOLIDATION
 
 FORMS = [STRATEGIST, CONSOLIDATION, JUDGE, NARRATIVE, PLAN]
 TAKEN = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 
 
 def parts(schema: Any) -> list[dict[str, Any]]:
@@ -49,12 +49,12 @@ def test_form_of_the_strategist_has_every_answer_and_null_for_what_it_does_not_s
     fields = STRATEGIST.schema["properties"]
     assert set(fields["answer"]["enum"]) == {"propose", "hold", "tighten", "abstain"}
     assert fields["stop"]["anyOf"][-1] == {"type": "null"}
-    held = {"answer": "hold", "reason": "wait", "base": None, "changes": None, "stop": None}
+    held = {"because": [], "answer": "hold", "base": None, "changes": None, "stop": None, "comment": None}
     assert isinstance(read_strategist_reply(json.dumps(held)), HoldReply)
     assert isinstance(read_strategist_reply(json.dumps(held | {"stop": 3.0})), ReplyFault), (
         "it has no place there"
     )
-    assert isinstance(read_strategist_reply(json.dumps(held | {"reason": None})), ReplyFault)
+    assert isinstance(read_strategist_reply(json.dumps(held | {"answer": None})), ReplyFault)
 
 
 @pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "\n ```JSON\r\n{}\r\n```  \n", "{}"])

@@ -40,7 +40,6 @@ def definition(name: str = "alpha", **changes: Any) -> PlaybookDefinition:
             "edge": {"value": 0.5, "grid": (0.25, 0.5, 1.0), "risk_reducing": "up"},
             "stop_atr": {"value": 2.0, "grid": (1.5, 2.0, 2.5), "role": "invalidation"},
         },
-        "rationale_terms": {"long": ("rise",), "short": ("fall",)},
         "horizon_bars": 10,
         "expectation": {
             "hit_rate": 0.4,

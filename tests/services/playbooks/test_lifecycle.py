@@ -522,8 +522,9 @@ def test_experiment_has_an_end_and_never_becomes_active():
 
 def test_experiments_are_limited():
     world = World(max_open_experiments=1)
-    world.act("open_experiment", life_blocks=10)
-    assert world.act("open_experiment", life_blocks=10, playbook_id="beta") == ()
+    tried: dict[str, Any] = {"parameter": "edge", "value": 1.0, "life_blocks": 10}
+    world.act("open_experiment", **tried)
+    assert world.act("open_experiment", **tried, playbook_id="beta") == ()
     assert world.code() == "too_many_experiments"
 
 

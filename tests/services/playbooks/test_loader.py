@@ -67,8 +67,6 @@ def changed(old: str, new: str) -> str:
             changed('trend = ["up"]', 'trend = ["up"]\nbanned = ["up/hi"]'),
             ["eligibility.long.banned", "'up/hi'", "'up/high'"],
         ),
-        (changed('"relief rally"', '"dip"'), ["rationale_terms.short", "'dip'", "other direction"]),
-        (changed('long = ["uptrend", "dip", "pullback"]', "long = []"), ["rationale_terms.long"]),
         (changed("hold_p90_bars = 15", "hold_p90_bars = 3"), ["expectation", "hold_p90_bars 3"]),
         (changed("hit_rate = 0.4", "hit_rate = 1.4"), ["expectation.hit_rate", "1.4"]),
         (changed("hit_rate = 0.4", "hit_rate = nan"), ["expectation.hit_rate", "nan"]),

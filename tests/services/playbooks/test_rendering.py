@@ -52,7 +52,7 @@ def test_rendering_an_unknown_name_or_a_lone_brace_is_refused():
 
 def test_rendering_a_direction_without_rules_is_refused():
     playbook = definition()
-    names = ("rules", "eligibility", "rationale_terms")
+    names = ("rules", "eligibility")
     one = {name: {"long": getattr(playbook, name)["long"]} for name in names}
     with pytest.raises(ConfigError, match="no short rules"):
         render_rules(PlaybookDefinition.model_validate(playbook.model_dump() | one), "short")

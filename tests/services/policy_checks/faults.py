@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.no_learn import NoLearnZone
+from schemas.reasons import MOST_REASONS, PlanReason
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels
-from schemas.vocabulary import Direction, Structure, Trend, VolatilityBand
+from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.rendering import number_text, render_rules, rule_texts
 from services.policy_checks.expectation import expectation_of
 from services.policy_checks.plan_levels import PlanLevels, read_levels
@@ -22,22 +23,21 @@ Spoil = Callable[[Request], Request | None]
 
 @dataclass(frozen=True)
 class Fault:
-    """One way to spoil a plan, the codes that all have to be found, and whether it is sent back for them."""
+    """One way to spoil a plan, and the codes that all have to be found."""
 
     name: str
     codes: tuple[str, ...]
     spoil: Spoil
-    sent_back: bool = True
 
 
 FAULTS: list[Fault] = []
 
 
-def fault(*codes: str, sent_back: bool = True) -> Callable[[Spoil], Spoil]:
+def fault(*codes: str) -> Callable[[Spoil], Spoil]:
     """Register an operator with the codes that it must bring about."""
 
     def register(spoil: Spoil) -> Spoil:
-        FAULTS.append(Fault(spoil.__name__, codes, spoil, sent_back))
+        FAULTS.append(Fault(spoil.__name__, codes, spoil))
         return spoil
 
     return register
@@ -377,7 +377,7 @@ def banned_direction(request: Request) -> Request:
 @fault("direction_not_in_playbook")
 def direction_the_playbook_has_not(request: Request) -> Request:
     other = "short" if request.proposal.direction == "long" else "long"
-    fields = ("rules", "eligibility", "rationale_terms")
+    fields = ("rules", "eligibility")
     left = {name: {other: getattr(request.playbook, name)[other]} for name in fields}
     return changed(request, {"playbook": changed(request.playbook, left)})
 
@@ -481,27 +481,30 @@ def near_losers_in_a_losing_population(request: Request) -> Request:
 
 
 @fault("rationale_misses_playbook")
-def text_about_something_else(request: Request) -> Request:
-    return plan(request, thesis="The moon is in the right house.", rationale="So are the planets.")
+def reasons_beside_the_playbook(request: Request) -> Request:
+    reasons = (PlanReason(kind="regime", name="trend"), PlanReason(kind="case_rate", name="all"))
+    return plan(request, because=reasons)
 
 
-@fault("text_contradicts_direction", "rationale_misses_playbook")
-def text_of_the_other_direction(request: Request) -> Request:
-    other: Direction = "short" if request.proposal.direction == "long" else "long"
-    terms = ", ".join(request.playbook.rationale_terms[other])
-    return plan(request, thesis=f"Go {other}: {terms}.", rationale=f"The picture is {terms}.")
+@fault("reason_not_so")
+def reason_of_a_rule_that_is_not_true(request: Request) -> Request | None:
+    because = (*request.proposal.because, PlanReason(kind="rule", name="activation"))
+    if any(reason.name == "activation" for reason in request.proposal.because):
+        return None
+    return plan(request, because=because[-MOST_REASONS:])
 
 
-@fault("rationale_misses_playbook")
-def terms_of_the_playbook_denied(request: Request) -> Request:
-    terms = request.playbook.rationale_terms[request.proposal.direction]
-    text = " ".join(f"There is no {term}." for term in terms)
-    return plan(request, thesis=text, rationale=text)
+@fault("reason_not_so")
+def reason_of_a_feature_that_no_rule_uses(request: Request) -> Request:
+    features = {**request.snapshot.features, "adx_99": 31.0}
+    because = (request.proposal.because[0], PlanReason(kind="feature", name="adx_99"))
+    return changed(plan(request, because=because), {"snapshot.features": features})
 
 
 @fault("text_contradicts_direction")
-def text_against_the_trade(request: Request) -> Request:
-    return plan(request, rationale=f"{request.proposal.rationale} I would not take this trade.")
+def text_that_orders_the_other_side(request: Request) -> Request:
+    order = "Sell short here." if request.proposal.direction == "long" else "Buy the dip."
+    return plan(request, rationale=f"{request.proposal.rationale} {order}")
 
 
 @fault("text_contradicts_direction")
@@ -512,13 +515,3 @@ def author_who_argues_for_neither(request: Request) -> Request:
 @fault("text_contradicts_direction")
 def author_who_argues_for_the_other_direction(request: Request) -> Request:
     return plan(request, argues_for="short" if request.proposal.direction == "long" else "long")
-
-
-@fault("text_cites_the_future", sent_back=False)
-def text_of_a_day_to_come(request: Request) -> Request:
-    return plan(request, rationale=f"{request.proposal.rationale} It gapped up on 14 March 2044.")
-
-
-@fault("text_claims_unknown_fact", sent_back=False)
-def text_with_cases_of_its_own(request: Request) -> Request:
-    return plan(request, thesis=f"{request.proposal.thesis} It won in 8,713 of 9,127 cases.")

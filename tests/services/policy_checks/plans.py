@@ -62,12 +62,11 @@ def on_timeframe(timeframe: Timeframe, request: PolicyLevelReflectionRequest | N
 
 
 def proposal_for(playbook: PlaybookDefinition, direction: Direction) -> PolicyProposal:
-    terms = playbook.rationale_terms[direction]
     return PolicyProposal(
         playbook_id=playbook.id,
         direction=direction,
-        thesis=f"{playbook.title}: {terms[0]} on the decision bar.",
-        rationale=f"The picture is {', '.join(terms)}; the regime is eligible.",
+        thesis=f"{playbook.title}, {direction}.",
+        rationale=f"The picture is that of {playbook.id}; the regime is eligible.",
         activation_window_bars=playbook.activation_window_bars,
         horizon_bars=playbook.horizon_bars,
         conviction=playbook.expectation.hit_rate,

@@ -1,4 +1,4 @@
-"""Right plans by seed: every playbook and direction on many markets, worded from a bank of sentences.
+"""Right plans by seed: every playbook and direction on many markets, with the reasons of their rules.
 
 What is right is said by the playbook and the market, not by the critics: the setup holds, levels lie on
 their sides, costs are a tenth of the risk at most, horizon and conviction suit what trades of the playbook
@@ -18,6 +18,7 @@ from schemas.reflection import InvariantContext, MemorySummary, PolicyLevelRefle
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyState
 from services.playbooks.rendering import render_rules, rule_texts
+from services.policy_checks.reasons import with_reasons
 from tests.services.policy_checks.plans import (
     DAY,
     NOW,
@@ -28,7 +29,6 @@ from tests.services.policy_checks.plans import (
     snapshot_for,
     summary,
 )
-from tests.services.policy_checks.wording import PhraseBank, right_texts
 from trading_core.rules import parse
 
 EACH = 8  # plans of each playbook and direction
@@ -49,17 +49,17 @@ class RightPlan:
 
 
 @lru_cache(maxsize=4)
-def right_plans(seed: str, bank: PhraseBank) -> tuple[RightPlan, ...]:
-    """`EACH` plans of every playbook and direction; the same ones for the same seed and bank."""
+def right_plans(seed: str) -> tuple[RightPlan, ...]:
+    """`EACH` plans of every playbook and direction; the same ones for the same seed."""
     return tuple(
-        RightPlan(f"{seed}-{playbook.id}-{direction}-{k}", _request(playbook, direction, k, bank, seed))
+        RightPlan(f"{seed}-{playbook.id}-{direction}-{k}", _request(playbook, direction, k, seed))
         for playbook, direction in PLANS
         for k in range(EACH)
     )
 
 
 def _request(
-    playbook: PlaybookDefinition, direction: Direction, k: int, bank: PhraseBank, seed: str
+    playbook: PlaybookDefinition, direction: Direction, k: int, seed: str
 ) -> PolicyLevelReflectionRequest:
     rng = Random(f"{seed}/{playbook.id}/{direction}/{k}")
     version, overrides = _version(playbook, rng)
@@ -67,7 +67,6 @@ def _request(
     close = PRICES[k % len(PRICES)] * rng.uniform(0.9, 1.1)
     atr = close * _between(*ATR_SHARE, rng)
     summary_of_version = _expectation(version, rng)
-    thesis, rationale = right_texts(bank, version, direction, rng)
     snapshot = changed(
         snapshot_for(version, direction),
         {
@@ -89,8 +88,6 @@ def _request(
         proposal_for(version, direction),
         {
             **texts,
-            "thesis": thesis,
-            "rationale": rationale,
             "conviction": round(rng.uniform(0.2, summary_of_version.hit_rate + 0.24), 3),
             "horizon_bars": rng.randint(shortest, version.horizon_bars),
             "activation_window_bars": rng.randint(1, version.activation_window_bars),
@@ -99,7 +96,7 @@ def _request(
     memory, invariants = _memory(rng, version.id), _guardrails(snapshot.symbol, version, atr / close, rng)
     return PolicyLevelReflectionRequest(
         snapshot=changed(snapshot, {"risk.gross_exposure": invariants.gross_exposure}),
-        proposal=proposal,
+        proposal=with_reasons(proposal, snapshot),
         playbook=version,
         state=state,
         memory=memory,

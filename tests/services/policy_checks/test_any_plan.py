@@ -17,7 +17,6 @@ from services.policy_level_reflection_service import PolicyLevelReflectionServic
 from tests.services.policy_checks.faults import FAULTS
 from tests.services.policy_checks.plans import PLANS, changed, right_request
 from tests.services.policy_checks.right_plans import right_plans
-from tests.services.policy_checks.wordings_tuned import TUNED
 
 SERVICE = PolicyLevelReflectionService(ReflectionSettings())
 ROLES = ["setup", "activation", "refinement", "stop", "target", "invalidation"]
@@ -98,7 +97,7 @@ def test_checks_any_prose_never_raises(plan, thesis, rationale):
     assert canonical_json(reflected(request).payload())
 
 
-RIGHT = [plan.request for plan in right_plans("tuned", TUNED)]
+RIGHT = [plan.request for plan in right_plans("tuned")]
 RULE_ROLES = ["setup", "activation", "stop", "target", "invalidation", "trail"]
 WORDS = (
     "the sellers rally not no never if would but and who over , . ? : up down long short buy lower high is "

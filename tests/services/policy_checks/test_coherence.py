@@ -325,29 +325,10 @@ def test_coherence_plan_longer_than_the_playbook_is_found(field, playbook, direc
 
 @EVERY_PLAN
 @pytest.mark.parametrize("field", ["thesis", "rationale"])
-def test_coherence_text_for_the_other_direction_is_found(field, playbook, direction):
-    text = f"I would go {other(direction)} here."
+def test_coherence_order_for_the_other_direction_is_found(field, playbook, direction):
+    text = f"The range is wide. I go {other(direction)} here."
     found = check(changed(right_request(playbook, direction), {f"proposal.{field}": text}))
     assert [f.evidence for f in found if f.code == "text_contradicts_direction"] == [(field,)]
-
-
-@EVERY_PLAN
-def test_coherence_negated_rationale_is_found(playbook, direction):
-    terms = playbook.rationale_terms[direction]
-    text = ". ".join(f"There is no {term}" for term in terms)
-    found = check(
-        changed(right_request(playbook, direction), {"proposal.rationale": text, "proposal.thesis": text})
-    )
-    assert codes(found) == ["rationale_misses_playbook"]
-
-
-@EVERY_PLAN
-def test_coherence_text_that_says_nothing_of_the_playbook_is_found(playbook, direction):
-    text = "The moon is in the right house."
-    found = check(
-        changed(right_request(playbook, direction), {"proposal.rationale": text, "proposal.thesis": text})
-    )
-    assert codes(found) == ["rationale_misses_playbook"]
 
 
 def _labels_for(playbook, direction):

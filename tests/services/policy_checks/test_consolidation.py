@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts import load_prompt
+from schemas.reasons import PlanReason
 from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.budget import BYTES_PER_TOKEN
@@ -13,7 +14,7 @@ from services.policy_checks.consolidation import (
     LONGEST_REPLY,
     STRICTNESS,
     ConsolidationReply,
-    QuotationCode,
+    ObjectionCode,
     consolidation_question,
     finding_ids,
     weigh_reply,
@@ -29,7 +30,7 @@ MAJOR = Finding(check=CheckName.EXPECTATION, code="over_confident", severity=Sev
 
 
 def reply(**changes) -> str:
-    values = {"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []}
+    values = {"findings": [], "verdict": "pass", "comment": "Fine.", "deferred_needs": []}
     return json.dumps(values | changes)
 
 
@@ -41,16 +42,17 @@ def status_after(text, findings=(MINOR,)):
     return status_of((*findings, *weigh(text, findings).findings))
 
 
-def test_consolidation_agreeing_reply_adds_its_summary_only():
+def test_consolidation_agreeing_reply_adds_that_it_agrees_and_a_comment_that_no_finding_holds():
     weighed = weigh(reply(findings=["failure_pattern_recurs"]))
-    assert codes(weighed.findings) == ["model_summary"]
-    assert weighed.refused is None
+    assert codes(weighed.findings) == ["model_agrees"]
+    assert (weighed.refused, weighed.comment) == (None, "Fine.")
+    assert "Fine." not in weighed.findings[0].message
     assert status_after(reply()) is ReflectionStatus.PASS
 
 
 @pytest.mark.parametrize("verdict", ["revise", "block"])
 def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict(verdict):
-    text = reply(verdict=verdict, summary="The failures repeat.", findings=["failure_pattern_recurs"])
+    text = reply(verdict=verdict, findings=["failure_pattern_recurs"])
     weighed = weigh(text)
     assert codes(weighed.findings) == ["model_lowered_verdict"]
     assert weighed.findings[0].evidence == ("failure_pattern_recurs",)
@@ -66,92 +68,106 @@ def test_consolidation_finding_that_only_informs_is_no_evidence():
     assert status_after(text, (told,)) is ReflectionStatus.PASS
 
 
-def objection(text, code="text_contradicts_direction", **changes):
-    return reply(verdict="block", quotations=[{"text": text, "code": code}], **changes)
+REASONS = (
+    PlanReason(kind="case_rate", name="all"),
+    PlanReason(kind="feature", name="atr_14"),
+    PlanReason(kind="regime", name="trend"),
+    PlanReason(kind="lesson", name="trend_pullback"),
+    PlanReason(kind="rule", name="setup"),
+)
+ARMED = {"low": 98.0, "trend_strength_20_50": 1.0}  # the setup of the plan is true
 
 
-def status_of_text(rationale, text):
-    request = changed(right_request(), {"proposal.rationale": rationale})
-    weighed = weigh_reply(text, request, ())
-    return status_of(weighed.findings), codes(weighed.findings)
+def reasoned(**features):
+    request = changed(right_request(), {"proposal.because": REASONS})
+    return changed(request, {"snapshot.features": {**request.snapshot.features, **features}})
 
 
-@pytest.mark.parametrize("code", get_args(QuotationCode))
-def test_consolidation_quotation_from_the_text_sends_a_plan_without_findings_back(code):
-    rationale = "An uptrend and a dip, hardly worth buying."
-    status, found = status_of_text(rationale, objection("hardly worth buying", code))
-    assert status is ReflectionStatus.REVISE
-    assert found == ["model_lowered_verdict", code]
+def object_to(*places, code="reason_against_direction", verdict="block"):
+    return reply(verdict=verdict, objections=[{"reason": place, "code": code} for place in places])
 
 
-def test_consolidation_objection_may_name_another_playbook_of_which_the_plans_text_speaks():
-    """That a text is not about its plan can hardly be said without saying what it is about."""
-    quoted = "a mean reversion lower is due"
-    request = right_request()
-    others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
-    texts = {"proposal.rationale": f"An uptrend and a dip, yet {quoted}."}
-    request = changed(request, {"snapshot.expectations": others, **texts})
-    said = {"text": quoted, "code": "text_not_about_this_plan"}
-    summary = "The rationale argues for a mean reversion lower, not for this pullback."
-    text = reply(verdict="revise", summary=summary, findings=[], quotations=[said])
-    weighed = weigh_reply(text, request, ())
-    assert weighed.refused is None
-    assert "text_not_about_this_plan" in [found.code for found in weighed.findings]
+@pytest.mark.parametrize("code", get_args(ObjectionCode))
+@pytest.mark.parametrize("place", [0, 3])
+def test_consolidation_objection_to_a_reason_sends_a_plan_without_findings_back(place, code):
+    weighed = weigh_reply(object_to(place, code=code), reasoned(), ())
+    assert status_of(weighed.findings) is ReflectionStatus.REVISE
+    assert codes(weighed.findings) == ["model_lowered_verdict", code]
+    assert weighed.findings[1].evidence == (f"because[{place}]",)
+
+
+@pytest.mark.parametrize("place", [1, 2, 4])
+def test_consolidation_objection_to_a_reason_that_is_true_and_on_the_plans_side_does_not_count(place):
+    weighed = weigh_reply(object_to(place), reasoned(**ARMED), ())
+    assert (codes(weighed.findings), weighed.refused) == (
+        ["model_lowered_without_evidence"], "model_lowered_without_evidence",
+    )  # fmt: skip
+    beside = weigh_reply(object_to(place, 0), reasoned(**ARMED), ())
+    assert codes(beside.findings) == ["model_lowered_verdict", "reason_against_direction"]
+
+
+def test_consolidation_objection_to_a_rule_that_is_not_true_counts():
+    weighed = weigh_reply(object_to(4), reasoned(low=99.9, trend_strength_20_50=0.0), ())
+    assert status_of(weighed.findings) is ReflectionStatus.REVISE
+
+
+@pytest.mark.parametrize("place", [-1, 5, 10**30])
+def test_consolidation_objection_to_a_reason_that_is_not_there_makes_the_reply_void(place):
+    weighed = weigh_reply(object_to(0, place), reasoned(), ())
+    assert weighed.refused == "model_objected_to_no_reason"
+    assert status_of(weighed.findings) is ReflectionStatus.PASS
 
 
 @pytest.mark.parametrize(
-    ("rationale", "quoted"),
+    "objection",
     [
-        ("It’s  “hardly”\nworth buying", 'It\'s "hardly" worth buying'),
-        ("A dip — hardly WORTH buying", "dip - hardly worth"),
-        ("ﬁrmly in the sellers' hands", "firmly in the sellers' hands"),
-        ("sell\u200bers are in\u00a0charge", "sellers are in charge"),
-        ("Ａ ｄｉｐ that fails", "a dip that fails"),
+        {"reason": 0, "code": "i_do_not_like_it"},
+        {"reason": "0", "code": "reason_too_weak"},
+        {"reason": 0, "code": "reason_too_weak", "text": "the dip"},
+        {"code": "reason_too_weak"},
     ],
 )
-def test_consolidation_quotation_is_found_however_its_characters_are_written(rationale, quoted):
-    assert status_of_text(rationale, objection(quoted))[0] is ReflectionStatus.REVISE
+def test_consolidation_objection_has_a_place_and_a_code_of_the_closed_list_alone(objection):
+    weighed = weigh_reply(reply(verdict="revise", objections=[objection]), reasoned(), ())
+    assert status_of(weighed.findings) is ReflectionStatus.PASS
+    assert weighed.refused in ("model_reply_malformed", "model_scope_refused")
+
+
+def test_consolidation_question_shows_each_reason_with_its_place_its_words_and_what_code_finds():
+    question = consolidation_question(load_prompt(PROMPT), reasoned(**ARMED), ())
+    (line,) = (line for line in question.split("\n") if line.startswith('[{"holds"'))
+    told = json.loads(line)
+    assert [(shown["reason"], shown["kind"], shown["holds"]) for shown in told] == [
+        (0, "case_rate", None), (1, "feature", True), (2, "regime", True), (3, "lesson", None),
+        (4, "rule", True),
+    ]  # fmt: skip
+    assert told[1]["words"] == "atr_14 is 2"
 
 
 @pytest.mark.parametrize(
-    ("quoted", "refused"),
+    ("comment", "kept"),
     [
-        ("sellers rule", "model_quoted_what_is_not_there"),
-        ("uptrend and a di", "model_quoted_what_is_not_there"),
-        ("uptrend", "model_quoted_too_little"),
-        ("An uptrend ... worth buying", "model_quoted_what_is_not_there"),
-        ("...", "model_quoted_too_little"),
-        ("\u200b\u200b", "model_quoted_too_little"),
+        ("The last days look tired.", "The last days look tired."),
+        ("It wins 9 of 10.", None),
+        ("Better than mean_reversion.", None),
+        ("AAA is weak.", None),
+        ("Move stop_atr up.", None),
+        ("NVDA does the same.", None),
+        ("x" * 301, None),
+        ("", None),
+        (None, None),
     ],
 )
-def test_consolidation_quotation_that_is_not_in_the_text_makes_the_reply_void(quoted, refused):
-    status, found = status_of_text("An uptrend and a dip, hardly worth buying.", objection(quoted))
-    assert status is ReflectionStatus.PASS
-    assert found == [refused]
-
-
-def test_consolidation_one_false_quotation_makes_a_true_one_void():
-    quotations = [
-        {"text": "An uptrend and a dip", "code": "text_not_about_this_plan"},
-        {"text": "sellers rule", "code": "text_contradicts_direction"},
-    ]
-    text = reply(verdict="revise", quotations=quotations)
-    assert status_of_text("An uptrend and a dip.", text)[0] is ReflectionStatus.PASS
-
-
-def test_consolidation_quotation_of_a_rule_is_none_of_the_text():
-    stop = right_request().proposal.stop
-    assert status_of_text("An uptrend and a dip.", objection(stop))[0] is ReflectionStatus.PASS
-
-
-def test_consolidation_quotation_has_a_reason_of_the_closed_list():
-    status, found = status_of_text("An uptrend.", objection("An uptrend", "i_do_not_like_it"))
-    assert (status, found) == (ReflectionStatus.PASS, ["model_reply_malformed"])
+def test_consolidation_comment_is_kept_apart_without_figure_and_name_of_the_run(comment, kept):
+    others = (expected(right_request().playbook), expected(playbook_named("mean_reversion")))
+    request = changed(right_request(), {"snapshot.expectations": others})
+    weighed = weigh_reply(reply(comment=comment), request, (), ("NVDA",))
+    assert (weighed.refused, weighed.comment) == (None, kept)
 
 
 def test_consolidation_milder_reply_leaves_the_verdict_and_is_recorded():
     text = reply(verdict="pass", findings=["over_confident"])
-    assert codes(weigh(text, (MAJOR,)).findings) == ["model_raised_verdict", "model_summary"]
+    assert codes(weigh(text, (MAJOR,)).findings) == ["model_raised_verdict"]
     assert status_after(text, (MAJOR,)) is ReflectionStatus.REVISE
 
 
@@ -195,7 +211,11 @@ def test_consolidation_citation_counts_only_as_the_whole_id_of_one_finding(cited
 def test_consolidation_longest_legal_reply_fits_into_the_bound_of_tokens():
     ids = [f"{'x' * 36}#{i:02}" for i in range(20)]
     longest = reply(
-        verdict="revise", summary="s" * 600, findings=ids, deferred_needs=["n" * 300 for _ in range(5)]
+        verdict="revise",
+        comment="s" * 300,
+        findings=ids,
+        objections=[{"reason": 7, "code": "reason_not_about_this_plan"}] * 8,
+        deferred_needs=["n" * 300 for _ in range(5)],
     )
     assert ConsolidationReply.model_validate_json(longest).findings == tuple(ids)
     assert len(longest) <= MAX_TOKENS * BYTES_PER_TOKEN <= LONGEST_REPLY
@@ -217,44 +237,6 @@ def test_consolidation_reply_with_a_place_for_something_new_is_refused(extra):
     assert weighed.deferred == ()
 
 
-@pytest.mark.parametrize(
-    "summary",
-    [
-        "Add rsi_14 < 30 as a second trigger.",
-        "The RSI is missing.",
-        "Wait for adx above 20.",
-        "Require close > 105 first.",
-        "Use the mean_reversion playbook.",
-        "This is a mean reversion trade.",
-        "The order_imbalance is against it.",
-    ],
-)
-def test_consolidation_summary_that_brings_something_new_is_refused(summary):
-    request = right_request()
-    others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
-    request = changed(request, {"snapshot.expectations": others})
-    text = reply(verdict="revise", summary=summary, findings=["failure_pattern_recurs"])
-    weighed = weigh_reply(text, request, (MINOR,))
-    assert weighed.refused == "model_scope_refused"
-    assert weighed.findings[0].severity is Severity.MINOR
-
-
-@pytest.mark.parametrize(
-    "summary",
-    [
-        "The trend_pullback plan repeats failure_pattern_recurs.",
-        "The stop uses ema_20 and atr_14 as the playbook does; the atr is plausible.",
-        "Conviction and horizon_bars fit.",
-        "The highest close came late.",
-    ],
-)
-def test_consolidation_summary_about_what_the_request_holds_is_accepted(summary):
-    request = right_request()
-    others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
-    request = changed(request, {"snapshot.expectations": others})
-    assert weigh_reply(reply(summary=summary), request, (MINOR,)).refused is None
-
-
 def test_consolidation_need_for_something_new_is_deferred():
     need = "A volume feature such as obv_20 would tell exhaustion from a pause."
     weighed = weigh(reply(deferred_needs=[need]))
@@ -273,16 +255,16 @@ def test_consolidation_need_for_something_new_is_deferred():
         "null",
         reply(verdict="approve"),
         reply(verdict=None),
-        reply(summary="x" * 601),
+        reply(comment="x" * 1_001),
         reply(findings="failure_pattern_recurs"),
         reply(deferred_needs=["x"] * 6),
         reply(deferred_needs=[""]),
         '{"verdict": "pass"}',
-        '{"verdict": "block", "verdict": "pass", "summary": "", "findings": [], "deferred_needs": []}',
+        '{"verdict": "block", "verdict": "pass", "comment": "", "findings": [], "deferred_needs": []}',
         reply() + " " + reply(verdict="block"),
         "[" * 5_000,
         " " * 9_000,
-        reply(summary="\ud800"),
+        reply(comment="\ud800"),
     ],
 )
 def test_consolidation_malformed_reply_error_leaves_the_verdict(text):
@@ -296,18 +278,18 @@ def test_consolidation_reply_of_the_longest_length_is_still_read():
 
 
 def test_consolidation_repeated_key_error_names_it():
-    text = '{"summary": "", "verdict": "block", "verdict": "pass", "findings": []}'
+    text = '{"comment": "", "verdict": "block", "verdict": "pass", "findings": []}'
     assert weigh(text).findings[0].message == "the key 'verdict' stands twice"
 
 
 @given(
     verdict=st.sampled_from(["pass", "revise", "block"]),
-    summary=st.text(max_size=80),
+    comment=st.text(max_size=80),
     cited=st.lists(st.sampled_from(["failure_pattern_recurs", "over_confident", "made_up"]), max_size=3),
     findings=st.sampled_from([(), (MINOR,), (MAJOR,), (MINOR, MAJOR)]),
 )
-def test_consolidation_any_reply_never_raises_the_verdict(verdict, summary, cited, findings):
-    text = reply(verdict=verdict, summary=summary, findings=cited)
+def test_consolidation_any_reply_never_raises_the_verdict(verdict, comment, cited, findings):
+    text = reply(verdict=verdict, comment=comment, findings=cited)
     assert STRICTNESS[status_after(text, findings)] >= STRICTNESS[status_of(findings)]
 
 

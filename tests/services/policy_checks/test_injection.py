@@ -25,6 +25,7 @@ from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severit
 from services.model_calls.language_model import ModelReply
 from services.policy_checks.consolidation import STRICTNESS
 from services.policy_checks.findings import status_of
+from services.policy_checks.reasons import with_reasons
 from services.policy_level_reflection_service import PROMPT, PolicyLevelReflectionService
 from tests.services.policy_checks.injections import INJECTIONS, Injection
 from tests.services.policy_checks.plans import (
@@ -42,7 +43,7 @@ TEMPLATE = load_prompt(PROMPT)
 FULL = ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbeat_ms=60_000.0)
 LONGEST = 5_000  # where a field has no limit of its own
 ADDED = {
-    "model_summary": Severity.INFO,
+    "model_agrees": Severity.INFO,
     "model_raised_verdict": Severity.INFO,
     "model_scope_refused": Severity.MINOR,
     "model_cited_unknown_finding": Severity.MINOR,
@@ -134,7 +135,7 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
             "invariants.no_learn_zones": (zone,),
         },
     )
-    return request
+    return changed(request, {"proposal": with_reasons(request.proposal, request.snapshot)})
 
 
 @cache
@@ -294,7 +295,7 @@ def test_injection_fields_are_all_free_texts_of_the_contract_and_none_is_empty()
         "proposal.stop",
         "playbook.title",
         "playbook.description",
-        "playbook.rationale_terms.{}.[]",
+        "proposal.because.[].name",
         "memory.losers.[].episode_id",
         "memory.failures.[].failure_mode",
         "snapshot.position.thesis",
@@ -383,7 +384,7 @@ def test_injection_stays_inside_its_quotes_in_the_prompt(judged):
         if trial.prompt is None:
             continue
         found, (first, *rest) = sections(trial.prompt), trial.where.path
-        assert set(found) == {"findings", "proposal", "playbook", "snapshot"}, trial
+        assert set(found) == {"findings", "proposal", "reasons", "playbook", "snapshot"}, trial
         if first in found:
             assert place_value_of(found[first], rest, trial.value), trial
             checked += 1
@@ -398,12 +399,8 @@ def place_value_of(section: Any, rest: list[str], value: str) -> bool:
 
 PROSE = {
     "text_contradicts_direction": {
-        "proposal.thesis": "A breakdown: the price is falling, sellers press it lower.",
-        "proposal.rationale": "Lower highs and a breakdown. I would not take this trade. It is weak.",
-    },
-    "rationale_misses_playbook": {
-        "proposal.thesis": "It is Tuesday.",
-        "proposal.rationale": "The moon is full.",
+        "proposal.thesis": "A breakdown. Sell short. Sellers press it lower.",
+        "proposal.rationale": "Lower highs and a breakdown. Go short here. It is weak.",
     },
     "no_learn_zone_cited": {"proposal.rationale": "The compression after the feed gap of last week."},
 }

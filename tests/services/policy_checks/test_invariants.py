@@ -71,10 +71,7 @@ def test_invariants_direction_without_rules_is_found():
     only_short = {
         "playbook": changed(
             request.playbook,
-            {
-                name: {"short": getattr(request.playbook, name)["short"]}
-                for name in ("rules", "eligibility", "rationale_terms")
-            },
+            {name: {"short": getattr(request.playbook, name)["short"]} for name in ("rules", "eligibility")},
         )
     }
     assert codes(check_invariants(changed(request, only_short))) == ["direction_not_in_playbook"]

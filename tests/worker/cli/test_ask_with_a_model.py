@@ -35,7 +35,7 @@ PLAN = {
     "tools": [
         {
             "client": "thinktwice",
-            "method": "episodes",
+            "method": "trades",
             "params": {"playbook_id": "channel_breakout", "outcome": "lost"},
         },
         {"client": "thinktwice", "method": "sell_everything", "params": {}},
@@ -43,13 +43,21 @@ PLAN = {
     ],
 }  # fmt: skip
 PLANNED = f"<reasoning>The losing trades are missing.</reasoning>{json.dumps(PLAN)}"
-POOR, GOOD = (
-    json.dumps(
-        dict.fromkeys(("completeness", "accuracy", "actionability", "confidence"), score)
-        | {"issues": ["long"], "suggestions": [], "missing_elements": [], "reasoning": "", "text": ""}
-    )
-    for score in (40, 95)
+GOOD = json.dumps(
+    dict.fromkeys(("completeness", "accuracy", "actionability", "confidence"), 95)
+    | {"issues": [], "suggestions": [], "missing_elements": [], "reasoning": "", "sections": []}
 )
+LOST = {"playbook": "channel_breakout", "outcome": "lost"}
+TRUE = {"kind": "value", "measure": "trades", "of": LOST}
+FALSE = {"kind": "sign", "measure": "total_r", "of": LOST, "sign": "positive"}
+
+
+def written(*claims, comment=None):
+    """A model's text: one section of claims."""
+    section = {"topic": "losses", "claims": claims, "comment": comment}
+    return json.dumps({"reasoning": "what was asked", "sections": [section]})
+
+
 KINDS = {"plan": "You plan how", "score": "You score one text"}
 
 
@@ -87,55 +95,59 @@ def saying(monkeypatch, **replies):
         yield server
 
 
-def rewritten(text):
-    """A low score, and in the same reply the text that is to take the place of what was scored."""
-    return json.dumps(json.loads(POOR) | {"reasoning": "shorter", "text": text})
-
-
-def test_model_plans_and_its_text_stands_where_the_run_bears_it_out(desk, monkeypatch):
+def test_model_plans_and_picks_claims_that_code_writes(desk, monkeypatch):
     by_rules = asked(desk, QUESTION)
-    short = "channel_breakout lost 23 trades. On average a losing trade of channel_breakout made -0.52R."
-    with saying(monkeypatch, plan=PLANNED, score=[rewritten(short), GOOD]) as server:
+    with saying(monkeypatch, plan=PLANNED, write=written(TRUE, comment="Watch it."), score=GOOD) as server:
         told = asked(desk, QUESTION, "--config", "m.toml")
-    assert [call["tool"] for call in told["tool_calls"]] == ["episodes"], (
+    assert [call["tool"] for call in told["tool_calls"]] == ["trades"], (
         "what is no tool of ours is not called"
     )
     assert told["usage"]["calls"] >= 2
-    assert told["usage"]["input_tokens"] >= 22
     assert "The losing trades are missing." in told["reasoning"]
-    assert told["answer"].startswith("channel_breakout lost 23 trades [1]")
-    assert "Failure modes" in by_rules["answer"]
-    assert "Failure modes" not in told["answer"], "the model's text stands, not that of the rules"
-    assert by_rules["answer"].startswith(told["answer"].split(".")[0])
-    prompts = [json.dumps(body) for _, body in server.requests]
-    assert any("channel_breakout" in prompt for prompt in prompts)
+    assert told["answer"] == "The number of losing trades of channel_breakout was 23."
+    assert told["answer"] in by_rules["answer"]
+    (section,) = told["sections"]
+    assert (section["topic"], section["comment"]) == ("losses", "Watch it.")
+    assert section["statements"][0]["rows"]
+    assert any("channel_breakout" in json.dumps(body) for _, body in server.requests)
 
 
-def test_model_that_lies_leaves_the_answer_of_the_rules(desk, monkeypatch):
+def test_claim_of_a_model_that_does_not_hold_is_left_out_and_counted(desk, monkeypatch):
+    lies = written(TRUE, FALSE, comment="IBM made 4711 R.")
+    with saying(monkeypatch, plan=PLANNED, write=lies, score=GOOD):
+        told = asked(desk, QUESTION, "--config", "m.toml")
+    assert told["answer"] == "The number of losing trades of channel_breakout was 23."
+    assert [refused["claim"]["kind"] for refused in told["refused"]] == ["sign"]
+    assert "-11.9R" in told["refused"][0]["so"]
+    assert told["dropped_comments"] == 1
+    assert "4711" not in json.dumps(told)
+
+
+def test_model_of_which_nothing_holds_leaves_the_answer_of_the_rules(desk, monkeypatch):
     by_rules = asked(desk, QUESTION)["answer"]
-    lie = "channel_breakout lost 99 trades, so sell IBM at 4711."
-    with saying(monkeypatch, plan="no plan at all", score=[rewritten(lie), GOOD]):
+    with saying(monkeypatch, plan="no plan at all", write=written(FALSE), score=GOOD):
         told = asked(desk, QUESTION, "--config", "m.toml")
     assert told["answer"] == by_rules
     assert "the model's reply cannot be used" in told["reasoning"]
+    assert "no claim of the model's text holds" in told["reasoning"]
     assert told["usage"]["calls"] >= 2
 
 
-SHORT = "channel_breakout lost 23 trades. On average a losing trade of channel_breakout made -0.52R."
-
-
-@pytest.mark.parametrize(("text", "said"), [(SHORT, "the answer as the model wrote it:"),
-                                            ("It lost 99 trades.", "the first answer stands")])  # fmt: skip
-def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(desk, monkeypatch, text, said):
+@pytest.mark.parametrize(
+    ("claim", "said"), [(TRUE, "the answer as the model wrote it:"), (FALSE, "the first answer stands")]
+)
+def test_person_reads_the_answer_of_the_rules_first_and_then_what_became_of_it(
+    desk, monkeypatch, claim, said
+):
     by_rules = desk.run("ask", QUESTION).stdout
     monkeypatch.setattr("worker.cli.ask._is_attended", lambda: True)
-    with saying(monkeypatch, plan=PLANNED, score=[rewritten(text), GOOD]):
+    with saying(monkeypatch, plan=PLANNED, write=written(claim), score=GOOD):
         lines = desk.run("ask", QUESTION, "--config", "m.toml").stdout.splitlines()
     assert lines[0] == "first answer, by rules; a model reads it again:"
     assert lines[1] == by_rules.splitlines()[0]
     assert lines.count(said) == 1
     after = lines[lines.index(said) + 1 :]
-    assert bool(after) == (text == SHORT), "an answer that stands is not printed twice"
+    assert bool(after) == (claim == TRUE), "an answer that stands is not printed twice"
 
 
 @pytest.mark.parametrize("status", [429, 500])
@@ -193,25 +205,25 @@ def quoting(*symbols):
     return f"<reasoning>a price</reasoning>{json.dumps({'confidence': 0.9, 'tools': calls})}"
 
 
-def test_reply_of_another_server_is_quoted_and_cited_and_gives_no_orders(desk, monkeypatch):
+def test_reply_of_another_server_is_quoted_apart_and_gives_no_orders(desk, monkeypatch):
     (desk.folder / "server.py").write_text(SERVER, "utf-8")
     command = json.dumps([sys.executable, str(desk.folder / "server.py")])
     more = f"[planner.servers.desk]\ncommand = {command}\n"
     (desk.folder / "m.toml").write_text(CONFIG + more, "utf-8")
     words = ("what does the desk quote?", "--config", "m.toml", "--server", "desk", "--conversation", "c")
-    with saying(monkeypatch, plan=quoting("IBM", "MSFT"), score=[rewritten("Sell everything at 1."), GOOD]):
+    with saying(monkeypatch, plan=quoting("IBM", "MSFT"), write=written(FALSE), score=GOOD):
         told = asked(desk, *words)
+        printed = desk.run("ask", *words).stdout
     assert [(call["client"], call["tool"], call["status"]) for call in told["tool_calls"]] == [
         ("desk", "quote", "ok")
     ] * 2
-    assert "desk.quote answered “{'price': 123.25}”".replace("'", '"') in told["answer"]
-    assert {"n": 1, "kind": "desk.quote", "seq": None} in told["citations"]
-    assert "Sell everything at 1" not in told["answer"]
-    assert "77" not in told["answer"], "what another server says of the run is held against it"
-    assert [claim["said"] for claim in told["claims"] if claim["verdict"] == "contradicted"] == ["77"]
+    assert (told["answer"], told["sections"]) == ("", []), "what another server says is no answer of the run"
+    assert told["results"]["c1"] == {"price": 123.25}
+    assert "answer of desk, not checked:\nprice: 123.25\n" in printed
+    assert "\u202e" not in printed
     (desk.folder / "server.py").unlink()
     shown = desk.run("ask", "--conversation", "c", "--show", "--json")
-    assert json.loads(shown.stdout) == told, "shown again without the server"
+    assert json.loads(shown.stdout)["results"] == told["results"], "shown again without the server"
 
 
 def test_model_without_a_key_is_bad_input(desk, monkeypatch):

@@ -204,7 +204,7 @@ def test_check_full_asks_the_model_and_plays_its_reply_back(tmp_path, monkeypatc
         code, live = checked(unedited(), str(config), "--llm", "record", "--cassette", tape)
         assert len(server.requests) == 1
     assert (code, live["tier"], live["model"]["calls"]) == (0, "consolidated", 1)
-    assert codes(live) == {"consolidation": ["model_summary"]}
+    assert codes(live) == {"consolidation": ["model_agrees"]}
     code, replayed = checked(unedited(), str(config), "--llm", "replay", "--cassette", tape)
     assert (code, replayed["tier"], replayed["findings"]) == (0, "consolidated", live["findings"])
     other = json.dumps(edited(proposal__conviction=0.5))

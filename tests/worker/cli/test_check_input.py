@@ -54,7 +54,6 @@ def test_check_text_that_is_no_plain_json_is_refused_in_one_line(text, parts):
         ({"playbook__rules__long__stop": "close - {nope}"}, "playbook.rules.long.stop: {nope} is not"),
         ({"playbook__rules__long__setup": "close >"}, "playbook.rules.long.setup: "),
         ({"playbook__parameters": {}}, "is not a declared parameter"),
-        ({"playbook__rationale_terms__long": []}, "playbook.rationale_terms.long: "),
         ({"invariants__no_learn_zones": [ZONE]}, "no_learn_zones[0].start: "),
     ],
     ids=name_of,

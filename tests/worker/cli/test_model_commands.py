@@ -39,9 +39,9 @@ breaker_failures = 1000
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
 """
 PROMPT = (prompts.FOLDER / "policy_level_reflection.txt").read_text("utf-8")
-QUOTED = [{"text": "Regime is trend", "code": "text_not_about_this_plan"}]
+OBJECTIONS = [{"reason": 0, "code": "reason_too_weak"}]  # which code finds true: it does not count
 OBJECTS = answer(
-    message(stated(verdict="revise", summary="No.", findings=["memory_insufficient"], quotations=QUOTED))
+    message(stated(verdict="revise", comment="No.", findings=["memory_insufficient"], objections=OBJECTIONS))
 )
 INVENTED = answer(message(stated(verdict="block", findings=["made_up"])))
 PROSE = answer(message("I would pass."))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from services.evidence.tools import TOOLS
 from tools.docs_reference import commands
 from worker.cli import app
 
@@ -15,9 +16,11 @@ ABOUT_A_RUN = {
 }  # fmt: skip
 # Whose subject is a file, a question, a change, or a thing of a run, and that take the newest run.
 OF_THE_NEWEST = {
-    "why", "kill", "ask", "factcheck", "deliberate", "plans make", "playbooks history", "playbooks rollback",
+    "why", "kill", "factcheck", "deliberate", "playbooks history", "playbooks rollback",
     "prompts diff", "worker",
 }  # fmt: skip
+# The tools, whose subject is in their name.
+TOOLS_OF_ASK = {f"ask {name}" for name in TOOLS} - {"ask runs"}
 # A plan is of one run, a list is of every run, a server answers for every run, and an export has a default.
 OF_EVERY_RUN = {
     "plans list", "plans show", "plans diff", "plans edit", "plans approve", "plans cancel", "plans rollback",
@@ -40,13 +43,16 @@ def names_a_run(argument):
 
 
 COMMANDS = {" ".join(words): parameters_of(words) for words in commands() if words}
+OF_THE_NEWEST |= {words for words in COMMANDS if words.startswith("plans make ")}
 
 
 def test_every_command_with_a_run_is_of_one_kind():
     first = {words for words, (arguments, _) in COMMANDS.items() if any(map(names_a_run, arguments))}
     option = {words for words, (_, runs) in COMMANDS.items() if runs}
     assert first == ABOUT_A_RUN
-    assert option - {"replan"} == OF_THE_NEWEST | OF_EVERY_RUN  # `replan` takes a report in its place, too
+    assert (
+        option - {"replan"} == OF_THE_NEWEST | OF_EVERY_RUN | TOOLS_OF_ASK
+    )  # `replan` takes a report in its place, too
 
 
 @pytest.mark.parametrize("words", sorted(ABOUT_A_RUN))
@@ -59,10 +65,10 @@ def test_command_about_a_run_takes_it_first_and_the_newest_without_it(words):
     assert not any(other.required for other in others)
 
 
-@pytest.mark.parametrize("words", sorted(OF_THE_NEWEST))
+@pytest.mark.parametrize("words", sorted(OF_THE_NEWEST | TOOLS_OF_ASK))
 def test_command_about_anything_else_takes_that_first_and_the_newest_run_by_option(words):
     arguments, (run,) = COMMANDS[words]
-    assert arguments or words == "worker"
+    assert arguments or words in ("worker", "plans make replan") or words in TOOLS_OF_ASK
     assert (run.metavar, run.required) == ("RUN", False)
     assert run.default == LATEST or "[latest" in run.help
 

@@ -29,7 +29,7 @@ prices = [
 """
 REPLIES = {example.title: example.reply for example in prompt_examples()}
 NOTHING = json.dumps({"tools": []})
-MORE = json.dumps({"tools": [{"client": "thinktwice", "method": "gate_status", "params": {}}]})
+MORE = json.dumps({"tools": [{"client": "thinktwice", "method": "gate", "params": {}}]})
 
 
 def of_example(question: str) -> str:
@@ -133,7 +133,7 @@ def test_calls_before_and_after_refinement_and_shares_refined_and_complete_are_s
     episodes = json.dumps(
         {
             "tools": [
-                {"client": "thinktwice", "method": "episodes", "params": {"playbook_id": "squeeze_breakout"}}
+                {"client": "thinktwice", "method": "trades", "params": {"playbook_id": "squeeze_breakout"}}
             ]
         }
     )
@@ -166,9 +166,7 @@ def test_calls_before_and_after_refinement_and_shares_refined_and_complete_are_s
 
 def test_model_compare_sets_the_planner_of_one_model_against_another(desk, monkeypatch):
     def other(question, again):
-        return (
-            plain(question, again).replace("market_snapshot", "gate_status").replace('"symbol": "AAPL"', "")
-        )
+        return plain(question, again).replace("market", "gate").replace('"symbol": "AAPL"', "")
 
     words = ("model", "compare", "latest", "other.toml", "--planner")
     refused = desk.run(*words)

@@ -1,4 +1,4 @@
-"""`plans`: made from a report or a text, shown, edited, approved once, and carried out over a crash."""
+"""`plans`: made of a report or a typed change, shown, edited, approved once, carried out over a crash."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from schemas.judge import JudgeAction
 from schemas.plan import ChangePlan
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import alter
@@ -17,7 +18,8 @@ from tests.worker.planted_store import world
 from worker.review import playbook_files
 
 HOUR = 3_600 * 10**9
-RISK = "set the risk of buys_strength to 0.2 %"
+RISK = ("set-risk-fraction", "buys_strength", "--value", "0.002")
+LESS = (*RISK[:-1], "0.001")
 FIELDS = {
     "plan_id", "run_id", "revision", "hash", "phase", "state", "trigger", "two_phase", "understanding",
     "approach", "steps", "risks", "expected_outcome", "basis", "made_at", "expires_at", "edited", "decided",
@@ -25,8 +27,34 @@ FIELDS = {
 }  # fmt: skip
 
 
-def made(shell, text=RISK, *words):
-    return answered(shell, "plans", "make", text, "--run", "latest", "--into", "books", *words)
+def made(shell, change=RISK):
+    return answered(shell, "plans", "make", *change, "--run", "latest", "--into", "books")
+
+
+def made_of_two(shell):
+    """A plan with a step for each of two playbooks."""
+    from services.plans.drafting import Proposed, draft
+    from worker.review.plan_facts import read_plan_facts
+    from worker.review.plan_making import in_wall_time
+    from worker.runs.replay import stored_settings
+
+    async def work(store):
+        record = await store.runs.find("latest")
+        facts = await read_plan_facts(store, record, stored_settings(record), trades=False)
+        proposed = [
+            Proposed(
+                JudgeAction(kind="set_risk_fraction", playbook_id=name, value=value, reason="two of them")
+            )
+            for name, value in (("buys_strength", 0.002), ("mean_reversion", 0.003))
+        ]
+        folder = str((shell.folder / "books").absolute())
+        plan = draft(proposed, facts, "text", understanding="two of them", folder=folder)
+        assert isinstance(plan, ChangePlan)
+        plan = in_wall_time(plan, facts.expires_at - facts.at)
+        await store.plans.put(record.run_id, plan)
+        return plan.plan_id
+
+    return answered(shell, "plans", "show", in_store(work))
 
 
 def risk_of(shell, folder="books"):
@@ -71,8 +99,8 @@ def trading(shell):
     return in_store(work)
 
 
-def test_plan_of_a_text_is_made_without_compiler_frames_or_model_sdk(planted):
-    words = ["plans", "make", RISK, "--run", "latest", "--into", "books"]
+def test_plan_of_a_typed_change_is_made_without_compiler_frames_or_model_sdk(planted):
+    words = ["plans", "make", *RISK, "--run", "latest", "--into", "books"]
     program = (
         "import sys\nfrom worker.cli import app\n"
         f"try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
@@ -104,10 +132,10 @@ def test_folder_of_a_plan_is_stored_as_it_resolves_and_one_that_moved_since_is_r
 
 def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(reported, report_of_planted):
     planted, name = reported, report_of_planted.told["report_id"]
-    complaint = planted.complaint("plans", "make", name, "--into", "books")
+    complaint = planted.complaint("plans", "make", "report", name, "--into", "books")
     assert "was not judged: `thinktwice replan" in complaint
     answered(planted, "replan", name)
-    plan = answered(planted, "plans", "make", name, "--into", "books")
+    plan = answered(planted, "plans", "make", "report", name, "--into", "books")
     assert plan.keys() >= FIELDS
     assert (plan["state"], plan["trigger"], plan["phase"]) == ("awaiting_approval", "report", 1)
     assert plan["two_phase"]["should_use"]
@@ -130,9 +158,9 @@ def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(re
     assert manifest["plan"] == {"plan_id": plan["plan_id"], "plan_hash": plan["hash"]}
 
 
-def test_plan_of_a_text_says_what_it_changes_until_when_and_what_to_type(planted):
+def test_plan_of_a_typed_change_says_what_it_changes_until_when_and_what_to_type(planted):
     rows = len(journalled(planted))
-    text = planted.run("plans", "make", RISK, "--run", "latest", "--into", "books", "--two-phase").stdout
+    text = planted.run("plans", "make", *RISK, "--run", "latest", "--into", "books").stdout
     plan = answered(planted, "plans", "list")[0]
     assert "risk_fraction 0.0025 -> 0.002" in text
     assert "two phases: yes, " in text
@@ -162,7 +190,7 @@ def test_edit_shows_a_diff_voids_the_hash_and_keeps_both_revisions(planted):
 
 
 def test_plan_as_it_was_printed_is_edited_in_a_file(planted):
-    plan = made(planted, f"{RISK}; set the risk of mean_reversion to 0.3 %")
+    plan = made_of_two(planted)
     path = planted.folder / "plan.json"
     plan["steps"][0]["action"]["value"] = 0.001
     del plan["steps"][1]
@@ -188,7 +216,7 @@ def test_plan_as_it_was_printed_is_edited_in_a_file(planted):
 
 
 def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(planted):
-    gone, plan = made(planted), made(planted, "set the risk of buys_strength to 0.1 %")
+    gone, plan = made(planted), made(planted, LESS)
     cancelled = answered(planted, "plans", "cancel", gone["plan_id"], "--by", "ann")
     assert (cancelled["state"], cancelled["decided"]["by"]) == ("cancelled", "ann")
     told = planted.complaint("plans", "approve", gone["plan_id"], "--hash", gone["hash"])
@@ -209,13 +237,10 @@ def test_plan_of_a_folder_has_no_checkpoint_that_nobody_would_ask_at(planted):
     plan = made(planted)
     told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.checkpoint=true")
     assert "a folder is written whole" in told
-    text = f"{RISK}; checkpoint; set the risk of mean_reversion to 0.3 %"
-    told = planted.complaint("plans", "make", text, "--run", "latest", "--into", "books")
-    assert "leave the checkpoint out" in told
 
 
 def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
-    first, second = made(planted), made(planted, "set the risk of buys_strength to 0.1 %")
+    first, second = made(planted), made(planted, LESS)
     approve(planted, first)
     refused = planted.run("plans", "approve", second["plan_id"], "--hash", second["hash"], "--json")
     assert refused.exit_code == 1
@@ -223,7 +248,7 @@ def test_plan_loses_nothing_that_another_one_wrote_to_its_folder(planted):
     assert stale["state"] == "stale"
     assert f"plan {first['plan_id']} was written to " in stale["reasons"][0]
     assert risk_of(planted) == 0.002
-    third = made(planted, "set the risk of buys_strength to 0.1 %")
+    third = made(planted, LESS)
     approve(planted, third)
     told = planted.complaint("plans", "rollback", first["plan_id"])
     assert f"plan {third['plan_id']} stands in " in told
@@ -287,7 +312,7 @@ def test_folder_that_cannot_be_made_is_told_before_a_plan_is(planted, monkeypatc
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("services.playbooks.writing.tempfile.TemporaryDirectory", refuses)
-    told = planted.complaint("plans", "make", RISK, "--run", "latest", "--into", "books")
+    told = planted.complaint("plans", "make", *RISK, "--run", "latest", "--into", "books")
     assert "--into 'books' cannot be written (Permission denied): name another folder" in told
 
 
@@ -302,9 +327,7 @@ def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):
 
 
 def test_nothing_is_left_of_actions_that_are_all_refused(planted):
-    told = planted.complaint(
-        "plans", "make", "set the risk of buys_strength to 0.25 %", "--run", "latest", "--into", "b"
-    )
+    told = planted.complaint("plans", "make", *RISK[:-1], "0.0025", "--run", "latest", "--into", "b")
     assert "empty_plan" in told
     assert "unchanged" in told
     told = planted.complaint("plans", "make", "replan", "--run", "latest", "--into", "b")
@@ -314,14 +337,19 @@ def test_nothing_is_left_of_actions_that_are_all_refused(planted):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["make"], "--into DIR says where"),
-        (["make", "latest"], "'latest' is a run, not a change: name it with --run latest"),
-        (["make", "r0001", "--into", "b"], "'r0001' is a run, not a change: name it with --run r0001"),
-        (["make", RISK, "--run", "latest"], "--into DIR says where"),
-        (["make", RISK, "--run", "latest", "--into", "."], "--into '.' holds other files"),
-        (["make", RISK, "--run", "latest", "--into", "a\x1bb"], "cannot be seen"),
-        (["make", "do something", "--run", "latest", "--into", "b"], "set the risk of PLAYBOOK"),
-        (["make", "ban\u202e x", "--run", "latest", "--into", "b"], "cannot be seen"),
+        (["make", "report"], "--into DIR says where"),
+        (["make", "latest"], "plans make 'latest': there is no such change."),
+        (
+            ["make", "do something\x1b"],
+            "'do something\\x1b': there is no such change. Words go to `thinktwice plans",
+        ),
+        (["make", "set-risk", *RISK[1:]], "Did you mean 'set-risk-fraction'?"),
+        (["make", *RISK, "--run", "latest"], "--into DIR says where"),
+        (["make", *RISK, "--run", "latest", "--into", "."], "--into '.' holds other files"),
+        (["make", *RISK, "--run", "latest", "--into", "a\x1bb"], "cannot be seen"),
+        (["make", *RISK, "--reason", "so\u202e", "--into", "b"], "cannot be seen"),
+        (["make", "text", "halve the risk of it", "--into", "b"], "give --config FILE with one"),
+        (["make", "text", "ban\u202e x", "--run", "latest", "--into", "b"], "cannot be seen"),
         (["show", "0123"], "no plan '0123' in this store"),
         (["show", "\x1b[2J"], "no plan '\\x1b[2J'"),
         (["approve", "PLAN", "--hash", "123"], "at least 12 digits"),
@@ -349,9 +377,8 @@ def test_bad_input_is_one_line(planted, words, said):
 
 
 def test_value_off_its_grid_is_refused_with_the_grid(planted):
-    told = planted.complaint(
-        "plans", "make", "set side of buys_strength to 0.3", "--run", "latest", "--into", "b"
-    )
+    side = ("set-threshold", "buys_strength", "--parameter", "side", "--value", "0.3")
+    told = planted.complaint("plans", "make", *side, "--run", "latest", "--into", "b")
     assert "off_grid" in told
     assert "[-1.0" in told
 
@@ -377,7 +404,7 @@ def test_run_whose_settings_forbid_edits_refuses_them(planted):
 
 def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_its_process(planted):
     run_id = trading(planted)
-    plan = answered(planted, "plans", "make", RISK, "--run", run_id)
+    plan = answered(planted, "plans", "make", *RISK, "--run", run_id)
     assert plan["steps"][-1]["kind"] == "set_risk_fraction"
     assert plan["made_at"] == plan["basis"]["at"] == int(world().close_times[-1])
     symbols = world().symbols
@@ -386,7 +413,7 @@ def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_it
         <= {name: float(world().close[-1, s]) for s, name in enumerate(symbols)}.items()
     )
     assert plan["basis"]["closes"].keys() == plan["basis"]["atr"].keys() != set()
-    assert "leave out --into" in planted.complaint("plans", "make", RISK, "--run", run_id, "--into", "b")
+    assert "leave out --into" in planted.complaint("plans", "make", *RISK, "--run", run_id, "--into", "b")
     assert answered(planted, "status", run_id)["plans_waiting"] == 1
     assert "plans      1 change plan waits for a decision" in planted.run("status", run_id).stdout
     done = approve(planted, plan, "--by", "ann")
@@ -432,7 +459,10 @@ def test_store_of_before_plans_is_listed_as_empty_and_names_no_plan(tmp_path, sh
     assert json.loads(shell.run("plans", "list", "--json").stdout) == []
     listed = shell.run("plans", "list")
     assert (listed.exit_code, listed.stdout) == (0, "")
-    assert "thinktwice: no such plan is stored: `thinktwice plans make` makes one\n" in listed.stderr
+    assert (
+        "thinktwice: no such plan is stored: `thinktwice plans make --help` has what makes one\n"
+        in listed.stderr
+    )
     result = shell.run("plans", "show", "abc")
     assert result.exit_code == 2
     assert "before there were plans" in result.stderr

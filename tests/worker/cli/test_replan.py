@@ -159,7 +159,7 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
         "model",
     )
     assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint(*words)
-    said = json.dumps({"keep": ["a1"], "reason": "one at a time"})
+    said = json.dumps({"reasons": [], "comment": None, "keep": ["a1"]})
     reply = stream(events(said, model=losing_settings().llm.slow_model))
     with wire(monkeypatch, reply, reply) as server:
         told = answered(planted, *words)

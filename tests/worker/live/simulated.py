@@ -88,7 +88,7 @@ class UnreliableModel:
             await asyncio.sleep(75.0)
         if how == "storm":
             raise ModelError("overloaded", retryable=True, kind="overloaded")
-        reply = {"summary": "no", "verdict": "pass", "findings": [], "deferred_needs": []}
+        reply = {"comment": "no", "verdict": "pass", "findings": [], "deferred_needs": []}
         return ModelReply("{" if how == "nonsense" else json.dumps(reply), "scripted", 1, 1, 0.1)
 
 

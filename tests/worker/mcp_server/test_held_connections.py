@@ -192,7 +192,7 @@ QUIET = {
     "head": HEAD,
     "whole": post(LIST),
     "whole, modern": post(LIST, MODERN),
-    "called": post(call("list_runs")),
+    "called": post(call("runs")),
     "stream": STREAM,
 }
 

@@ -1,4 +1,4 @@
-"""`backtest_rule`: noted first, traded in a process of its own, bounded, cancelled, bound to the clock."""
+"""`rule`: noted first, traded in a process of its own, bounded, cancelled, bound to the clock."""
 
 import asyncio
 import sqlite3
@@ -60,7 +60,7 @@ def tried(path, rule, at=None):
             steps.append((progress, total, message))
 
         async with client_of(path, at=at) as client:
-            return await client.call_tool("backtest_rule", rule, progress_callback=told), steps
+            return await client.call_tool("rule", rule, progress_callback=told), steps
 
     return asyncio.run(scenario())
 
@@ -132,13 +132,13 @@ def test_rule_that_takes_too_long_or_is_cancelled_leaves_no_process(stores, monk
 
     async def bounded():
         async with client_of(stores / "whole.db") as client:
-            result = await client.call_tool("backtest_rule", RULE)
+            result = await client.call_tool("rule", RULE)
             return result, await asyncio.wait_for(started[-1].wait(), 10)
 
     async def cancelled():
         async with client_of(stores / "whole.db") as client:
             begun["event"] = asyncio.Event()
-            call = asyncio.ensure_future(client.call_tool("backtest_rule", RULE))
+            call = asyncio.ensure_future(client.call_tool("rule", RULE))
             await begun["event"].wait()
             call.cancel()
             return await asyncio.wait_for(started[-1].wait(), 10)
@@ -157,7 +157,7 @@ def test_store_that_cannot_be_written_tries_no_rule(stores, tmp_path):
             async with Client(server) as client:
                 return [tool.name for tool in (await client.list_tools()).tools]
 
-    assert "backtest_rule" not in asyncio.run(scenario())
+    assert "rule" not in asyncio.run(scenario())
 
 
 def test_rule_over_standard_streams_does_not_hang_the_server(stores):
@@ -165,8 +165,8 @@ def test_rule_over_standard_streams_does_not_hang_the_server(stores):
 
     async def scenario():
         async with Client(StdioServerParameters(command=thinktwice(), args=words)) as client:
-            first = await client.call_tool("backtest_rule", RULE)
-            return first, await client.call_tool("list_runs", {})
+            first = await client.call_tool("rule", RULE)
+            return first, await client.call_tool("runs", {})
 
     first, second = asyncio.run(scenario())
     assert first.structured_content["trades"] > 0

@@ -59,7 +59,7 @@ def test_server_over_standard_streams_lists_and_answers(stored, mode):
     async def scenario():
         async with Client(command(stored, "--run", "r0001", "--at", CLOCK), mode=mode) as client:
             tools = (await client.list_tools()).tools
-            return tools, (await client.call_tool("episodes", {"limit": 1})).structured_content
+            return tools, (await client.call_tool("trades", {"limit": 1})).structured_content
 
     tools, told = asyncio.run(scenario())
     assert [tool.name for tool in tools] == list(TOOLS)
@@ -149,7 +149,7 @@ def test_server_over_http_answers_both_protocols_with_the_token(stored):
                 ) as client,
             ):
                 tools = (await client.list_tools()).tools
-                return len(tools), (await client.call_tool("episodes", {"limit": 1})).is_error
+                return len(tools), (await client.call_tool("trades", {"limit": 1})).is_error
 
         for mode in ("auto", "legacy"):
             assert asyncio.run(scenario(mode)) == (len(TOOLS), False)
@@ -263,7 +263,7 @@ def test_printed_configuration_starts_the_server(shell, stored):
     async def scenario():
         server = StdioServerParameters(command=entry["command"], args=entry["args"], cwd="/")
         async with Client(server) as client:
-            return (await client.call_tool("episodes", {"limit": 1})).structured_content["known_at"]
+            return (await client.call_tool("trades", {"limit": 1})).structured_content["known_at"]
 
     assert asyncio.run(scenario()).startswith(CLOCK)
 

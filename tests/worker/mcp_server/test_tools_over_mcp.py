@@ -21,7 +21,7 @@ from tests.worker.evidence_stores import CLOCK, client_of, server_of
 from worker.cli.console import time_option
 
 AT = time_option(CLOCK, "--at")
-READING = set(TOOLS) - {"backtest_rule"}  # which notes what it tries: see test_rule_trials.py
+READING = set(TOOLS) - {"rule"}  # which notes what it tries: see test_rule_trials.py
 MODES = ("auto", "legacy", "2026-07-28")
 
 
@@ -38,21 +38,23 @@ def calls_of(path):
     report = rows_of(path, "high_level_report")[0][1]["report_id"]
     plan = {"symbol": "IBM", "playbook_id": "trend_pullback", "direction": "long"}
     return [
-        ("list_runs", {}),
-        ("market_snapshot", {}),
-        ("market_snapshot", {"symbol": "IBM"}),
+        ("runs", {}),
+        ("market", {}),
+        ("market", {"symbol": "IBM"}),
         ("playbooks", {}),
         ("playbooks", {"playbook_id": "channel_breakout"}),
-        ("episodes", {"playbook_id": "channel_breakout", "limit": 5}),
-        ("episodes", {"by": "symbol", "direction": "long", "since": "2003-01-01"}),
-        ("episodes", {"order": "worst", "limit": 3}),
+        ("trades", {"playbook_id": "channel_breakout", "limit": 5}),
+        ("trades", {"by": "symbol", "direction": "long", "period": "2003/2004"}),
+        ("trades", {"order": "worst", "limit": 3}),
+        ("account", {}),
+        ("costs", {}),
         ("decisions", {"symbol": "IBM"}),
         ("reports", {}),
         ("reports", {"report_id": report}),
-        ("gate_status", {"regime": "sideways/mid"}),
-        ("explain_fill", {"fill_id": fill, "limit": 100}),
-        ("check_plan", plan),
-        ("check_plan", {**plan, "stop": "close + 1"}),
+        ("gate", {"regime": "sideways/mid"}),
+        ("why", {"fill_id": fill, "limit": 100}),
+        ("check", plan),
+        ("check", {**plan, "stop": "close + 1"}),
     ]
 
 
@@ -99,14 +101,29 @@ def test_rows_that_an_answer_names_are_those_of_the_journal(stored):
         assert all(kinds[row["seq"]] == row["kind"] for row in rows), call
 
 
+@pytest.mark.parametrize("tool", ["trades", "market", "playbooks", "gate", "reports", "account", "costs"])
+def test_answer_of_a_tool_carries_its_claims_in_words_with_their_rows(stored, tool):
+    async def scenario():
+        async with client_of(stored) as client:
+            return (await client.call_tool(tool, {})).structured_content["statements"]
+
+    statements = asyncio.run(scenario())
+    kinds = {seq: kind for kind in JOURNAL_KINDS for seq, _ in rows_of(stored, kind)}
+    assert statements
+    for said in statements:
+        assert said["text"].endswith(".")
+        assert said["claim"]["kind"] in {"value", "grade", "advice"}
+        assert all(kinds[row["seq"]] == row["kind"] for row in said["rows"] if row["seq"] is not None)
+
+
 def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
     async def scenario():
         async with client_of(stored) as client:
             cursor, seen, figures = None, [], None
             while True:
                 asked = {"limit": 7} if cursor is None else {"limit": 7, "cursor": cursor}
-                told = (await client.call_tool("episodes", asked)).structured_content
-                seen += [episode["row"]["seq"] for episode in told["episodes"]]
+                told = (await client.call_tool("trades", asked)).structured_content
+                seen += [episode["row"]["seq"] for episode in told["trades"]]
                 figures, cursor = told["figures"], told["next_cursor"]
                 if cursor is None:
                     return seen, figures
@@ -120,12 +137,12 @@ def test_pages_of_episodes_are_all_of_them_once_newest_first(stored):
 
 @pytest.mark.parametrize(
     ("tool", "more"),
-    [("decisions", {}), ("playbooks", {}), ("episodes", {"order": "worst"}), ("episodes", {"symbol": "IBM"})],
+    [("decisions", {}), ("playbooks", {}), ("trades", {"order": "worst"}), ("trades", {"symbol": "IBM"})],
 )
 def test_cursor_of_another_call_is_refused(stored, tool, more):
     async def scenario():
         async with client_of(stored) as client:
-            cursor = (await client.call_tool("episodes", {"limit": 2})).structured_content["next_cursor"]
+            cursor = (await client.call_tool("trades", {"limit": 2})).structured_content["next_cursor"]
             return await client.call_tool(tool, {"limit": 2, **more, "cursor": cursor})
 
     result = asyncio.run(scenario())
@@ -136,8 +153,8 @@ def test_cursor_of_another_call_is_refused(stored, tool, more):
 def test_fill_that_an_episode_names_is_its_exit(stored):
     async def scenario():
         async with client_of(stored) as client:
-            told = (await client.call_tool("episodes", {"limit": 100})).structured_content["episodes"]
-            first = await client.call_tool("explain_fill", {"fill_id": told[0]["fill_id"]})
+            told = (await client.call_tool("trades", {"limit": 100})).structured_content["trades"]
+            first = await client.call_tool("why", {"fill_id": told[0]["fill_id"]})
             return told, first.structured_content["steps"][0]
 
     told, root = asyncio.run(scenario())
@@ -153,29 +170,30 @@ def test_fill_that_an_episode_names_is_its_exit(stored):
 
 BACKWARDS = {"since": "2004-01-01", "at": "2003-01-01"}
 REFUSED = [
-    ("episodes", BACKWARDS, "since lies after at"),
+    ("trades", {"period": "2004/2003"}, "ends before it begins"),
+    ("trades", {"period": "soon"}, "write a year, a month, a day"),
     ("decisions", BACKWARDS, "since lies after at"),
-    ("episodes", {"sybol": "IBM"}, "Did you mean 'symbol'?"),
-    ("episodes", {"symbol": "IBN"}, "Did you mean 'IBM'?"),
-    ("episodes", {"playbook_id": "chanel_breakout"}, "Did you mean 'channel_breakout'?"),
-    ("episodes", {"regime": "up/lo"}, "Did you mean 'up/low'?"),
-    ("episodes", {"limit": 101}, "limit 101: input should be less than or equal to 100"),
-    ("episodes", {"limit": True}, "limit True: input should be a valid integer"),
-    ("episodes", {"cursor": "x; drop"}, "cursor 'x; drop'"),
-    ("episodes", {"at": "tomorrow"}, "write a time like 2012-01-31"),
-    ("episodes", {"at": "1990-01-01"}, "had begun at no bar by that time: give a time from 2000-03-01"),
-    ("episodes", {"run": "r9\u202e"}, "no single run 'r9\\u202e': the newest are r0001"),
-    ("explain_fill", {}, "explain_fill needs fill_id"),
-    ("explain_fill", {"fill_id": "zz"}, "no fill 'zz'"),
-    ("explain_fill", {"fill_id": "x" * 65}, "at most 64 characters"),
+    ("trades", {"sybol": "IBM"}, "Did you mean 'symbol'?"),
+    ("trades", {"symbol": "IBN"}, "Did you mean 'IBM'?"),
+    ("trades", {"playbook_id": "chanel_breakout"}, "Did you mean 'channel_breakout'?"),
+    ("trades", {"regime": "up/lo"}, "Did you mean 'up/low'?"),
+    ("trades", {"limit": 101}, "limit 101: input should be less than or equal to 100"),
+    ("trades", {"limit": True}, "limit True: input should be a valid integer"),
+    ("trades", {"cursor": "x; drop"}, "cursor 'x; drop'"),
+    ("trades", {"at": "tomorrow"}, "write a time like 2012-01-31"),
+    ("trades", {"at": "1990-01-01"}, "had begun at no bar by that time: give a time from 2000-03-01"),
+    ("trades", {"run": "r9\u202e"}, "no single run 'r9\\u202e': the newest are r0001"),
+    ("why", {}, "why needs fill_id"),
+    ("why", {"fill_id": "zz"}, "no fill 'zz'"),
+    ("why", {"fill_id": "x" * 65}, "at most 64 characters"),
     ("reports", {"report_id": "zz"}, "no report 'zz'"),
     (
-        "check_plan",
+        "check",
         {"symbol": "IBM", "playbook_id": "trend", "direction": "long"},
         "no active playbook 'trend'",
     ),
-    ("check_plan", {"symbol": "IBM", "playbook_id": "trend_pullback", "direction": "up"}, "direction 'up'"),
-    ("episode", {}, "Did you mean 'episodes'?"),
+    ("check", {"symbol": "IBM", "playbook_id": "trend_pullback", "direction": "up"}, "direction 'up'"),
+    ("trade", {}, "Did you mean 'trades'?"),
 ]
 
 
@@ -205,7 +223,7 @@ def test_crash_and_store_failure_tell_nothing_of_inside(stored, monkeypatch):
 
         async with client_of(stored) as client:
             monkeypatch.setattr(RunViews, "view", broken)
-            return await client.call_tool("episodes", {})
+            return await client.call_tool("trades", {})
 
     for error, said in (
         (StoreError(f"store sqlite:///{stored} is locked"), STORE_FAILED),
@@ -248,7 +266,7 @@ def test_connection_of_the_server_cannot_write_and_a_file_that_cannot_be_written
                 async with store._engine.begin() as connection:
                     await connection.execute(sql("delete from journal"))
         async with client_of(path) as client:
-            return await client.call_tool("episodes", {})
+            return await client.call_tool("trades", {})
 
     assert not asyncio.run(scenario()).is_error
 
@@ -263,7 +281,7 @@ def test_future_after_the_clock_changes_no_byte_of_any_answer(stored, ended_earl
             return texts(await answers(client, calls)), resources
 
     calls = calls_of(ended_earlier)
-    calls += [("market_snapshot", {"at": "2003-01-31"}), ("episodes", {"at": "2004-07-01"})]
+    calls += [("market", {"at": "2003-01-31"}), ("trades", {"at": "2004-07-01"})]
     assert asyncio.run(scenario(stored, AT)) == asyncio.run(scenario(ended_earlier, AT))
     late, early = asyncio.run(scenario(stored, None)), asyncio.run(scenario(ended_earlier, None))
     assert late != early  # without the clock the two stores do differ
@@ -272,23 +290,23 @@ def test_future_after_the_clock_changes_no_byte_of_any_answer(stored, ended_earl
 def test_no_argument_reaches_beyond_the_clock_of_the_server(stored):
     async def scenario():
         async with client_of(stored, at=AT) as client:
-            beyond = await client.call_tool("episodes", {"at": "2006-01-01"})
-            whole = (await client.call_tool("episodes", {"limit": 100})).structured_content
-            return beyond, whole, (await client.call_tool("list_runs", {})).structured_content["runs"]
+            beyond = await client.call_tool("trades", {"at": "2006-01-01"})
+            whole = (await client.call_tool("trades", {"limit": 100})).structured_content
+            return beyond, whole, (await client.call_tool("runs", {})).structured_content["runs"]
 
     beyond, whole, runs = asyncio.run(scenario())
     assert beyond.is_error
     assert "lies after the clock of this server: give a time up to 2004-06-30" in beyond.content[0].text
     assert whole["known_at"].startswith(CLOCK)
-    assert max(episode["exited"] for episode in whole["episodes"]) < CLOCK
+    assert max(episode["exited"] for episode in whole["trades"]) < CLOCK
     assert (runs[0]["status"], runs[0]["trades"], runs[0]["events"]) == (None, None, None)
 
 
 def test_server_of_one_run_answers_for_no_other(stored):
     async def scenario():
         async with client_of(stored, run="r0001") as client:
-            other = await client.call_tool("episodes", {"run": "r0002"})
-            return other, await client.call_tool("episodes", {"run": "r0001"})
+            other = await client.call_tool("trades", {"run": "r0002"})
+            return other, await client.call_tool("trades", {"run": "r0001"})
 
     other, own = asyncio.run(scenario())
     assert other.content[0].text == "this server answers for run r0001 alone: leave run out"
@@ -316,9 +334,9 @@ def test_run_in_progress_is_answered_as_of_its_newest_row(stored, tmp_path):
         async def scenario():
             async with client_of(path) as client:
                 keep(held)
-                half = (await client.call_tool("episodes", {})).structured_content
+                half = (await client.call_tool("trades", {})).structured_content
                 keep(len(whole))
-                return half, (await client.call_tool("episodes", {})).structured_content
+                return half, (await client.call_tool("trades", {})).structured_content
 
         keep(held)
         half, rest = asyncio.run(scenario())
@@ -332,7 +350,7 @@ def test_moment_after_the_newest_row_is_that_row(stored):
     async def scenario():
         async with client_of(stored) as client:
             moments = (None, "2030-01-01", "9999-12-31T23:59:59-14:00")
-            return [await client.call_tool("episodes", {"limit": 1, "at": at}) for at in moments]
+            return [await client.call_tool("trades", {"limit": 1, "at": at}) for at in moments]
 
     now, later, latest = asyncio.run(scenario())
     assert not latest.is_error
@@ -344,7 +362,7 @@ def test_rows_that_were_read_are_walked_over_by_no_collection(stored, monkeypatc
 
     async def scenario():
         async with client_of(stored) as client:
-            await client.call_tool("market_snapshot", {})
+            await client.call_tool("market", {})
 
     before = gc.get_freeze_count()
     asyncio.run(scenario())
@@ -362,9 +380,9 @@ def test_first_reading_of_many_rows_is_told_to_the_client_and_to_the_log(stored,
 
     async def scenario():
         async with client_of(stored) as client:
-            await client.call_tool("market_snapshot", {}, progress_callback=told)
+            await client.call_tool("market", {}, progress_callback=told)
             first = list(steps)
-            await client.call_tool("market_snapshot", {}, progress_callback=told)
+            await client.call_tool("market", {}, progress_callback=told)
             return first
 
     first = asyncio.run(scenario())
@@ -389,7 +407,7 @@ def test_tool_parses_the_rows_that_it_needs_and_no_other(stored, monkeypatch):
     async def scenario():
         async with client_of(stored) as client:
             fill = rows_of(stored, "exit_filled")[-1][1]["fill_id"]
-            result = await client.call_tool("explain_fill", {"fill_id": fill})
+            result = await client.call_tool("why", {"fill_id": fill})
             assert len(result.structured_content["steps"]) > 10
 
     asyncio.run(scenario())
@@ -441,7 +459,7 @@ def test_resources_and_prompts_name_what_the_tools_read(stored):
             report = (await client.call_tool("reports", {"limit": 1})).structured_content["reports"][0]
             prompt = await client.get_prompt("review_report", {"report": report["report_id"]})
             refused = []
-            for name, given in (("review_report", {"report": "ab12"}), ("explain_fill", {"fill": "ab12"})):
+            for name, given in (("review_report", {"report": "ab12"}), ("why", {"fill": "ab12"})):
                 with pytest.raises(Exception) as failure:  # noqa: PT011 - the SDK's own error
                     await client.get_prompt(name, given)
                 refused.append(str(failure.value))
@@ -458,8 +476,8 @@ def test_resources_and_prompts_name_what_the_tools_read(stored):
     resources, templates, summary, prompts, (report, prompt), refused = asyncio.run(scenario())
     assert [str(item.uri) for item in resources] == ["thinktwice://runs/r0001/summary"]
     assert len(templates) == 3
-    assert summary["episodes"]["figures"]["trades"] == len(rows_of(stored, "episode"))
-    assert [item.name for item in prompts] == ["review_report", "explain_fill"]
+    assert summary["trades"]["figures"]["trades"] == len(rows_of(stored, "episode"))
+    assert [item.name for item in prompts] == ["review_report", "why"]
     assert f"report {report['report_id']} of run latest" in prompt.messages[0].content.text
     assert "no report 'ab12'" in refused[0]
     assert "no fill 'ab12'" in refused[1]

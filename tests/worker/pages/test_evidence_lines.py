@@ -17,11 +17,11 @@ TOLD = {
     "kind": "open_<b>experiment</b>",
     "status": "gathered",
     "calls": [
-        {"tool": "episodes", "status": "ok", "ids": ["e1", "e2"]},
-        {"tool": "gate_status", "status": "failed", "ids": []},
+        {"tool": "trades", "status": "ok", "ids": ["e1", "e2"]},
+        {"tool": "gate", "status": "failed", "ids": []},
     ],
 }
-LINE = "of squeeze_breakout in up/low: episodes (2 ids), gate_status (failed)"
+LINE = "of squeeze_breakout in up/low: trades (2 ids), gate (failed)"
 
 
 def test_line_names_what_it_was_read_for_and_what_every_call_brought():
@@ -41,13 +41,13 @@ def test_chain_has_what_the_judge_read_below_its_verdict():
     }  # fmt: skip
     index.add(event(0, "evidence_plan", plan))
     index.add(event(1, "evidence_plan", {**plan, "evidence_id": "v2", "report_id": "r2"}))
-    index.add(event(2, "evidence_call", {"evidence_id": "v1", "tool": "episodes", "ids": ["e1", "e2"]}))
+    index.add(event(2, "evidence_call", {"evidence_id": "v1", "tool": "trades", "ids": ["e1", "e2"]}))
     index.add(
         event(3, "replan_verdict", {"verdict_id": "d1", "report_id": "r1", "verdict": {"report_id": "r1"}})
     )
     node = _replan(index, "d1")
     assert [(child.title, child.id) for child in node.children] == [("evidence for the judge", "v1")]
-    assert node.children[0].facts["episodes"] == ["e1", "e2"]
+    assert node.children[0].facts["trades"] == ["e1", "e2"]
 
 
 def test_markdown_and_html_page_have_the_line_with_foreign_text_escaped():

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agents.model_seats import seats_of, text_models_of
 from agents.reply_forms import SEAT_FORMS, due_of
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import Settings
@@ -30,10 +31,10 @@ from trading_core.bars import BarSeries
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
-from worker.models import caller_of, check_models, configured_models, seats_of, text_models_of
+from worker.models import caller_of, check_models, configured_models
 from worker.runs.backtest import run_backtest
 
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "comment": "Fine.", "findings": [], "deferred_needs": []})
 COARSE_MS = 5_000.0  # real milliseconds of thinking come off a deadline
 BUDGETS = {"reflection.budget_event_ms": 20_000.0, "reflection.budget_heartbeat_ms": 20_000.0}
 FULL = {"reflection.mode": "full", "llm.provider": "anthropic", **BUDGETS}
@@ -173,26 +174,6 @@ def texts_admitted(settings: Settings) -> Any:
         for _ in range(100):
             account.admit(caller, "s", "p", 8)
     return len(account._pending)
-
-
-def judged_reason(settings: Settings) -> Any:
-    """What a session's judge says of a report for a model whose reason is false."""
-    lie = json.dumps({"keep": ["a1"], "reason": "All 60 trades of channel_breakout won."})
-
-    async def judging() -> Any:
-        sink = MemorySink()
-        journal = JournalWriter(sink)
-        made = assemble(settings, months(), journal)
-        verdict = await made.slow_loop._judge.replan(REPORT, (), 0)
-        made.slow_loop._write_verdict(verdict.model_copy(update={"actions": ()}), 0)
-        await journal.flush()
-        held = [json.loads(row.payload) for row in sink.rows if row.kind == "fact_check"]
-        return verdict.reason, [sorted(row) for row in held]
-
-    with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "reply", lie)
-        patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
-        return run_virtually(judging())
 
 
 def kept(settings: Settings) -> Any:

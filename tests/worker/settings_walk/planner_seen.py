@@ -18,7 +18,7 @@ from tests.agents.planning.planned import Says
 from tests.agents.tool_hosts.test_kept_definitions import Clock, Desk, settled
 from tests.agents.tool_hosts.test_tools_of_other_servers import Book
 
-CALL = {"client": OWN, "method": "list_runs", "params": {}}
+CALL = {"client": OWN, "method": "runs", "params": {}}
 UNSURE = json.dumps({"confidence": 0.8, "tools": [CALL]})
 TURNS = (("one", "1"), ("two", "2"))
 
@@ -34,7 +34,7 @@ def gathered(settings: Settings) -> Any:
         gather(
             EvidenceQuestion("Which runs are there?", {}, TURNS),
             ModelPlanner(model, told, max_tokens=100),
-            {OWN: InProcessTools({"list_runs": _refuses})},
+            {OWN: InProcessTools({"runs": _refuses})},
             told,
             attended=True,
             deadline_s=5.0,

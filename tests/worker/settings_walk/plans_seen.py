@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from agents.change_reader import UnreadableText
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction
 from services.plans.detection import DetectionContext, detect_two_phase
 from services.plans.same_change import plan_diff
-from services.plans.text_forms import UnreadableText
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
 from tests.agents.language_models.wire_server import answer, events, message, stream
@@ -43,7 +43,7 @@ def detected(settings: Settings) -> Any:
 
 
 def read_tokens(settings: Settings) -> Any:
-    """With how many tokens a model is asked to read a text of no form."""
+    """With how many tokens a model is asked to read a text."""
     handlers = answer(message("{}")), stream(events("{}"))
     definitions = {book.id: book for book in load_playbooks()}
     with pytest.MonkeyPatch.context() as monkeypatch, wire(monkeypatch, *handlers) as server:

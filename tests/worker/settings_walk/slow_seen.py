@@ -11,7 +11,6 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction, Structure
-from services.deliberation.fact_check import FactCritic
 from services.high_level.narrator import Narrator as Teller
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -19,8 +18,8 @@ from services.playbooks.measures import alter
 from services.slow_loop.cadence import trigger_of
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.trial_evidence import Evidence
-from tests.services.deliberation.recorded import recorded, recorded_report
-from tests.services.high_level.narrators import LIE, TRUE, Narrator
+from tests.services.deliberation.recorded import at_last_report, last_report
+from tests.services.high_level.narrators import FALSE, TRUE, Narrator
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
 from tests.worker.settings_walk.runs_seen import BUSY, look_at
@@ -209,7 +208,7 @@ BANNED, TRIED = carried_out(BAN), carried_out(TRY)
 
 def narrated(settings: Settings) -> Any:
     """What stands of a text that lies, and how often a model was asked for it."""
-    model = Narrator([f"{TRUE} {LIE}", LIE.replace("60", "61")])
-    teller = Teller(load_prompt("high_level_reflection"), FactCritic, model, settings.deliberation)
-    told = asyncio.run(teller.tell(recorded_report(), recorded()))
+    model = Narrator([(*TRUE, *FALSE), FALSE])
+    teller = Teller(load_prompt("high_level_reflection"), model, settings.deliberation)
+    told = asyncio.run(teller.tell(last_report(), at_last_report()))
     return told.text, told.refused, len(model.prompts)

@@ -5,50 +5,49 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.model_seats import text_models_of
 from agents.strategies.configured import model_strategist
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.settings import Settings
-from services.deliberation.budget import Budget
-from services.deliberation.fact_check import FactCritic
 from services.deliberation.forms import (
-    CORRECTION,
     CRITIQUE,
     IMPROVEMENT,
     OUTLINE,
     QUALITY,
     QUALITY_REWRITE,
+    REASONS,
     REVIEW,
     REVIEW_REWRITE,
     SECTION,
 )
-from services.deliberation.presets.reflection_pass import calls_of, run_pass
-from services.deliberation.refine import Task
 from services.deliberation.text_models import TextModels
 from services.high_level.narrator import Narrator as Teller
+from services.high_level.report_sections import TOPICS
 from services.model_calls.language_model import ModelReply
 from services.model_calls.wording import PLAIN_RUN
 from tests.agents.strategies.test_model_strategist import SNAPSHOT, registry
-from tests.services.deliberation.recorded import recorded, recorded_report
-from tests.services.high_level.narrators import LIE, TRUE, Narrator
-from tests.worker.test_texts_of_models import Strategist
-from worker.models import text_models_of
+from tests.services.deliberation.claim_texts import GRADE, MEAN
+from tests.services.deliberation.recorded import at_last_report, last_report
+from tests.services.deliberation.scripted import chunk, improved, section
+from tests.services.high_level.narrators import FALSE, TRUE, Narrator
+from tests.worker.test_reasons_of_models import GIVEN, MENDED, Strategist
 
-RATIONALE = f"{TRUE} It goes on for as long as the range holds, and the stop stands below it."
 LACKING = {"issues": ["one"], "suggestions": [], "missing_elements": []}
 SCORES = dict.fromkeys(("completeness", "accuracy", "actionability", "confidence"), 78) | LACKING
 NEEDS = {"assessment": "NEEDS CORRECTION", "confidence": 0.65, "explanation": "the first sentence repeats"}
-IMPROVED = {"reasoning": "thought", "text": f"{TRUE} Nothing else was shown."}
+YEARS = [MEAN | {"of": {"period": f"{year}"}} for year in range(2001, 2012)]
+IMPROVED = improved(section(MEAN, GRADE))
 REPLIES: dict[str, Any] = {
     CRITIQUE: NEEDS,
-    CORRECTION: {"text": TRUE},
+    REASONS: {"because": MENDED, "comment": None},
     QUALITY: SCORES,
     IMPROVEMENT: IMPROVED,
     QUALITY_REWRITE: SCORES | IMPROVED,
     REVIEW_REWRITE: {"score": 0.65, "critique": "thin", "improvements": ["more"]} | IMPROVED,
     REVIEW: {"score": 0.65, "critique": "thin", "improvements": ["more"]},
-    OUTLINE: {"chunks": ["what happened", "what departed", "what follows", "what is left"]},
-    SECTION: {"reasoning": "thought", "text": TRUE},
+    OUTLINE: {"chunks": list(TOPICS[:4])},
+    SECTION: chunk(MEAN),
 }
 
 
@@ -83,21 +82,20 @@ class Voice:
         if self.name in (REVIEW, REVIEW_REWRITE):
             reply["score"] = min(0.69, 0.5 + 0.03 * times)  # each text is a little better than the last
         if self.name in (IMPROVEMENT, QUALITY_REWRITE, REVIEW_REWRITE):
-            reply["text"] += " It may change." * times
+            reply["sections"] = [section(MEAN, GRADE, *YEARS[:times])]
         return ModelReply(json.dumps(reply), "m", 10, 10, 0.0)
 
 
 def told(settings: Settings) -> Any:
     """What stands of a narrative, and everything that models were asked about it."""
-    scribe, model = Scribe(), Narrator([f"{TRUE} {LIE}", f"{TRUE} It says so."])
+    scribe, model = Scribe(), Narrator([(*TRUE, *FALSE), TRUE])
     teller = Teller(
         load_prompt("high_level_reflection"),
-        FactCritic,
         model,
         settings.deliberation,
         scribe.models(settings),
     )
-    narrative = asyncio.run(teller.tell(recorded_report(), recorded()))
+    narrative = asyncio.run(teller.tell(last_report(), at_last_report()))
     done = narrative.deliberation
     assert done is not None
     events = [event.payload() for event in done.events]
@@ -109,39 +107,28 @@ def told_in_one_look(settings: Settings) -> Any:
     scribe, model = Scribe(), Narrator([TRUE])
     teller = Teller(
         load_prompt("high_level_reflection"),
-        FactCritic,
         model,
         settings.deliberation,
         scribe.models(settings),
     )
-    narrative = asyncio.run(teller.tell(recorded_report(), recorded()))
+    narrative = asyncio.run(teller.tell(last_report(), at_last_report()))
     assert narrative.deliberation is not None
     return narrative.text, len(model.prompts), scribe.asked, narrative.deliberation.status
 
 
 def reread(settings: Settings) -> Any:
-    """What stands of a rationale, and what models were asked about it."""
-    scribe, passing = Scribe(), settings.deliberation.reflection_pass
-    done = asyncio.run(
-        run_pass(
-            Task("Why long, now?"), RATIONALE, passing, Budget(0, calls_of(passing)),
-            models=scribe.of((CRITIQUE, CORRECTION)), news_alone=True,
-        )
-    )  # fmt: skip
-    return done.final, done.skip_reason, done.status, scribe.asked
-
-
-def rationale(settings: Settings) -> Any:
-    """What stands of a rationale that contradicts its snapshot."""
-    scribe, mind = Scribe(), Strategist(f"{RATIONALE} The close is 1.23 and falls.")
+    """The reasons that stand of a model's plan, what became of its rationale, and what was asked about it."""
+    scribe, mind = Scribe(), Strategist(GIVEN)
     reader = registry().reader()
     asking = model_strategist(
         settings, mind, RuleStrategist(reader), reader, lambda name: None, lambda snapshot: None, PLAIN_RUN,
-        texts=scribe.of((CRITIQUE, CORRECTION)),
+        texts=scribe.of((CRITIQUE, REASONS)),
     )  # fmt: skip
-    proposal = asyncio.run(asking.answer(SNAPSHOT, None)).proposal
-    assert proposal is not None
-    return proposal.rationale, scribe.asked
+    answer = asyncio.run(asking.answer(SNAPSHOT, None))
+    done = answer.deliberation
+    assert answer.proposal is not None
+    assert done is not None
+    return answer.proposal.because, done.skip_reason, done.status, scribe.asked
 
 
 def asked_models(settings: Settings) -> Any:
@@ -162,8 +149,6 @@ def patience(settings: Settings) -> Any:
             return ModelReply(json.dumps(SCORES), "m", 1, 1, 0.0)
 
     texts = TextModels({QUALITY: Waiting()}, {QUALITY: load_prompt(QUALITY)})
-    teller = Teller(
-        load_prompt("high_level_reflection"), FactCritic, Narrator([TRUE]), settings.deliberation, texts
-    )
-    asyncio.run(teller.tell(recorded_report(), recorded()))
+    teller = Teller(load_prompt("high_level_reflection"), Narrator([TRUE]), settings.deliberation, texts)
+    asyncio.run(teller.tell(last_report(), at_last_report()))
     return given

@@ -42,10 +42,10 @@ def test_verdict_of_a_worker_names_what_was_read_and_the_gate_is_the_reports_own
     assert stored
     for claim, evidence in zip(stored, read, strict=True):
         calls = [call for about in evidence for call in about.gathered.calls]
-        gates = [call.reply.content for call in calls if call.method == "gate_status"]
+        gates = [call.reply.content for call in calls if call.method == "gate"]
         assert gates
         assert {gate["report_id"] for gate in gates} == {claim.report_id}
-        found = [item for call in calls for item in (call.reply.content or {}).get("episodes", ())]
+        found = [item for call in calls for item in (call.reply.content or {}).get("trades", ())]
         trades = [item["episode_id"] for item in found]
         assert set(trades) & set(claim.verdict.evidence_ids)
 
@@ -99,7 +99,7 @@ async def judged_by_models(tmp_path, made, environment=os.environ):
 
 def planning(confidence):
     """A provider whose model plans to read the trades."""
-    calls = [{"client": OWN, "method": "episodes", "params": {}}]
+    calls = [{"client": OWN, "method": "trades", "params": {}}]
     return answer(message(json.dumps({"confidence": confidence, "tools": calls})))
 
 

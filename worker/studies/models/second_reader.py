@@ -61,8 +61,7 @@ class SecondReader(Panel[AnsweredConsolidation, Sample]):
         )
         if isinstance(reply, NoReply):
             return Sample(failure=reply.kind)
-        wording = self._questions.wordings.of(plan.snapshot)
-        added = weigh_reply(reply.text, plan.request, plan.findings, wording)
+        added = weigh_reply(reply.text, plan.request, plan.findings, self._questions.wordings.known)
         final = status_of((*plan.findings, *added.findings))
         cited = added.findings[0].evidence if final is not plan.rules else ()
         reflection = self._settings.reflection

@@ -1,0 +1,82 @@
+"""What an account holds, and what trading and models cost."""
+
+from services.evidence import tool_arguments as asked
+from services.evidence import tool_results as told
+from services.evidence.tools import page_of
+from services.evidence_tools.run_view import RunView, iso, row_of
+from services.journal.index import Event
+
+CALL = "model_call"
+
+
+def account(view: RunView, arguments: asked.AccountArguments) -> told.AccountResult:
+    """Open positions by symbol, with the policy and the levels that hold them."""
+    opened = sorted(view.open_entries.items(), key=lambda item: str(item[0]))
+    page, cursor = page_of(list(enumerate(opened)), arguments, lambda item: item[0])
+    positions = tuple(_position(view, str(symbol), event) for _, (symbol, event) in page)
+    return told.AccountResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=tuple(position.row for position in positions),
+        next_cursor=cursor,
+        positions=positions,
+    )
+
+
+def _position(view: RunView, symbol: str, event: Event) -> told.PositionSeen:
+    fill = event.payload
+    newest = view.newest_snapshots.get(symbol)
+    seen = None if newest is None else newest.payload["snapshot"]["position"]
+    held = seen if seen is not None and seen["policy_id"] == fill["policy_id"] else {}
+    return told.PositionSeen(
+        symbol=symbol,
+        direction=fill["direction"],
+        entered=iso(fill["bar_label"]),
+        entry_price=fill["price"],
+        quantity=fill["quantity"],
+        playbook_id=fill["playbook_id"],
+        policy_id=fill["policy_id"],
+        stop=held.get("stop"),
+        target=held.get("target"),
+        fill_id=fill["fill_id"],
+        row=row_of(event),
+    )
+
+
+def costs(view: RunView, arguments: asked.CostArguments) -> told.CostResult:
+    """Costs of the resolved trades, and of the calls of models by seat."""
+    trades = [known.episode for known in view.episodes]
+    execution = None if view.settings is None else view.settings.execution
+    slippage = None
+    if execution is not None:
+        traded = sum(trade.quantity * (trade.entry_price + trade.exit_price) for trade in trades)
+        slippage = traded * execution.slippage
+    by_seat: dict[str, list[Event]] = {}
+    for event in view.index.of_kind(CALL):
+        by_seat.setdefault(event.payload["call"]["prompt"], []).append(event)
+    page, cursor = page_of(list(enumerate(sorted(by_seat.items()))), arguments, lambda item: item[0])
+    seats = tuple(_seat(seat, calls) for _, (seat, calls) in page)
+    newest = [known.row for known in view.episodes[-1:]]
+    return told.CostResult(
+        run_id=view.run_id,
+        known_at=view.moment,
+        rows=(*newest, *(seat.row for seat in seats)),
+        next_cursor=cursor,
+        fees=sum(trade.fees for trade in trades),
+        slippage=slippage,
+        funding_bps=None if execution is None else execution.funding_bps,
+        borrow_bps=None if execution is None else execution.borrow_bps,
+        seats=seats,
+    )
+
+
+def _seat(seat: str, calls: list[Event]) -> told.SeatCost:
+    usages = [event.payload["call"]["usage"] or {} for event in calls]
+    return told.SeatCost(
+        seat=seat,
+        calls=len(calls),
+        input_tokens=sum(usage.get("input_tokens", 0) for usage in usages),
+        output_tokens=sum(usage.get("output_tokens", 0) for usage in usages),
+        usd=sum(event.payload["usd"] for event in calls),
+        row=row_of(calls[-1]),
+    )

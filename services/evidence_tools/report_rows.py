@@ -1,0 +1,78 @@
+"""The rows that the statements of a report stand on: looked up in the run, as of the report.
+
+A report is stored without them: whoever shows one asks here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from schemas.claims import Claim
+from schemas.episode import Episode
+from schemas.fact_check import FactRow
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import HighLevelReflectionReport
+from services.claims.check import ClaimResult, check
+from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.high_level.report_facts import known_playbook
+from services.journal.index import Event, JournalIndex
+from services.slow_loop.artefacts import with_moments
+
+REPORT = "high_level_report"
+KINDS = frozenset({"genesis", "episode", "playbook_version", REPORT})
+CLAIM: TypeAdapter[Claim] = TypeAdapter(Claim)
+
+
+def sections_with_rows(report: Mapping[str, Any], index: JournalIndex) -> list[dict[str, Any]]:
+    """The sections of a stored report, each statement with its rows.
+
+    Args:
+        report: as it is stored, of the journal or beside it.
+        index: the run's rows; those of `KINDS` are read.
+    """
+    facts = _facts(report, index) if report["sections"] else RunFacts(0)
+    return [
+        {**part, "statements": [_with_rows(statement, facts) for statement in part["statements"]]}
+        for part in report["sections"]
+    ]
+
+
+def _with_rows(statement: Mapping[str, Any], facts: RunFacts) -> dict[str, Any]:
+    result = check(CLAIM.validate_python(statement["claim"]), facts)
+    rows = result.rows if isinstance(result, ClaimResult) else ()
+    return {**statement, "rows": [row.payload() for row in rows]}
+
+
+def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
+    report = HighLevelReflectionReport.model_validate(with_moments(dict(stored)))
+    until = report.known_at
+    reports = [event for event in index.of_kind(REPORT) if event.row.known_at <= until]
+    own = next((event for event in reports if event.payload["report"] == stored), None)
+    episodes = [event for event in index.of_kind("episode") if event.row.known_at <= until]
+    genesis = index.of_kind("genesis")
+    return RunFacts(
+        known_at=until,
+        episodes=tuple(
+            KnownEpisode(Episode.model_validate(event.payload["episode"]), _row(event)) for event in episodes
+        ),
+        report=report,
+        report_row=FactRow(seq=None, kind=REPORT) if own is None else _row(own),
+        reports=len(reports),
+        playbooks=_playbooks(index, until),
+        symbols=tuple(genesis[0].payload["symbols"]) if genesis else (),
+    )
+
+
+def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
+    """Of each playbook the version that was in force then, in order of name."""
+    found = {}
+    for event in index.of_kind("playbook_version"):
+        if event.row.known_at <= until and event.payload["state"] == "active":
+            definition = PlaybookDefinition.model_validate(event.payload["definition"])
+            found[definition.id] = known_playbook(definition, _row(event))
+    return tuple(found[name] for name in sorted(found))
+
+
+def _row(event: Event) -> FactRow:
+    return FactRow(seq=event.row.seq, kind=event.row.kind)

@@ -1,0 +1,134 @@
+"""An answer for a person: what it claims with the rows behind it, then the items that its tools brought."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agents.planning.summaries import items_of
+from schemas.settings.planner import OWN
+from worker.cli.console import made_table, print_line, print_lines, print_table
+from worker.pages.figures import fact_text
+
+Document = Mapping[str, Any]
+MOST_ROWS = 3
+MOST_DETAILS = 40
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "runs": ("run_id", "name", "mode", "symbols", "timeframe", "status", "trades", "total_return"),
+    "market": ("symbol", "bar", "close", "regime", "structure", "state"),
+    "playbooks": ("playbook_id", "version", "state", "since"),
+    "trades": (
+        *("symbol", "playbook_id", "direction", "regime", "entered", "exited", "r", "exit_reason"),
+        *("failure_mode", "fill_id"),
+    ),
+    "decisions": ("what", "reason", "count", "newest"),
+    "reports": ("report_id", "known_at", "n_episodes", "recommended_action", "verdict"),
+    "gate": (
+        *("playbook_id", "regime", "timeframe", "grade", "n", "mean_r", "lower_r", "upper_r"),
+        "strongest_action",
+    ),
+    "why": ("title", "symbol", "id", "facts"),
+    "account": (
+        *("symbol", "direction", "entered", "entry_price", "quantity", "playbook_id", "policy_id", "stop"),
+        *("target", "fill_id"),
+    ),
+    "costs": ("seat", "calls", "input_tokens", "output_tokens", "usd"),
+    "check": ("check", "code", "severity", "message"),
+}
+LISTS = {"trades": "trades", "reports": "reports", "gate": "clusters"}
+DETAILS = {"market": "features", "playbooks": "definition", "reports": "narrative"}
+HIDDEN = frozenset({"run_id", "known_at", "next_cursor", "total"})
+
+
+def print_answer(document: Document) -> None:
+    """Print an answer, a question back, or what was done about a change."""
+    print_lines(_lines(document))
+    for call in document["tool_calls"]:
+        result = document["results"].get(call["id"])
+        if result is not None:
+            _print_result(call, result)
+    print_lines(_next(document))
+
+
+def _lines(document: Document) -> Iterator[str]:
+    """Lines of the answer; of its sections with the rows behind each claim."""
+    statements = {said["text"]: said["rows"] for part in document["sections"] for said in part["statements"]}
+    for line in (document["answer"] or document["clarification"] or "").splitlines():
+        rows = ", ".join(
+            str(row["seq"]) for row in statements.get(line, ())[:MOST_ROWS] if row["seq"] is not None
+        )
+        yield f"{line} [row {rows}]" if rows else line
+    for part in document["sections"]:
+        if part["comment"]:
+            yield f"model's comment, not checked: {part['comment']}"
+    dropped = len(document["refused"]) + document["dropped_comments"]
+    if dropped:
+        comments = document["dropped_comments"]
+        yield f"left out: {len(document['refused'])} claims that do not hold, {comments} comments"
+
+
+def _print_result(call: Document, result: Document) -> None:
+    tool = call["tool"]
+    print_line("")
+    print_line(
+        f"{shown_call(call)}  as of {result['known_at']}" if result.get("known_at") else shown_call(call)
+    )
+    if call["client"] != OWN:
+        print_line(f"answer of {call['client']}, not checked:")
+        print_lines([f"{name}: {value}" for name, value in _flat(result)][:MOST_DETAILS])
+        return
+    items = result.get(LISTS[tool], []) if tool in LISTS else items_of(result) or []
+    scalars = {name: value for name, value in result.items() if isinstance(value, str | int | float)}
+    print_lines(f"{name}: {fact_text('', value)}" for name, value in scalars.items() if name not in HIDDEN)
+    if items and tool in COLUMNS:
+        heads = [name for name in COLUMNS[tool] if any(item.get(name) not in (None, "") for item in items)]
+        rows = [[_cell(item.get(name)) for name in heads] for item in items]
+        print_table(made_table([name.removesuffix("_id") for name in heads], rows))
+    elif not items and tool in COLUMNS:
+        print_line("nothing to list")
+    detail = items[-1].get(DETAILS[tool]) if tool in DETAILS and len(items) == 1 else None
+    if detail is not None:
+        named = detail if isinstance(detail, Mapping) else {DETAILS[tool]: detail}
+        print_lines([f"{name}: {value}" for name, value in _flat(named)][:MOST_DETAILS])
+    if result.get("next_cursor") is not None:
+        print_line(f"more: --cursor={result['next_cursor']}")
+
+
+def shown_call(call: Document) -> str:
+    """A call as it is typed; of another's server with its name."""
+    given = call["arguments"].items()
+    options = " ".join(f"--{name.removesuffix('_id').replace('_', '-')}={value}" for name, value in given)
+    name = f"thinktwice ask {call['tool']}" if call["client"] == OWN else f"{call['client']}.{call['tool']}"
+    return f"{name} {options}".strip() + (": failed" if call["status"] != "ok" else "")
+
+
+def _flat(named: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Names with plain values, those of inner parts behind the name of the part."""
+    for name, value in named.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif value not in (None, "", []):
+            yield f"{before}{name}", _cell(value)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return str(
+            value.get("decision") or ", ".join(f"{name} {_cell(item)}" for name, item in value.items())
+        )
+    return ", ".join(map(_cell, value)) if isinstance(value, list | tuple) else fact_text("", value)
+
+
+def _next(document: Document) -> Iterator[str]:
+    if document["status"] == "plan":
+        yield f"next: thinktwice plans show {document['plan_id']}"
+    kinds = dict.fromkeys(
+        row["kind"]
+        for part in document["sections"]
+        for said in part["statements"]
+        for row in said["rows"]
+        if row["seq"]
+    )
+    if document["status"] == "answered" and kinds and document["run_id"]:
+        shown = " ".join(f"--kind {kind}" for kind in kinds)
+        yield f"next: thinktwice journal {document['run_id']} {shown}"
