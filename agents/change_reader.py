@@ -11,6 +11,7 @@ from typing import Any
 from agents.change_reply import PROMPT, ActionReply, read_change
 from prompts import load_prompt
 from schemas.errors import ConfigError
+from schemas.plan import Proposed
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from services.model_calls.asking import NoReply, ask
@@ -18,7 +19,6 @@ from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import visible
 from services.model_calls.reply_text import SEEN, MalformedReply
 from services.model_calls.wording import PLAIN, Wording
-from services.plans.drafting import Proposed
 from services.plans.typed_changes import propose_change
 
 DEADLINE_MS = 60_000.0

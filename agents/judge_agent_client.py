@@ -17,8 +17,9 @@ from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from schemas.reflection import HighLevelReflectionReport, PolicyAmendmentRequest, PolicyLevelReflectionResult
+from schemas.reflection import PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction

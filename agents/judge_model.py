@@ -23,7 +23,7 @@ from prompts import load_prompt
 from schemas.claims import Section
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.sections import WrittenText
 from services.deliberation.claim_critics import ClaimText
 from services.evidence.run_facts import RunFacts

@@ -10,9 +10,8 @@ from typing import Any
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import GateSettings, JudgeSettings
-from schemas.slow_reflection import ClusterFinding, Recommendation
+from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
 from schemas.trials import NO_TRIALS, count_ledger
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of

@@ -16,8 +16,8 @@ from typing import Any
 
 from prompts import load_prompt
 from schemas.deliberation import Deliberation
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import DeliberationSettings, Settings
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.deliberation.budget import Budget
 from services.deliberation.claim_critics import ClaimText, claim_critics
 from services.deliberation.forms import (

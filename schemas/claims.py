@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from schemas.contract import Contract
-from schemas.fact_check import FactRow
 from schemas.vocabulary import Direction, EvidenceGrade, ExitReason, FailureMode, RecommendedAction
 
 LONGEST_COMMENT = 300
@@ -40,6 +39,13 @@ MeasureName = Literal[
     # of the newest report as a whole
     "report_trades", "expectation_misses", "decay_alarms", "regime_shift_p", "unclassified_share",
 ]  # fmt: skip
+
+
+class FactRow(Contract):
+    """A journal row that a fact stands in; `seq` is None for a report that is not stored yet."""
+
+    seq: int | None
+    kind: str
 
 
 class Of(Contract):

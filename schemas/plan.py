@@ -4,6 +4,8 @@ A plan is frozen and hashed: what is approved is the hash of the bytes that were
 An edit is a new revision with a hash of its own. A plan names no run: a run and its replay make the same one.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
@@ -42,6 +44,25 @@ class RollbackAction(Contract):
     playbook_id: str
     version_hash: str | None = None
     reason: str
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """One action with what speaks for it.
+
+    Attributes:
+        action: of the action contract, or a rollback.
+        candidate: hash of the version in shadow that it promotes; None where a person's word carries it.
+        evidence: what the trades of the candidate, or since a measure, have shown.
+        after: the definition that comes into force, where the lifecycle knows it; None: as the action says.
+        checkpoint: whether the plan asks again behind it.
+    """
+
+    action: JudgeAction | RollbackAction
+    candidate: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    after: PlaybookDefinition | None = None
+    checkpoint: bool = False
 
 
 class FolderAction(Contract):

@@ -1,11 +1,16 @@
-"""Parts of the slow reflection's contracts: what its batch holds, its graded findings (seed 002, step 4)."""
+"""Contracts of the slow reflection: its batch, its graded findings, its report (seed 002, step 4)."""
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from schemas.claims import FactCheck, WrittenSection
 from schemas.contract import Contract
-from schemas.vocabulary import Claim, EvidenceGrade, RecommendedAction
+from schemas.deliberation import Deliberation
+from schemas.invocation import ReflectionInvocationMeta
+from schemas.trials import TrialLedger
+from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, RecommendedAction
 
 SUGGESTIVE_E = 10.0  # evidence that is suggestive, where the count is reached
 
@@ -228,3 +233,117 @@ class DeferredItem(Contract):
     symbol: str
     text: str
     reflection_hash: str
+
+
+class HighLevelReflectionRequest(Contract):
+    """Batch for one slow reflection: all of it known at `known_at`, episodes by id and by value."""
+
+    slot: int
+    known_at: int
+    window_start: datetime
+    window_end: datetime
+    timeframe: str
+    episode_ids: tuple[str, ...]
+    new_episodes: int
+    judge_actions: tuple[str, ...] = Field(default=(), description="verdicts that acted inside the window")
+    judge_history: tuple[JudgeActionSeen, ...] = Field(default=(), description="what those verdicts did")
+    deferred_items: tuple[DeferredItem, ...] = ()
+    untraded_signals: tuple[UntradedSignal, ...] = ()
+    drift_inputs: dict[str, Any] = {}
+    structural_allowed: bool = True
+    shadow_trials: tuple[dict[str, Any], ...] = Field(
+        default=(), description="what open trials, banned cells, risk cuts and refuted candidates have shown"
+    )
+    structural_override: OverrideReason | None = Field(
+        default=None, description="the safety override that alone allows structural changes, if one does"
+    )
+    epochs: dict[str, int] = Field(
+        default={},
+        description="changes of the rules so far by playbook, of what trades at all (`playbook|*`), and of "
+        "cells that were opened again (`playbook|regime`): what the family may still spend",
+    )
+    epoch_starts: dict[str, int] = Field(
+        default={},
+        description="ns: trades entered before are not tested; by playbook, of all its open cells together "
+        "(`playbook|*`), or of one cell (`playbook|regime`)",
+    )
+    same_rules: dict[str, tuple[str, ...]] = Field(
+        default={}, description="versions whose trades count as those of the one in force, by playbook"
+    )
+    tested_before: tuple[str, ...] = Field(
+        default=(), description="grid trials of earlier reports in this epoch"
+    )
+    open_entries: tuple[OpenEntry, ...] = ()
+    ledger: TrialLedger | None = Field(
+        default=None, description="what was tried on these bars before the run, if anything was"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where nothing was tried before: such a request keeps the hash that it had."""
+        return _without_empty_ledger(super().payload())
+
+
+class HighLevelReflectionReport(Contract):
+    """Typed report of one slow reflection (seed 002, step 4)."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    window_start: datetime
+    window_end: datetime
+    n_episodes: int = Field(ge=0)
+    regime_cluster_summary: tuple[dict[str, Any], ...] = ()
+    playbook_findings: tuple[dict[str, Any], ...] = ()
+    drift_findings: tuple[str, ...] = ()
+    recommendations: tuple[Recommendation, ...] = ()
+    evidence_refs: tuple[str, ...] = ()
+    clusters: tuple[ClusterFinding, ...] = ()
+    expectation_misses: tuple[str, ...] = ()
+    failure_modes: dict[str, int] = {}
+    grid_trials: tuple[GridTrial, ...] = ()
+    untraded: dict[str, Any] = {}
+    judge_actions_seen: tuple[str, ...] = ()
+    judge_history: tuple[JudgeActionSeen, ...] = ()
+    decay: tuple[DecayLevel, ...] = ()
+    expectations: tuple[ExpectationCheck, ...] = ()
+    fire_quality: tuple[FireQuality, ...] = ()
+    regime_shift: RegimeShift | None = None
+    unclassified_share: float | None = Field(
+        default=None, description="losers that no predicate matches, as a share of all losers"
+    )
+    shadow_trials: tuple[dict[str, Any], ...] = ()
+    deferred_seen: tuple[str, ...] = ()
+    recommended_action: RecommendedAction = RecommendedAction.HOLD
+    insufficient_sample: bool
+    epochs: dict[str, int] = Field(default={}, description="of the request: the judge charges the same")
+    excluded: dict[str, int] = Field(
+        default={}, description="episodes that were counted but not tested, by reason"
+    )
+    sections: tuple[WrittenSection, ...] = Field(default=(), description="what the narrative says, as claims")
+    narrative: str
+    prompt_hash: str
+    request_hash: str
+    known_at: int
+    meta: ReflectionInvocationMeta
+    latency_ms: int = Field(default=0, ge=0)
+    ledger: TrialLedger | None = Field(
+        default=None, description="of the request: the judge shares with the same trials"
+    )
+    fact_check: FactCheck | None = Field(
+        default=None, description="of the text of a model, kept or not; in a journal row of its own"
+    )
+
+    deliberation: Deliberation | None = Field(
+        default=None, description="how the text of a model was refined; in journal rows of its own"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where nothing was tried before: such a report keeps the id that it had."""
+        payload = super().payload()
+        del payload["fact_check"], payload["deliberation"]
+        return _without_empty_ledger(payload)
+
+
+def _without_empty_ledger(payload: dict[str, Any]) -> dict[str, Any]:
+    if payload["ledger"] is None:
+        del payload["ledger"]
+    return payload

@@ -385,6 +385,10 @@ class VolatilityBand(StrEnum):
     EXTREME = "extreme"
 
 
+# Every regime of a market by its name.
+REGIMES = tuple(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
+
+
 class Structure(StrEnum):
     """What the range is doing; codes are positions."""
 

@@ -8,7 +8,7 @@ Started by the cadence, never from a tick.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from prompts import load_prompt
 from schemas.canonical import datetime_to_ns
@@ -16,11 +16,17 @@ from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import GateSettings, Settings
-from schemas.slow_reflection import ClusterFinding, GridTrial, UntradedSignal
+from schemas.slow_reflection import (
+    ClusterFinding,
+    GridTrial,
+    HighLevelReflectionReport,
+    HighLevelReflectionRequest,
+    UntradedSignal,
+)
 from schemas.trials import count_ledger
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
+from services.evidence.run_facts import RunFacts
 from services.high_level.clusters import (
     Measure,
     Population,
@@ -45,8 +51,7 @@ from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid
 from services.high_level.hypotheses import declared_hypotheses
-from services.high_level.narrative_reply import Narrative
-from services.high_level.narrator import Narrator, rule_narrative
+from services.high_level.narrative_reply import PROMPT_NAME, Narrative
 from services.high_level.recommendations import (
     Context,
     playbooks_to_adjust,
@@ -54,11 +59,11 @@ from services.high_level.recommendations import (
     strongest,
 )
 from services.high_level.report_facts import report_facts
+from services.high_level.report_sections import rule_narrative
 from services.high_level.trade_bounds import reference_of
-from services.model_calls.wording import Wordings
+from services.model_calls.wording import Wording, Wordings
 from services.statistics.multiplicity import Family, register_family
 
-PROMPT_NAME = "high_level_reflection"
 # Named by a report that rules wrote: the prompt as it was when runs were first stored. It stays, so that no
 # word of a prompt changes a run that asks no model.
 PROMPT_OF_RULES = "380db238f208c3ebb8c368af3c8657782a4db1bf52de2b3b8e83f06ab68223b6"
@@ -72,6 +77,14 @@ class _Search:
     winners: dict[str, Winner | None]
 
 
+class ReportNarrator(Protocol):
+    """Who writes the narrative of a report with a model."""
+
+    async def tell(self, report: HighLevelReflectionReport, facts: RunFacts, wording: Wording) -> Narrative:
+        """The narrative; `facts` call the symbols by their names, `wording` by those that the model sees."""
+        ...
+
+
 class HighLevelReflectionService:
     """One slow reflection per call; holds settings and collaborators, and no state between calls."""
 
@@ -79,7 +92,7 @@ class HighLevelReflectionService:
         self,
         settings: Settings,
         grid: GridEvaluator | None = None,
-        narrator: Narrator | None = None,
+        narrator: ReportNarrator | None = None,
         timer: Callable[[], float] = time.perf_counter,
         wordings: Wordings | None = None,
     ) -> None:

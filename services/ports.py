@@ -21,8 +21,6 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     Finding,
-    HighLevelReflectionReport,
-    HighLevelReflectionRequest,
     InvariantContext,
     MemorySummary,
     PolicyAmendmentRequest,
@@ -30,6 +28,7 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
 )
 from schemas.regime import RegimeLabels
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
 from schemas.strategist_answer import StrategistAnswer
 from schemas.tool import ToolDefinition, ToolReply

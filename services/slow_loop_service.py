@@ -17,8 +17,8 @@ from schemas.errors import CassetteMiss, ModelRefused
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState

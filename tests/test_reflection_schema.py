@@ -9,14 +9,8 @@ from pydantic import ValidationError
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from schemas.reflection import (
-    Finding,
-    HighLevelReflectionReport,
-    HighLevelReflectionRequest,
-    PolicyLevelReflectionRequest,
-    PolicyLevelReflectionResult,
-    Remedy,
-)
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, PolicyLevelReflectionResult, Remedy
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.tick_validation import TickValidationEvent, TickValidationResult
 from schemas.vocabulary import (
     CheckName,

@@ -12,6 +12,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.claims.subjects import names_for_claims
+from services.high_level.narrator import narrator_of
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.experience import assemble_experience
@@ -125,10 +126,11 @@ def assemble(
         settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
     evidence = evidence_of(settings, minds.texts, wordings)
+    narrator = narrator_of(minds.slow, settings.deliberation, minds.text_models())
     slow_loop = SlowLoopService(
         settings,
         market,
-        assemble_reflection(settings, market, minds.slow, wordings, minds.text_models()),
+        assemble_reflection(settings, market, narrator, wordings),
         judge,
         books.lifecycle,
         playbooks,

@@ -15,9 +15,9 @@ from typing import Any
 from agents.planning.name_matching import vectors_of
 from schemas.canonical import ns_to_datetime
 from schemas.evidence_plan import Intent
+from schemas.vocabulary import REGIMES
 from services.claims.subjects import NotInRun, read_period
 from services.evidence.tools import TOOLS, quote_value
-from services.evidence_tools.run_view import REGIMES
 from services.ports import EvidenceQuestion
 
 CLOSE = 0.8  # cosine from which a word is a name that was mistyped

@@ -13,15 +13,14 @@ from agents.tool_hosts.in_process import InProcessTools
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ModelError, ToolRefused
 from schemas.evidence_plan import EvidencePlan, GatheredEvidence, RecommendationEvidence
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.planner import OWN, PlannerSettings
-from schemas.slow_reflection import Recommendation
-from schemas.vocabulary import RecommendedAction
+from schemas.slow_reflection import HighLevelReflectionReport, Recommendation
+from schemas.vocabulary import REGIMES, RecommendedAction
 from services.evidence import tool_arguments as asked
 from services.evidence.tool_results import ToolResult
 from services.evidence_tools import lesson_answers, market_answers
 from services.evidence_tools.kept_rows import KeptRows
-from services.evidence_tools.run_view import REGIMES, RunView, iso
+from services.evidence_tools.run_view import RunView, iso
 from services.ports import EvidencePlanner, EvidenceQuestion, ToolProgress
 
 Answer = Callable[[RunView, Any], ToolResult]

@@ -15,6 +15,7 @@ from schemas.claims import (
     Claim,
     CompareClaim,
     EveryClaim,
+    FactRow,
     GradeClaim,
     MeasureName,
     Of,
@@ -23,9 +24,9 @@ from schemas.claims import (
     SignClaim,
     ValueClaim,
 )
-from schemas.fact_check import FactRow
 from services.claims.measures import MEASURES, Figure, name_measure, rows_of
-from services.claims.subjects import NotInRun, members_of, merge, subject_of, words_of
+from services.claims.subjects import NotInRun, members_of, merge, subject_of
+from services.claims.words import words_of
 from services.evidence.run_facts import RunFacts
 
 Rows = tuple[FactRow, ...]

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from schemas.claims import WHOLE, Of
-from schemas.fact_check import FactRow
-from schemas.reflection import HighLevelReflectionReport
-from services.claims.subjects import words_of
+from schemas.claims import WHOLE, FactRow, Of
+from schemas.slow_reflection import HighLevelReflectionReport
+from services.claims.words import words_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject, Unit
 from services.evidence.run_facts import KnownEpisode, RunFacts

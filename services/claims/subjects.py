@@ -1,26 +1,17 @@
-"""What a claim is of: its names held against the run, as a subject, and in words."""
+"""What a claim is of: its names held against the run, as a subject."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from schemas.canonical import datetime_to_ns
-from schemas.claims import WHOLE, Dimension, Of
+from schemas.claims import Dimension, Of
 from schemas.errors import nearest
-from schemas.vocabulary import Trend, VolatilityBand
+from schemas.vocabulary import REGIMES
 from services.evidence.facts import Subject, period_of
 from services.evidence.run_facts import RunFacts, moment_of
 
 DAY_NS = 86_400 * 1_000_000_000
-PREDICATES = {
-    "playbook": "were of {}", "symbol": "were in {}", "regime": "began in {}", "direction": "were {}",
-    "outcome": "{}", "exit_reason": "ended by {}", "failure_mode": "failed as {}",
-    "period": "were entered in {}",
-}  # fmt: skip
-PLURALS = {
-    "playbook": "playbooks", "symbol": "symbols", "regime": "regimes", "direction": "directions",
-    "exit_reason": "reasons of exit", "failure_mode": "failure modes", "outcome": "outcomes", "year": "years",
-}  # fmt: skip
 
 
 class NotInRun(ValueError):
@@ -56,8 +47,7 @@ def regimes(facts: RunFacts) -> tuple[str, ...]:
 
 def names_for_claims(playbooks: Iterable[str], symbols: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The names that a claim on a run may have in each field, for the form of a model's reply."""
-    cells = tuple(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
-    return {"playbook": tuple(sorted(playbooks)), "symbol": tuple(sorted(symbols)), "regime": cells}
+    return {"playbook": tuple(sorted(playbooks)), "symbol": tuple(sorted(symbols)), "regime": REGIMES}
 
 
 def members_of(by: Dimension, within: Of, facts: RunFacts) -> dict[str, Of]:
@@ -109,44 +99,3 @@ def merge(whole: Of, part: Of) -> Of:
         if held[name] is not None and held[name] != value:
             raise NotInRun(f"{name} {value!r} lies outside of {name} {held[name]!r}")
     return Of.model_validate(held | narrowed)
-
-
-def words_of(of: Of) -> str:
-    """A subject in words: "the run", "AAPL", "winning shorts of AAPL that ended by stop in 2004"."""
-    if of == WHOLE:
-        return "the run"
-    named = [name for name in (of.playbook, of.symbol) if name is not None]
-    place = " in ".join(named)
-    is_named = (
-        of.direction is None and of.outcome is None and of.exit_reason is None and of.failure_mode is None
-    )
-    head = place if is_named and place else _noun(of) + (f" of {place}" if place else "")
-    head += f" in {of.regime}" if of.regime else ""
-    head += _ending(of)
-    return head + (f" in {period_words(of.period)}" if of.period else "")
-
-
-def _ending(of: Of) -> str:
-    ends = [f"ended by {of.exit_reason}"] if of.exit_reason else []
-    ends += [f"failed as {of.failure_mode}"] if of.failure_mode else []
-    return f" that {' and '.join(ends)}" if ends else ""
-
-
-def _noun(of: Of) -> str:
-    noun = {None: "trades", "long": "longs", "short": "shorts"}[of.direction]
-    return {None: noun, "won": f"winning {noun}", "lost": f"losing {noun}"}[of.outcome]
-
-
-def period_words(period: str) -> str:
-    """`2004`, `2004-06`, or `2004-01 to 2004-06`."""
-    return period.replace("/", " to ")
-
-
-def predicate(of: Of) -> str:
-    """What is said of trades that are this subject: "won and were in AAPL"."""
-    said = [
-        PREDICATES[name].format(period_words(value) if name == "period" else value)
-        for name, value in of.payload().items()
-        if value is not None
-    ]
-    return " and ".join(said)

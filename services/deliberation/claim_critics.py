@@ -24,13 +24,12 @@ from schemas.vocabulary import Severity
 from services.claims.sections import WrittenText, rename_symbols, write_sections
 from services.deliberation.budget import Budget
 from services.deliberation.policies import OF_WEIGHT, Round
-from services.deliberation.refine import NOTHING_LEFT, Draft, Task
+from services.deliberation.refine import CLAIM_REFUSED, NOTHING_LEFT, Draft, Task, sections_of
 from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply
 
 # Measures that say what would have to be seen before more could be advised.
 WHAT_WOULD_CHANGE_IT = frozenset({"detectable_r", "e_value", "blocks", "track_record", "lower_r", "upper_r"})
-REFUSED = "claim_refused"
 ADVICE = "recommendation"  # the topic under which something is advised
 OTHER = "other"
 NOTHING_HOLDS = NoReply(NOTHING_LEFT, "no claim of the text holds")
@@ -86,11 +85,6 @@ class ClaimText:
             claims=tuple(_list_checked(text)),
             dropped_comments=text.dropped_comments,
         )
-
-
-def sections_of(candidate: TextCandidate | Draft) -> tuple[Section, ...]:
-    """The sections that a text was rendered from; none of a text that was given."""
-    return tuple(part for part in candidate.source if isinstance(part, Section))
 
 
 def _list_checked(text: WrittenText) -> Iterator[CheckedClaim]:
@@ -153,7 +147,9 @@ Found = tuple[float | None, Sequence[TextFinding]]
 def find_refused(task: Task, text: WrittenText) -> Found:
     """The share of the claims that hold, and each that does not, with what is so."""
     findings = [
-        _finding(REFUSED, Severity.MAJOR, "accuracy", refused.so, canonical_json(refused.claim.payload()))
+        _finding(
+            CLAIM_REFUSED, Severity.MAJOR, "accuracy", refused.so, canonical_json(refused.claim.payload())
+        )
         for refused in text.refused
     ]
     return text.accuracy, findings

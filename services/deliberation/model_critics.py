@@ -22,12 +22,10 @@ from services.deliberation.forms import (
     read_text_reply,
 )
 from services.deliberation.policies import Round
-from services.deliberation.refine import Task
+from services.deliberation.refine import ClaimWriter, Draft, Task
 from services.deliberation.text_models import (
-    Rewrites,
     TextModels,
     describe_critique,
-    place_of,
     quote_parts,
     read_as,
 )
@@ -43,6 +41,42 @@ VERDICT_OF: Mapping[Verdict, CritiqueVerdict] = {
 }
 Reader = Callable[[str, Task, TextCandidate], Critique]
 Values = Callable[[Sequence[Round], Critique | None], dict[str, str]]
+
+
+@dataclass
+class Rewrites:
+    """Texts that came in the reply which scored the one before it; each is taken once.
+
+    Attributes:
+        claims: writes them in words; None: nobody writes a text.
+        most: texts without a fault that may be written again.
+        threshold: the score that is enough, 0 to 1.
+    """
+
+    claims: ClaimWriter | None = None
+    most: int = 0
+    threshold: float = 0.0
+    kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
+
+    def has_room(self, rounds: Sequence[Round]) -> bool:
+        """Whether the newest text may still be written again."""
+        return sum(not seen.failures for seen in rounds) < self.most
+
+    def keep(
+        self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
+    ) -> None:
+        """Keep the text of a reply, if it has one."""
+        if any(section.claims for section in said.sections) and self.claims is not None:
+            self.kept[place_of(task, candidate)] = self.claims.draft(said.sections, reasoning=said.reasoning)
+
+    def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
+        """What is to stand in the place of a candidate; None where nothing came, or it was taken."""
+        return self.kept.pop(place_of(task, candidate), None)
+
+
+def place_of(task: Task, candidate: TextCandidate) -> tuple[str, str]:
+    """One text to one question."""
+    return candidate.hash, f"{task.question}\0{task.material}"
 
 
 @dataclass(frozen=True)

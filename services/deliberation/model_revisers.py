@@ -6,7 +6,6 @@ from typing import Any
 
 from schemas.claims import Section
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import ClaimText, sections_of
 from services.deliberation.forms import (
     CORRECTION,
     IMPROVEMENT,
@@ -14,11 +13,11 @@ from services.deliberation.forms import (
     ImprovementReply,
     read_text_reply,
 )
+from services.deliberation.model_critics import Rewrites
 from services.deliberation.policies import Round
-from services.deliberation.refine import Draft, Task
+from services.deliberation.refine import ClaimWriter, Draft, Task, sections_of
 from services.deliberation.text_models import (
     MALFORMED,
-    Rewrites,
     TextModels,
     describe_critique,
     quote_parts,
@@ -33,7 +32,7 @@ class Corrector:
     """The minimal correction of a text whose faults were named."""
 
     models: TextModels
-    claims: ClaimText
+    claims: ClaimWriter
     max_tokens: int
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
@@ -53,7 +52,7 @@ class FirstDraft:
     """The first text, from the question and the material alone."""
 
     models: TextModels
-    claims: ClaimText
+    claims: ClaimWriter
     max_tokens: int
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
@@ -70,7 +69,7 @@ class Improver:
     """
 
     models: TextModels
-    claims: ClaimText
+    claims: ClaimWriter
     max_tokens: int
     rewrites: Rewrites = field(default_factory=Rewrites)
 
@@ -93,7 +92,7 @@ def _quote_text(task: Task, newest: Round) -> dict[str, str]:
 
 async def _write(
     models: TextModels,
-    claims: ClaimText,
+    claims: ClaimWriter,
     max_tokens: int,
     values: dict[str, str],
     critiques: list[dict[str, Any]],
@@ -105,7 +104,7 @@ async def _write(
     return said if isinstance(said, NoReply) else _draft(claims, said.sections, said.reasoning)
 
 
-def _draft(claims: ClaimText, sections: Sequence[Section], reasoning: str = "") -> Draft | NoReply:
+def _draft(claims: ClaimWriter, sections: Sequence[Section], reasoning: str = "") -> Draft | NoReply:
     """The sections in words; a text that claims nothing is none."""
     if not any(section.claims for section in sections):
         return NoReply(MALFORMED, "the text claims nothing")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from schemas.canonical import content_hash
+from schemas.claims import Section
 from schemas.contract import Contract
 from schemas.deliberation import (
     Author,
@@ -42,6 +43,7 @@ from services.model_calls.quoting import printable, visible
 
 BUDGET_SPENT = "budget"
 FACTS_FAILED = "facts_failed"  # to be read
+CLAIM_REFUSED = "claim_refused"  # of a claim that does not hold
 NOTHING_LEFT = "nothing_left"  # of a text that a reviser by rules would strike whole
 Answer = TypeVar("Answer")
 
@@ -79,6 +81,19 @@ class Draft:
         plain = printable(self.text)
         object.__setattr__(self, "cleaned", self.cleaned + len(self.text) - len(plain))
         object.__setattr__(self, "text", plain)
+
+
+class ClaimWriter(Protocol):
+    """Writes the claims of a text in words."""
+
+    def draft(self, sections: Sequence[Section], *, reasoning: str) -> Draft:
+        """The text of what holds; empty where no claim does."""
+        ...
+
+
+def sections_of(candidate: TextCandidate | Draft) -> tuple[Section, ...]:
+    """The sections that a text was rendered from; none of a text that was given."""
+    return tuple(part for part in candidate.source if isinstance(part, Section))
 
 
 @dataclass

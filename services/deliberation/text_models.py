@@ -1,15 +1,12 @@
 """Who is asked about texts: one prompt, one closed reply and one call of the budget each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from schemas.deliberation import CallUsage, Critique, TextCandidate
+from schemas.deliberation import CallUsage, Critique
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import REFUSED, ClaimText
-from services.deliberation.forms import QualityRewriteReply, ReviewRewriteReply
-from services.deliberation.policies import Round
-from services.deliberation.refine import BUDGET_SPENT, Answer, Draft, Task
+from services.deliberation.refine import BUDGET_SPENT, CLAIM_REFUSED, Answer, Task
 from services.model_calls.asking import NoReply, ask_at_once
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.quoting import quoted_json
@@ -102,44 +99,8 @@ def describe_critique(critique: Critique) -> dict[str, Any]:
         "refused_claims": [
             {"claim": found.said, "what_is_so": found.message}
             for found in critique.findings
-            if found.code == REFUSED
+            if found.code == CLAIM_REFUSED
         ],
-        "faults": [found.message for found in critique.findings if found.code != REFUSED],
+        "faults": [found.message for found in critique.findings if found.code != CLAIM_REFUSED],
     }
     return {name: value for name, value in said.items() if value not in (None, "", [], {})}
-
-
-@dataclass
-class Rewrites:
-    """Texts that came in the reply which scored the one before it; each is taken once.
-
-    Attributes:
-        claims: writes them in words; None: nobody writes a text.
-        most: texts without a fault that may be written again.
-        threshold: the score that is enough, 0 to 1.
-    """
-
-    claims: ClaimText | None = None
-    most: int = 0
-    threshold: float = 0.0
-    kept: dict[tuple[str, str], Draft] = field(default_factory=dict)
-
-    def has_room(self, rounds: Sequence[Round]) -> bool:
-        """Whether the newest text may still be written again."""
-        return sum(not seen.failures for seen in rounds) < self.most
-
-    def keep(
-        self, task: Task, candidate: TextCandidate, said: QualityRewriteReply | ReviewRewriteReply
-    ) -> None:
-        """Keep the text of a reply, if it has one."""
-        if any(section.claims for section in said.sections) and self.claims is not None:
-            self.kept[place_of(task, candidate)] = self.claims.draft(said.sections, reasoning=said.reasoning)
-
-    def take(self, task: Task, candidate: TextCandidate) -> Draft | None:
-        """What is to stand in the place of a candidate; None where nothing came, or it was taken."""
-        return self.kept.pop(place_of(task, candidate), None)
-
-
-def place_of(task: Task, candidate: TextCandidate) -> tuple[str, str]:
-    """One text to one question."""
-    return candidate.hash, f"{task.question}\0{task.material}"

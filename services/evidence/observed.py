@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from schemas.fact_check import FactRow
+from schemas.claims import FactRow
 from services.evidence.facts import ANY_TRIAL, Subject
 
 RISK = {"equity": "equity", "cash": "cash", "drawdown": "drawdown", "exposure": "gross_exposure"}

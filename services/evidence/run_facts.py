@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from schemas.claims import FactRow
 from schemas.episode import Episode
-from schemas.fact_check import FactRow
-from schemas.reflection import HighLevelReflectionReport
-from schemas.slow_reflection import ClusterFinding
+from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import (
     TIMEFRAME_SECONDS,
     EvidenceGrade,

@@ -8,9 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
-from schemas.claims import Claim
+from schemas.claims import Claim, FactRow
 from schemas.contract import Contract
-from schemas.fact_check import FactRow
 
 
 class ToolStatement(Contract):

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.fact_check import FactRow
+from schemas.claims import FactRow
+from schemas.vocabulary import REGIMES
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.report_rows import sections_with_rows
-from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
+from services.evidence_tools.run_view import RunView, iso, row_of, with_times
 from services.journal.index import Event
 from services.slow_loop.past_runs import PastRun
 

@@ -8,6 +8,7 @@ from typing import Any
 from schemas.episode import Episode
 from schemas.errors import ToolRefused
 from schemas.regime import RegimeLabels
+from schemas.vocabulary import REGIMES
 from services.claims.subjects import NotInRun, read_period
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
@@ -16,7 +17,7 @@ from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
 from services.evidence.selection import ORDERS, chosen_of
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
-from services.evidence_tools.run_view import REGIMES, RunView, iso, row_of, with_times
+from services.evidence_tools.run_view import RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
 from services.journal.lineage import LineageNode, trace, trace_move
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from schemas.claims import Claim
+from schemas.claims import Claim, FactRow
 from schemas.episode import Episode
-from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.check import ClaimResult, check
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
 from services.high_level.report_facts import known_playbook

@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
+from schemas.claims import FactRow
 from schemas.episode import Episode
 from schemas.errors import ToolRefused
-from schemas.fact_check import FactRow
 from schemas.settings import Settings
-from schemas.vocabulary import Trend, VolatilityBand
 from services.evidence.run_facts import KnownEpisode
 from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex, JournalIndexPart, RecentRows, StoredEvent
@@ -30,9 +29,6 @@ TIMES = TIME_FACTS | {
     "last_label",
     "next_eligible",
 }
-
-
-REGIMES = frozenset(f"{trend}/{band}" for trend in Trend for band in VolatilityBand)
 
 
 class RunView:

@@ -6,7 +6,7 @@ from typing import Any
 from schemas.claims import WHOLE, AdviceClaim, Claim, GradeClaim, MeasureName, Of, ValueClaim
 from schemas.errors import ToolRefused
 from services.claims.check import ClaimResult, check
-from services.claims.render import render
+from services.claims.sections import render
 from services.claims.subjects import NotInRun, members_of
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told

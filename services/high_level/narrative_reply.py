@@ -9,6 +9,7 @@ from schemas.deliberation import Deliberation
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import is_read, read_reply
 
+PROMPT_NAME = "high_level_reflection"
 MOST_SECTIONS = 12
 
 
@@ -21,7 +22,7 @@ class NarrativeReply(BaseModel):
 
 
 _REPLY = TypeAdapter(NarrativeReply)
-FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: is_read(text, _REPLY))
+FORM = ReplyFormat(PROMPT_NAME, NarrativeReply, lambda text: is_read(text, _REPLY))
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from prompts import load_prompt
 from schemas.claims import Section
 from schemas.deliberation import Deliberation
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
-from services.claims.sections import write_sections
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import REFUSED, ClaimText, sections_of
+from services.deliberation.claim_critics import ClaimText
 from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.policies import Round, fails_no_more
 from services.deliberation.presets import combined, quality, review
@@ -23,11 +23,11 @@ from services.deliberation.presets.chunked import is_long
 from services.deliberation.presets.combined import run_reviewed, section_writer
 from services.deliberation.presets.quality import QualityLoop, with_checks
 from services.deliberation.presets.review import TextTraits, final_draft
-from services.deliberation.refine import Draft, Generator, Task, Trace
+from services.deliberation.refine import CLAIM_REFUSED, Draft, Generator, Task, Trace, sections_of
 from services.deliberation.text_models import TextModels, read_as, usage_of
 from services.evidence.run_facts import RunFacts
-from services.high_level.narrative_reply import Narrative, read_narrative
-from services.high_level.report_sections import TOPICS, cells_of, rule_sections
+from services.high_level.narrative_reply import PROMPT_NAME, Narrative, read_narrative
+from services.high_level.report_sections import TOPICS, cells_of, rule_narrative, rule_sections
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.quoting import quoted_json
@@ -79,7 +79,7 @@ class NarrativeWriter:
 
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The next one, by a writer who knows what does not hold of the newest."""
-        found = (item for item in rounds[-1].view.findings if item.code == REFUSED)
+        found = (item for item in rounds[-1].view.findings if item.code == CLAIM_REFUSED)
         refused = [{"claim": item.said, "what_is_so": item.message} for item in found]
         return await self._ask(self.request + CORRECTION.format(claims=quoted_json(refused)), budget)
 
@@ -180,12 +180,6 @@ class Narrator:
         return done.model_copy(update=update)
 
 
-def rule_narrative(report: HighLevelReflectionReport, facts: RunFacts) -> Narrative:
-    """The narrative of the rules."""
-    text = write_sections(rule_sections(report, facts), facts)
-    return Narrative(text.sections, text.text, False)
-
-
 def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Narrative:
     """What stands of a model's text: what holds of it, or the text of the rules."""
     sections = _final_sections(done)
@@ -202,3 +196,10 @@ def narrative_of(ruled: Narrative, done: Deliberation, claims: ClaimText) -> Nar
 def _final_sections(done: Deliberation) -> tuple[Section, ...]:
     stands = next((c for c in reversed(done.candidates) if c.text == done.final), None)
     return () if stands is None else sections_of(stands)
+
+
+def narrator_of(
+    model: LanguageModel | None, settings: DeliberationSettings, texts: TextModels
+) -> Narrator | None:
+    """Who asks a model for narratives; None without one."""
+    return None if model is None else Narrator(load_prompt(PROMPT_NAME), model, settings, texts)

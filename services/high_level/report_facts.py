@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from schemas.claims import FactRow
 from schemas.episode import Episode
-from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
 
 

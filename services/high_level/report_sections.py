@@ -18,13 +18,14 @@ from schemas.claims import (
     Section,
     ValueClaim,
 )
-from schemas.reflection import HighLevelReflectionReport
-from schemas.slow_reflection import ClusterFinding
+from schemas.slow_reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import ExitReason
 from services.claims.check import ClaimResult, check
 from services.claims.measures import MEASURES
+from services.claims.sections import write_sections
 from services.claims.subjects import subject_of
 from services.evidence.run_facts import RunFacts
+from services.high_level.narrative_reply import Narrative
 
 TOPICS = (
     "window",
@@ -145,3 +146,9 @@ def _row(of: Of, measures: Sequence[str], facts: RunFacts) -> list[float | None]
     subject = subject_of(of, facts)
     found = [MEASURES[name].figure(facts, subject) for name in measures]
     return [None if cell is None else float(cell[0].shown) for cell in found]
+
+
+def rule_narrative(report: HighLevelReflectionReport, facts: RunFacts) -> Narrative:
+    """The narrative of the rules."""
+    text = write_sections(rule_sections(report, facts), facts)
+    return Narrative(text.sections, text.text, False)

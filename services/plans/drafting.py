@@ -6,7 +6,6 @@ is listed with its code. A plan of which no step is left is a refusal.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from schemas.errors import nearest
 from schemas.judge import JudgeAction
@@ -18,6 +17,7 @@ from schemas.plan import (
     PlanBasis,
     PlanStep,
     PositionHeld,
+    Proposed,
     RefusedStep,
     RollbackAction,
     Trigger,
@@ -82,25 +82,6 @@ def _effect(action: JudgeAction | RollbackAction, before: PlaybookDefinition) ->
 
 EMPTY_PLAN = "empty_plan"
 CHARACTERS_A_TOKEN = 4
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """One action with what speaks for it.
-
-    Attributes:
-        action: of the action contract, or a rollback.
-        candidate: hash of the version in shadow that it promotes; None where a person's word carries it.
-        evidence: what the trades of the candidate, or since a measure, have shown.
-        after: the definition that comes into force, where the lifecycle knows it; None: as the action says.
-        checkpoint: whether the plan asks again behind it.
-    """
-
-    action: JudgeAction | RollbackAction
-    candidate: str | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)
-    after: PlaybookDefinition | None = None
-    checkpoint: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan, FolderAction, PlanStep, RollbackAction
+from schemas.plan import ChangePlan, FolderAction, PlanStep, Proposed, RollbackAction
 from schemas.settings import JudgeSettings
-from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.same_change import plan_diff
 
 FIELDS = ("value", "life_blocks", "checkpoint")

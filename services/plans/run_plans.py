@@ -14,12 +14,12 @@ import numpy as np
 
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
-from schemas.plan import ChangePlan, Decision, PlanAction, PlanState, PlanStep, Trigger
+from schemas.plan import ChangePlan, Decision, PlanAction, PlanState, PlanStep, Proposed, Trigger
 from schemas.playbook import PlaybookVersion
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
-from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
 from services.plans.rows import FinishedPlan, PlanRows, finish

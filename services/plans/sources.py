@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 from schemas.errors import InvariantViolation
 from schemas.judge import JudgeAction
-from schemas.plan import PlanStep, RollbackAction
+from schemas.plan import PlanStep, Proposed, RollbackAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
-from services.plans.drafting import Proposed
 from services.playbooks.action_effects import Lift, Limit
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import RISK, Measure

@@ -11,11 +11,10 @@ from pydantic import ValidationError
 
 from schemas.errors import ConfigError
 from schemas.judge import ACTION_FORMS, ActionForm, ActionKind, JudgeAction
-from schemas.plan import RollbackAction
+from schemas.plan import Proposed, RollbackAction
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from services.model_calls.reply_text import first_problem
-from services.plans.drafting import Proposed
 from services.slow_loop.action_contract import lowers_exposure
 
 ChangeKind = Literal[ActionKind, "rollback"]

@@ -19,8 +19,8 @@ from schemas.snapshot import PolicySnapshot
 from services.model_calls.quoting import count_noun
 from services.model_calls.wording import PLAIN, Wording
 from services.playbooks.rendering import KIND_OF_ROLE
-from trading_core.rules import parse
 from trading_core.rules.evaluate import evaluate_for_symbol
+from trading_core.rules.grammar import parse
 
 ReasonNames = Mapping[ReasonKind, tuple[str, ...]]
 ARGUING = ("setup", "activation")  # rules that are true where there is something to trade

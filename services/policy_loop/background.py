@@ -26,8 +26,8 @@ from schemas.background import (
     RecentBar,
 )
 from schemas.policy import FrozenPolicy
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import EnvelopeSettings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful
 from schemas.tick_validation import TickValidationEvent

@@ -5,7 +5,7 @@ import json
 from schemas.canonical import ns_to_datetime
 from schemas.contract import Contract
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 
 MOMENTS = ("window_start", "window_end")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.state import Stateful
 from schemas.vocabulary import InvocationOutcome
 from services.deliberation.counters import TextCounters

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 
 
 @dataclass(frozen=True)

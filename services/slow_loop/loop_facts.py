@@ -18,9 +18,8 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
-from schemas.reflection import HighLevelReflectionRequest
 from schemas.settings import Settings
-from schemas.slow_reflection import DeferredItem, OpenEntry
+from schemas.slow_reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import (

@@ -9,7 +9,7 @@ from typing import Any
 from schemas.claims import FactCheck
 from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookVersion
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.deliberation.rows import check_row, deliberation_rows
 from services.playbooks.renewals import Renewal
 from services.ports import EventJournal

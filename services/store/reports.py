@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, claimed_slot

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.store.database_time import insert_once, now_ms
 from services.store.failures import readable

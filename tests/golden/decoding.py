@@ -9,11 +9,8 @@ from schemas.plan import ChangePlan
 from schemas.playbook import PlaybookVersion
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
-from schemas.reflection import (
-    HighLevelReflectionReport,
-    HighLevelReflectionRequest,
-    PolicyLevelReflectionResult,
-)
+from schemas.reflection import PolicyLevelReflectionResult
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from schemas.tick_validation import TickValidationEvent
 from services.feeds.port import FeedAnomalyKind

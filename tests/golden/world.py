@@ -7,13 +7,13 @@ from typing import Any
 from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import content_id
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.plan import ChangePlan, Proposed
 from schemas.settings import RuntimeSettings, Settings
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind, series_of
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
-from services.plans.drafting import Proposed, draft
+from services.plans.drafting import draft
 from services.playbooks.loader import load_playbooks
 from services.slow_loop.artefacts import stored_text
 from services.store import NewRun, Store, open_store

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from schemas.judge import JudgeAction, ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import Settings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

@@ -21,6 +21,7 @@ from schemas.errors import ModelError
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.high_level import narrator
 from services.high_level.report_facts import report_facts
+from services.high_level.report_sections import rule_narrative
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.asking import GRACE_MS
@@ -181,7 +182,7 @@ FACTS = report_facts(REPORT, (), ())
 def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
     model = Boundless(10 * narrator.DEADLINE_MS / 1_000)
     told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
-    assert (told.text, told.by_model) == (narrator.rule_narrative(REPORT, FACTS).text, False)
+    assert (told.text, told.by_model) == (rule_narrative(REPORT, FACTS).text, False)
     assert told.refused == "model failed: no answer within 60000 ms"
     assert model.deadlines_ms == [narrator.DEADLINE_MS]
     assert seconds == pytest.approx((narrator.DEADLINE_MS + GRACE_MS) / 1_000)

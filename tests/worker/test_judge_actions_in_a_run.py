@@ -7,8 +7,8 @@ from typing import Any
 
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Parameter, PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import HighLevelSettings
+from schemas.slow_reflection import HighLevelReflectionReport
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

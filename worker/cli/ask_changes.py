@@ -39,7 +39,7 @@ async def planned_change(
         ConfigError: a name is unknown, or nothing of it can be planned.
     """
     from agents.change_reader import UnreadableText
-    from worker.cli.rebuilt import open_to_write, plan_request
+    from worker.cli.open_runs import open_to_write, plan_request
     from worker.review.plan_making import plan_text
 
     folder = into if into is not None or _trades(record) else free_folder(record.run_id)
@@ -67,7 +67,7 @@ async def planned_change(
 
 
 def _trades(record: "RunRecord") -> bool:
-    from worker.cli.rebuilt import takes_requests, will_go_on
+    from worker.cli.open_runs import takes_requests, will_go_on
 
     return takes_requests(record) or will_go_on(record)
 

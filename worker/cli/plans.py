@@ -291,7 +291,7 @@ async def _open(
 async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", by: str) -> "Operator":
     """Who decides now; a plan of a process expires by its bars."""
     from services.store.change_plans import Operator
-    from worker.cli.rebuilt import will_go_on
+    from worker.cli.open_runs import will_go_on
     from worker.review.plan_facts import last_close
 
     now = time.time_ns()

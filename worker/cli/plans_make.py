@@ -62,7 +62,7 @@ async def make_report(
     json: JsonOption = False,
 ) -> None:
     """Plan what the judge decided on a report."""
-    from worker.cli.rebuilt import open_to_write, plan_request
+    from worker.cli.open_runs import open_to_write, plan_request
     from worker.review.plan_making import plan_report
     from worker.review.report_finder import find_report, latest_report
 
@@ -93,7 +93,7 @@ async def make_text(
     json: JsonOption = False,
 ) -> None:
     """Plan a change in words, which a model reads."""
-    from worker.cli.rebuilt import open_to_write, plan_request
+    from worker.cli.open_runs import open_to_write, plan_request
     from worker.review.plan_making import plan_text
     from worker.settings import load_settings
 
@@ -108,7 +108,7 @@ async def make_text(
 async def _make_change(kind: ChangeKind, given: dict[str, Any]) -> None:
     """Plan a typed change; `given` is what its command was given."""
     from agents.change_reader import check_characters
-    from worker.cli.rebuilt import open_to_write, plan_request
+    from worker.cli.open_runs import open_to_write, plan_request
     from worker.review.plan_making import plan_change
 
     fields = {name: given[name] for name in fields_of(kind)}

@@ -20,6 +20,7 @@ from worker.cli.console import (
     print_table,
     time_option,
 )
+from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import (
     LATEST,
     AtOption,
@@ -32,7 +33,7 @@ from worker.cli.options import (
     open_for_run,
     option,
 )
-from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
+from worker.cli.rebuilt import rebuilt_run
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.cli.run_options import ConfigArgument
 from worker.pages.figures import DASH, r_multiple, shown_time

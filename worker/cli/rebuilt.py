@@ -1,16 +1,15 @@
-"""Runs that commands ask about after they are over, and those that go on and are asked by a request."""
+"""Runs that are over, played again for the commands that ask about them."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from schemas.errors import ConfigError
 from services.journal.index import JournalIndex
-from services.model_calls.quoting import visible
 from worker.cli import wiring
-from worker.cli.options import open_for_run, open_for_writing, operator_name, store_address
+from worker.cli.open_runs import PAPER
 from worker.cli.out_folder import entry_beside
 from worker.cli.progress import progress_bar, told_rows
 from worker.cli.wiring import features_of, load_bars
@@ -25,103 +24,15 @@ from worker.runs.replay import (
     is_of_this_version,
     stored_settings,
 )
-from worker.runs.store_run import Progress
+from worker.runs.store_run import BacktestRunner, Progress
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
     from services.store import RunRecord, Store
-    from services.store.operator_requests import RequestKind
     from trading_core.bars import BarSeries
     from worker.pages.run_picture import RunPicture
-    from worker.review.plan_making import PlanRequest
     from worker.runs.replay import Rebuilt
     from worker.runs.run_result import RunResult
-
-PAPER = "paper"
-
-
-@asynccontextmanager
-async def open_to_write(db: str | None, run: str) -> "AsyncIterator[tuple[Store, RunRecord]]":
-    """The store with every table, and the named run in it.
-
-    Raises:
-        ConfigError: there is no such store, or no such run in it; then nothing was made.
-    """
-    async with open_for_run(db, run, upgrades=True) as (_, record):
-        pass
-    async with await open_for_writing(store_address(db)) as store:
-        yield store, record
-
-
-def takes_requests(record: "RunRecord") -> bool:
-    """Whether a process trades this run and is to be asked; a backtest that goes on is refused.
-
-    Raises:
-        ConfigError: a run of another mode is under way, or was left behind without an end.
-    """
-    if record.status != "running":
-        return False
-    if record.mode == PAPER:
-        return True
-    raise ConfigError(
-        f"run {record.run_id} is a {record.mode} under way, or one that was killed: wait for its end, or "
-        "name a run that is over (`thinktwice runs`)"
-    )
-
-
-def will_go_on(record: "RunRecord") -> bool:
-    """Whether a run that was interrupted trades again when its command is given again."""
-    return record.mode == PAPER and record.status == "interrupted"
-
-
-def plan_request(record: "RunRecord", into: Path | None) -> "PlanRequest":
-    """What is to be planned of a run: by the process that trades it, or into a folder once it is over.
-
-    Raises:
-        ConfigError: the run makes no plans; it is over and `into` is no place, or it trades and `into` is.
-    """
-    from services.playbooks.writing import demand_writable
-    from worker.review.plan_making import PlanRequest
-
-    settings = stored_settings(record)
-    trades = takes_requests(record) or (will_go_on(record) and into is None)
-    if not settings.plans.enabled:
-        raise ConfigError(
-            f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
-        )
-    if trades and into is not None:
-        raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --into")
-    if not trades and into is None:
-        raise ConfigError(f"run {record.run_id} is over: --into DIR says where its playbooks are written")
-    if into is not None:
-        if visible(str(into)) != str(into):
-            raise ConfigError(
-                f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
-            )
-        demand_writable(into, "--into")
-    return PlanRequest(record, settings, trades, into, operator_name(None))
-
-
-async def queue_request(
-    store: "Store", record: "RunRecord", kind: "RequestKind", payload: dict[str, Any]
-) -> dict[str, Any]:
-    """The request with its number, and where its result will show."""
-    number = await store.operator.put(record.run_id, kind, payload)
-    return {
-        "run_id": record.run_id,
-        "request": number,
-        "kind": kind,
-        "payload": payload,
-        "result": f"thinktwice requests {record.run_id}",
-    }
-
-
-def told_request(asked: dict[str, Any]) -> str:
-    """A queued request in one line."""
-    return (
-        f"request {asked['request']} ({asked['kind']}) waits for run {asked['run_id']}: it is taken at the "
-        f"next bar close, its result shows in `{asked['result']}`"
-    )
 
 
 async def rebuilt_run(
@@ -155,8 +66,17 @@ async def stored_script(
 
         return PaperScript(settings, store, record, definitions)
     bars = await _bars_of(store, record, settings, data)
-    runner = await wiring.stored_runner(store, record)
+    runner = await _runner_of(store, record)
     return BacktestScript(runner, settings, bars, store, record, definitions)
+
+
+async def _runner_of(store: "Store", record: "RunRecord") -> BacktestRunner:
+    """What plays a stored run again: the backtest, with the coin of an arm that was vetoed by one."""
+    if record.mode != "ablation":
+        return wiring.backtest_runner()
+    from worker.studies.ablation.runner import runner_of
+
+    return await runner_of(store, record)
 
 
 async def stored_picture(

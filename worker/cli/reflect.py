@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page, time_option
+from worker.cli.open_runs import open_to_write, takes_requests
 from worker.cli.options import LATEST, AtOption, DataOption, DbOption, JsonOption, RunArgument, option
-from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
+from worker.cli.rebuilt import rebuilt_run
 
 
 async def reflect(

@@ -10,6 +10,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_document, print_lines, time_option
+from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import (
     LATEST,
     AtOption,
@@ -20,7 +21,7 @@ from worker.cli.options import (
     operator_name,
     option,
 )
-from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
+from worker.cli.rebuilt import rebuilt_run
 from worker.pages.figures import shown_time
 from worker.runs.replay import stored_settings
 

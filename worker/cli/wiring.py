@@ -18,7 +18,6 @@ from worker.runs.store_run import BacktestRunner
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
-    from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
     from worker.studies.scenarios import ScenarioResult
 
@@ -55,15 +54,6 @@ def _is_compiled() -> bool:
     from trading_core.compiled_cache import full_mark
 
     return full_mark().exists()
-
-
-async def stored_runner(store: "Store", record: "RunRecord") -> BacktestRunner:
-    """What plays a stored run again: the backtest, with the coin of an arm that was vetoed by one."""
-    if record.mode != "ablation":
-        return backtest_runner()
-    from worker.studies.ablation.runner import runner_of
-
-    return await runner_of(store, record)
 
 
 def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:

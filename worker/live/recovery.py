@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
 from services.journal.kinds import INPUT_KINDS

@@ -7,7 +7,7 @@ report that comes again after a crash is acknowledged with the verdict that was 
 from dataclasses import dataclass
 
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.journal.parking import ParkedRow
 from services.slow_loop.inbox import ReportInbox, TakenReport
 from worker.session import Session

@@ -16,14 +16,15 @@ from schemas.errors import ToolRefused
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
+from schemas.vocabulary import REGIMES
 from services.claims.subjects import names_for_claims
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import ClaimText, sections_of
+from services.deliberation.claim_critics import ClaimText
 from services.deliberation.model_revisers import FirstDraft
 from services.deliberation.presets import quality
-from services.deliberation.refine import Task
+from services.deliberation.refine import Task, sections_of
 from services.evidence.run_facts import RunFacts
-from services.evidence_tools.run_view import REGIMES, RunView, iso
+from services.evidence_tools.run_view import RunView, iso
 from services.model_calls.quoting import quoted_json
 from services.ports import EvidenceQuestion, ToolHost, ToolProgress
 from services.store.conversations import ConversationTurn

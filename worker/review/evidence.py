@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from agents.tool_hosts.in_process import Handler, InProcessTools
-from schemas.fact_check import FactRow
+from schemas.claims import FactRow
 from services.evidence import tool_arguments as asked
 from services.evidence import tool_results as told
 from services.evidence.run_facts import RunFacts

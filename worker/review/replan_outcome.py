@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import content_id, ns_to_datetime
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
+from schemas.plan import Proposed
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import Settings
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
-from services.plans.drafting import EmptyPlan, Proposed, draft
+from services.plans.drafting import EmptyPlan, draft
 from services.playbooks.version_diff import changes
 from services.store.change_plans import Operator
 from worker.review.plan_facts import read_plan_facts

@@ -19,8 +19,8 @@ from schemas.errors import ConfigError
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings, asking_name
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from schemas.errors import ConfigError
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.slow_loop.artefacts import with_moments
 from services.slow_loop.evidence_rows import CALL, PLAN, told_evidence
 from services.store.claims import SlotKey

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from schemas.claims import FactRow
 from schemas.episode import Episode
 from schemas.errors import ConfigError
-from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, KnownTrial, Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_facts import known_playbook

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 
 JOB = "slow_loop"  # the name of the slow loop in claims and reports
 

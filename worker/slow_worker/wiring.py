@@ -18,8 +18,8 @@ from agents.planning.plan_reply import PROMPT as PLANNER
 from schemas.episode import Episode
 from schemas.evidence_plan import RecommendationEvidence
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of

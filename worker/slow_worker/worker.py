@@ -9,7 +9,7 @@ trades it, which reads the same inbox (`services.slow_loop.inbox`).
 from collections.abc import Awaitable, Callable
 
 from schemas.evidence_plan import RecommendationEvidence
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.ports import Judge
 from services.slow_loop.inbox import ReportInbox
 from services.slow_loop.loop_facts import LoopFacts

@@ -11,7 +11,7 @@ from schemas.errors import ConfigError, nearest
 from schemas.settings import DeliberationSettings, Settings
 from services.claims.subjects import names_for_claims
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics, sections_of
+from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics
 from services.deliberation.extraction import ReadClaims, extract_claims, read_by_rules
 from services.deliberation.forms import (
     CORRECTION,
@@ -27,7 +27,7 @@ from services.deliberation.forms import (
 )
 from services.deliberation.model_revisers import Corrector, FirstDraft
 from services.deliberation.presets import chunked, combined, quality, reflection_pass, review
-from services.deliberation.refine import Draft, Generator, Task
+from services.deliberation.refine import Draft, Generator, Task, sections_of
 from services.deliberation.text_models import TextModels
 from services.evidence.run_facts import RunFacts
 from services.high_level.report_sections import TOPICS

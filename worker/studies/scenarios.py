@@ -15,9 +15,8 @@ from typing import Any, Final
 from schemas.errors import FreezeRefused, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import Settings
-from schemas.slow_reflection import Recommendation
+from schemas.slow_reflection import HighLevelReflectionReport, Recommendation
 from schemas.vocabulary import EvidenceGrade, FindingClass, JudgeDecision, RecommendedAction, ReflectionStatus
 from services.high_level.recommendations import gain_is_proven
 from services.journal.sinks import MemorySink

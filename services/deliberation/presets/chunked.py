@@ -12,9 +12,9 @@ from schemas.claims import Section
 from schemas.deliberation import CallUsage, Deliberation
 from schemas.settings.deliberation import ChunkedSettings
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import ClaimText, sections_of
+from services.deliberation.claim_critics import ClaimText
 from services.deliberation.forms import OUTLINE, SECTION, OutlineReply, SectionReply, read_text_reply
-from services.deliberation.refine import Draft, Task, Trace
+from services.deliberation.refine import Draft, Task, Trace, sections_of
 from services.deliberation.text_models import MALFORMED, TextModels, quote_parts, read_as, usage_of
 from services.model_calls.asking import NoReply
 from services.model_calls.language_model import ModelReply

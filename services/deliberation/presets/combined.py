@@ -6,13 +6,13 @@ from schemas.canonical import content_hash
 from schemas.deliberation import Deliberation, TextCandidate
 from schemas.settings.deliberation import DeliberationSettings
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import OF_A_SECTION, ClaimText, RuleReviser, sections_of
+from services.deliberation.claim_critics import OF_A_SECTION, ClaimText, RuleReviser
 from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.presets import chunked, review
 from services.deliberation.presets.chunked import SectionedGenerator, is_long, tell_chunk, tell_outline
 from services.deliberation.presets.quality import with_checks
 from services.deliberation.presets.review import TextTraits, run_review
-from services.deliberation.refine import Draft, Task, Trace, await_within
+from services.deliberation.refine import Draft, Task, Trace, await_within, sections_of
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import visible

@@ -16,11 +16,12 @@ from schemas.deliberation import Critique, Deliberation
 from schemas.settings.deliberation import QualitySettings
 from services.claims.sections import keep_comment
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics, sections_of
+from services.deliberation.claim_critics import ClaimText, RuleReviser, claim_critics
 from services.deliberation.forms import IMPROVEMENT, QUALITY, QUALITY_REWRITE
 from services.deliberation.model_critics import (
     ArguingCritics,
     CachedCritic,
+    Rewrites,
     quality_critic,
     rewriting_quality_critic,
 )
@@ -43,8 +44,9 @@ from services.deliberation.refine import (
     Task,
     Trace,
     refine,
+    sections_of,
 )
-from services.deliberation.text_models import MALFORMED, Rewrites, TextModels
+from services.deliberation.text_models import MALFORMED, TextModels
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import visible
 

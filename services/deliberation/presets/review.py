@@ -11,24 +11,18 @@ from typing import Any
 from schemas.deliberation import Deliberation
 from schemas.settings.deliberation import ReviewSettings
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import (
-    FINDERS,
-    ClaimText,
-    RuleReviser,
-    claim_critics,
-    find_uncovered,
-    sections_of,
-)
+from services.deliberation.claim_critics import FINDERS, ClaimText, RuleReviser, claim_critics, find_uncovered
 from services.deliberation.forms import IMPROVEMENT, REVIEW, REVIEW_REWRITE
 from services.deliberation.model_critics import (
     CachedCritic,
+    Rewrites,
     review_critic,
     rewriting_review_critic,
 )
 from services.deliberation.model_revisers import Improver
 from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
-from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
-from services.deliberation.text_models import Rewrites, TextModels
+from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine, sections_of
+from services.deliberation.text_models import TextModels
 
 NAME = "review"
 MANY_CLUSTERS, MANY_ACTIONS = 5, 2

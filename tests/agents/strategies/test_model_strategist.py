@@ -305,14 +305,15 @@ def test_model_strategist_that_lies_in_every_field_says_nothing_false_in_a_store
         refused_whole = answered(Mind(lying(because=[truth, lie])))
         assert (refused_whole.fallback, refused_whole.model) == ("unknown_reason", "rules")
         assert refused_whole.proposal == by_rules().proposal
-    for name, words in (
-        ("reason", "All cases won."),
-        ("rationale", "rsi is 12."),
-        ("thesis", "Sure to win."),
+    for smuggling in (
+        lying(reason="All cases won."),
+        lying(rationale="rsi is 12."),
+        lying(thesis="Sure to win."),
     ):
-        answer = answered(Mind(lying(**{name: words})))
+        answer = answered(Mind(smuggling))
         assert answer.fallback == "reply_malformed"
-        assert words not in json.dumps(answer.payload())
+        told = json.dumps(answer.payload())
+        assert not any(words in told for words in ("All cases won", "rsi is 12", "Sure to win"))
     answer = answered(Mind(lambda asked: propose(asked.base(), because=[truth], comment="All 9 cases won.")))
     assert answer.proposal is not None
     assert answer.proposal.rationale == "Long by channel_breakout: close is 100."

@@ -6,7 +6,7 @@ import pytest
 
 from services.claims.check import ClaimResult, check
 from services.claims.reading import ALSO
-from services.claims.render import render
+from services.claims.sections import render
 from services.deliberation.extraction import check_read, read_by_rules
 from tests.services.claims.test_typed_claims import READ, RUNS, draw_value
 from tests.services.deliberation.recorded import whole

@@ -14,8 +14,7 @@ from schemas.claims import Claim, MeasureName, Of, Section
 from schemas.vocabulary import EvidenceGrade, ExitReason, FailureMode, RecommendedAction
 from services.claims.check import ClaimResult, Refusal, check
 from services.claims.measures import MEASURES, Figure
-from services.claims.render import render
-from services.claims.sections import keep_comment, rename_symbols, text_of, write_sections
+from services.claims.sections import keep_comment, rename_symbols, render, text_of, write_sections
 from tests.services.deliberation.recorded import WHOLE, whole
 
 RUNS = WHOLE

@@ -16,9 +16,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from schemas.claims import FactRow
 from schemas.episode import Episode
-from schemas.fact_check import FactRow
-from schemas.reflection import HighLevelReflectionReport
+from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import Observed
 from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.slow_loop.artefacts import with_moments

@@ -22,7 +22,7 @@ from schemas.settings.deliberation import (
 from services.claims.check import ClaimResult, check
 from services.claims.sections import keep_comment
 from services.deliberation.budget import Budget
-from services.deliberation.claim_critics import claim_critics, sections_of
+from services.deliberation.claim_critics import claim_critics
 from services.deliberation.model_critics import ArguingCritics, CachedCritic, quality_critic
 from services.deliberation.model_revisers import Corrector, FirstDraft
 from services.deliberation.presets import chunked, quality, reflection_pass, review
@@ -42,7 +42,7 @@ from services.deliberation.presets.quality import (
 )
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.presets.review import TextTraits, review_skip, run_review
-from services.deliberation.refine import FACTS_FAILED, Draft, Task
+from services.deliberation.refine import FACTS_FAILED, Draft, Task, sections_of
 from services.deliberation.text_models import TextModels
 from services.high_level.report_sections import TOPICS
 from services.model_calls.asking import NoReply

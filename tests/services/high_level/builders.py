@@ -11,7 +11,7 @@ from schemas.playbook import (
     Parameter,
     PlaybookDefinition,
 )
-from schemas.reflection import HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionRequest
 from schemas.vocabulary import ExitReason, Structure, Trend, VolatilityBand
 
 DAY_NS = 86_400_000_000_000

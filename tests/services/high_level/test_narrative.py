@@ -9,11 +9,10 @@ import pytest
 from prompts import load_prompt
 from schemas.settings.deliberation import DeliberationSettings, QualitySettings
 from services.claims.check import ClaimResult, check
-from services.claims.render import render
+from services.claims.sections import render
 from services.high_level.narrative_reply import FORM, Narrative, read_narrative
 from services.high_level.narrator import Narrator as Teller
-from services.high_level.narrator import rule_narrative
-from services.high_level.report_sections import TOPICS, cells_of, rule_sections
+from services.high_level.report_sections import TOPICS, cells_of, rule_narrative, rule_sections
 from services.model_calls.reply_text import MalformedReply
 from services.model_calls.wording import Wordings
 from services.slow_loop.loop_rows import fact_check_row

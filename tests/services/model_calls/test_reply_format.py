@@ -49,7 +49,14 @@ def test_form_of_the_strategist_has_every_answer_and_null_for_what_it_does_not_s
     fields = STRATEGIST.schema["properties"]
     assert set(fields["answer"]["enum"]) == {"propose", "hold", "tighten", "abstain"}
     assert fields["stop"]["anyOf"][-1] == {"type": "null"}
-    held = {"because": [], "answer": "hold", "base": None, "changes": None, "stop": None, "comment": None}
+    held: dict[str, object] = {
+        "because": [],
+        "answer": "hold",
+        "base": None,
+        "changes": None,
+        "stop": None,
+        "comment": None,
+    }
     assert isinstance(read_strategist_reply(json.dumps(held)), HoldReply)
     assert isinstance(read_strategist_reply(json.dumps(held | {"stop": 3.0})), ReplyFault), (
         "it has no place there"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan
+from schemas.plan import ChangePlan, Proposed
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.plans.drafting import Proposed, draft
+from services.plans.drafting import draft
 from services.plans.run_plans import RunPlans
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble

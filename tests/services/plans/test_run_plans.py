@@ -8,9 +8,9 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction, ReplanVerdict
-from schemas.plan import ChangePlan, RollbackAction
+from schemas.plan import ChangePlan, Proposed, RollbackAction
 from schemas.vocabulary import RecommendedAction
-from services.plans.drafting import EmptyPlan, Proposed, draft
+from services.plans.drafting import EmptyPlan, draft
 from services.plans.editing import StepEdit, revise
 from services.plans.same_change import plan_diff
 from tests.services.plans.plan_worlds import NAME, OTHER, DeskWorld, desk_world, replan, risk

@@ -6,8 +6,7 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan
-from services.plans.drafting import Proposed
+from schemas.plan import ChangePlan, Proposed
 from services.plans.editing import StepEdit, revise
 from services.plans.same_change import list_changes
 from tests.services.plans.plan_worlds import NAME, OTHER, DeskWorld, desk_world, risk

@@ -8,9 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from schemas.proposal import PolicyProposal
-from schemas.reflection import HighLevelReflectionRequest
 from schemas.settings import Settings
-from schemas.slow_reflection import UntradedSignal
+from schemas.slow_reflection import HighLevelReflectionRequest, UntradedSignal
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.slow_loop.cadence import Run

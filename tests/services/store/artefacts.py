@@ -3,7 +3,7 @@
 from schemas.canonical import ns_to_datetime
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.judge import ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import InvocationOutcome, RecommendedAction
 from services.slow_loop.artefacts import stored_text
 from services.store.claims import Claim, SlotKey

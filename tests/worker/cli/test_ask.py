@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from schemas.claims import Claim
 from services.claims.check import ClaimResult, check
-from services.claims.render import render
+from services.claims.sections import render
 from services.evidence.tools import TOOLS
 from services.evidence_tools.tool_claims import CLAIMS
 from services.store import open_store

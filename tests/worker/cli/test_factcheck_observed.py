@@ -95,7 +95,7 @@ def test_trial_is_what_its_newest_row_says_and_not_the_trades_of_the_account(pla
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_bar_of_which_there_is_none_or_several_is_no_answer(count):
-    from schemas.fact_check import FactRow
+    from schemas.claims import FactRow
 
     snapshot = KnownSnapshot("IBM", period_of(2000)[0], {"close": 2.0}, {}, FactRow(seq=1, kind="x"))
     observed = Observed((snapshot,) * count)

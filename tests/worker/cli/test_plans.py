@@ -33,7 +33,8 @@ def made(shell, change=RISK):
 
 def made_of_two(shell):
     """A plan with a step for each of two playbooks."""
-    from services.plans.drafting import Proposed, draft
+    from schemas.plan import Proposed
+    from services.plans.drafting import draft
     from worker.review.plan_facts import read_plan_facts
     from worker.review.plan_making import in_wall_time
     from worker.runs.replay import stored_settings

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan
+from schemas.plan import ChangePlan, Proposed
 from schemas.settings import Settings
-from services.plans.drafting import PlanFacts, Proposed, draft
+from services.plans.drafting import PlanFacts, draft
 from services.playbooks.loader import load_playbooks
 from services.store import open_store
 

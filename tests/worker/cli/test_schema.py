@@ -101,6 +101,7 @@ def test_schema_list_as_json_says_where_each_is_defined():
     assert {"name", "module", "summary"} == set(listing[0])
     assert {item["module"] for item in listing} >= {
         "schemas.reflection",
+        "schemas.slow_reflection",
         "schemas.proposal",
         "schemas.judge",
     }
