@@ -15,7 +15,7 @@ from schemas.errors import ModelError, ToolRefused
 from schemas.evidence_plan import EvidencePlan, GatheredEvidence, RecommendationEvidence
 from schemas.settings.planner import OWN, PlannerSettings
 from schemas.slow_reflection import HighLevelReflectionReport, Recommendation
-from schemas.vocabulary import REGIMES, RecommendedAction
+from schemas.vocabulary import RecommendedAction
 from services.evidence import tool_arguments as asked
 from services.evidence.tool_results import ToolResult
 from services.evidence_tools import lesson_answers, market_answers
@@ -119,7 +119,7 @@ def _context(item: Recommendation, view: RunView) -> dict[str, Any]:
         "known_at": ns_to_datetime(view.known_at).isoformat(),
         "symbols": view.symbols,
         "playbooks": view.playbook_ids,
-        "regimes": tuple(sorted(REGIMES)),
+        "regimes": view.regimes,
         "playbook_id": item.playbook_id,
         "regime": item.regime,
     }

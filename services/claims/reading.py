@@ -158,6 +158,7 @@ def _nouns() -> tuple[tuple[str, str], ...]:
     called = {measure.noun.casefold(): name for name, measure in MEASURES.items()}
     called |= {name.replace("_", " "): name for name in MEASURES}
     called |= {noun.removeprefix("number of "): name for noun, name in called.items()}
+    called["number of"] = "trades"  # of longs or shorts, which are read before
     return tuple(sorted(called.items(), key=lambda item: (-len(item[0]), item[0])))
 
 

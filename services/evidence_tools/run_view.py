@@ -10,6 +10,7 @@ from schemas.claims import FactRow
 from schemas.episode import Episode
 from schemas.errors import ToolRefused
 from schemas.settings import Settings
+from schemas.vocabulary import REGIMES
 from services.evidence.run_facts import KnownEpisode
 from services.journal.chain import JournalRow
 from services.journal.index import Event, JournalIndex, JournalIndexPart, RecentRows, StoredEvent
@@ -39,7 +40,10 @@ class RunView:
         index: its rows.
         known_at: the moment, ns.
         settings: of the run; None where this version does not know them.
+        regimes: that any market has, in order of name.
     """
+
+    regimes = tuple(sorted(REGIMES))
 
     def __init__(self, run_id: str, index: JournalIndex, known_at: int, settings: Settings | None) -> None:
         self.run_id, self.index, self.known_at, self.settings = run_id, index, known_at, settings

@@ -16,7 +16,6 @@ from schemas.errors import ToolRefused
 from schemas.evidence_plan import EvidenceCall, GatheredEvidence
 from schemas.settings import Settings
 from schemas.settings.planner import OWN
-from schemas.vocabulary import REGIMES
 from services.claims.subjects import names_for_claims
 from services.deliberation.budget import Budget
 from services.deliberation.claim_critics import ClaimText
@@ -249,7 +248,7 @@ def describe_known(view: RunView, turns: tuple[ConversationTurn, ...] = ()) -> d
         "known_at": view.moment,
         "symbols": list(view.symbols),
         "playbooks": list(view.playbook_ids),
-        "regimes": sorted(REGIMES),
+        "regimes": list(view.regimes),
         **recent(turns),
     }
 
