@@ -4,11 +4,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints, TypeAdapter
 
-from schemas.plan import MOST_ACTIONS
+from schemas.plan import MOST_ACTIONS, ChangeKind
 from schemas.vocabulary import Direction
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import is_read, read_reply
-from services.plans.typed_changes import ChangeKind
 
 PROMPT = "change_plan"
 LONGEST_NAME = 200

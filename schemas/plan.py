@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from schemas.contract import FINITE, Contract, FrozenMap
-from schemas.judge import JudgeAction
+from schemas.judge import ACTION_FORMS, ActionForm, ActionKind, JudgeAction
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import Direction
 
@@ -44,6 +44,18 @@ class RollbackAction(Contract):
     playbook_id: str
     version_hash: str | None = None
     reason: str
+
+
+ChangeKind = Literal[ActionKind, "rollback"]
+CHANGE_FORMS: Mapping[ChangeKind, ActionForm] = {
+    **dict[ChangeKind, ActionForm](ACTION_FORMS.items()),
+    "rollback": ActionForm("Return a playbook to its version of before.", ("playbook_id",)),
+}
+
+
+def fields_of(kind: ChangeKind) -> tuple[str, ...]:
+    """The fields that a change of a kind may have, those that it needs first."""
+    return (*CHANGE_FORMS[kind].needed, *CHANGE_FORMS[kind].optional)
 
 
 @dataclass(frozen=True)

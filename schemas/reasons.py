@@ -9,6 +9,8 @@ from schemas.contract import Contract
 ReasonKind = Literal["feature", "case_rate", "recent_bar", "regime", "lesson", "rule"]
 MOST_REASONS = 8
 
+REASON = "reason"  # among the names of a run that a reply may hold: what a plan may rest on
+
 
 class PlanReason(Contract):
     """One reason of a plan.

@@ -16,10 +16,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from benchmarks import peer_settings, semantics
+from schemas.plan import CHANGE_FORMS, fields_of
 from schemas.vocabulary import TickEventKind
 from services.journal.kinds import JOURNAL_KINDS
 from services.plans.detection import LAST_PLAN, PATTERNS, WEIGHTS
-from services.plans.typed_changes import CHANGE_FORMS, fields_of
 from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
 from trading_core.bars import BarSeries

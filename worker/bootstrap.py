@@ -11,7 +11,6 @@ from agents.strategies.plan_provider import assemble_provider
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.claims.subjects import names_for_claims
 from services.high_level.narrator import narrator_of
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -20,7 +19,7 @@ from services.model_calls.wording import Wordings
 from services.playbooks.assembly import assemble_playbooks
 from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
-from services.policy_loop.snapshot_builder import SnapshotBuilder, names_for_reasons
+from services.policy_loop.snapshot_builder import SnapshotBuilder, names_for_replies
 from services.policy_loop_service import PolicyLoopService
 from services.ports import Critic, Judge, Strategist
 from services.slow_loop.assembly import assemble_reflection, assemble_trials
@@ -28,7 +27,7 @@ from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
 from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
-from worker.models import REASON, Models, RecordedPast, assemble_models
+from worker.models import Models, RecordedPast, assemble_models
 from worker.session import Session
 
 
@@ -87,8 +86,7 @@ def assemble(
     called = wordings.at(int(bars.times[0])).symbols.values() or bars.symbols
     asked = assemble_models(
         settings, events, market.clock, guard, os.environ, given=models, cassette=cassette, past=recorded,
-        names=names_for_claims((item.id for item in books.definitions), called)
-        | {REASON: names_for_reasons(books.definitions, market.bars.timeframe)},
+        names=names_for_replies(books.definitions, called, market.bars.timeframe),
     )  # fmt: skip
     minds = asked.accounted
     engine = account_engine(settings, market, guard)

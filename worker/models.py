@@ -29,6 +29,7 @@ from agents.planning.plan_reply import PROMPT as PLANNER
 from agents.reply_forms import FORMS_ON_DEMAND, PURSES, SEAT_FORMS, due_of
 from prompts import load_prompt
 from schemas.errors import ConfigError
+from schemas.reasons import REASON
 from schemas.settings import Settings
 from schemas.settings.llm import OWN_PROVIDER, PROVIDERS
 from schemas.state import PART, Stateful
@@ -45,7 +46,6 @@ from worker.secrets.secrets import secret
 
 Names = Mapping[str, tuple[str, ...]]
 NAMING_REASONS = frozenset({SEAT_FORMS["strategist"].name, REASONS})
-REASON = "reason"  # among the names of a run: what a plan may rest on
 STREAMED = frozenset({"slow", "judge"})  # seats whose reply comes in parts, and is given up after a silence
 
 

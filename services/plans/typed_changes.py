@@ -5,28 +5,17 @@ a risk are the action contract's, which says its refusal once, with its code.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
 from schemas.errors import ConfigError
-from schemas.judge import ACTION_FORMS, ActionForm, ActionKind, JudgeAction
-from schemas.plan import Proposed, RollbackAction
+from schemas.judge import JudgeAction
+from schemas.plan import CHANGE_FORMS, ChangeKind, Proposed, RollbackAction, fields_of
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import JudgeSettings
 from services.model_calls.reply_text import first_problem
 from services.slow_loop.action_contract import lowers_exposure
-
-ChangeKind = Literal[ActionKind, "rollback"]
-CHANGE_FORMS: Mapping[ChangeKind, ActionForm] = {
-    **dict[ChangeKind, ActionForm](ACTION_FORMS.items()),
-    "rollback": ActionForm("Return a playbook to its version of before.", ("playbook_id",)),
-}
-
-
-def fields_of(kind: ChangeKind) -> tuple[str, ...]:
-    """The fields that a change of a kind may have, those that it needs first."""
-    return (*CHANGE_FORMS[kind].needed, *CHANGE_FORMS[kind].optional)
 
 
 def propose_change(

@@ -4,16 +4,18 @@ It reads rows up to the decision bar only and passes the clock to every reader. 
 nothing else of the market.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import numpy as np
 
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
+from schemas.reasons import REASON
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
+from services.claims.subjects import names_for_claims
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_checks.reasons import ALL, ARGUING, REGIME
 from services.policy_loop.background import SHOWN_BARS
@@ -211,11 +213,15 @@ def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> 
     return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
 
 
-def names_for_reasons(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every name that a reason or a parameter may have in a run, for the form of a model's reply."""
+def names_for_replies(
+    definitions: Sequence[PlaybookDefinition], symbols: Iterable[str], timeframe: str
+) -> dict[str, tuple[str, ...]]:
+    """The names of a run that a model's reply may hold: by field of a claim, and for reasons."""
     own = {name for definition in definitions for name in (definition.id, *definition.parameters)}
     bars = map(str, range(SHOWN_BARS))
-    return tuple(sorted({*RAW, *feature_names(definitions, timeframe), ALL, *REGIME, *ARGUING, *bars, *own}))
+    reasons = {*RAW, *feature_names(definitions, timeframe), ALL, *REGIME, *ARGUING, *bars, *own}
+    claims = names_for_claims((item.id for item in definitions), symbols)
+    return claims | {REASON: tuple(sorted(reasons))}
 
 
 def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 from agents.change_reader import LONGEST_TEXT, UnreadableText
 from schemas.errors import ConfigError
+from schemas.plan import CHANGE_FORMS
 from schemas.settings import (
     JudgeSettings,
     LlmSettings,
@@ -18,7 +19,6 @@ from schemas.settings import (
 )
 from schemas.settings.llm import ModelPrice
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
-from services.plans.typed_changes import CHANGE_FORMS
 from services.playbooks.loader import load_playbooks
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream

@@ -17,7 +17,7 @@ from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, question_key
 from services.model_calls.wording import PLAIN
 from services.playbooks.loader import load_playbooks
-from services.policy_loop.snapshot_builder import names_for_reasons
+from services.policy_loop.snapshot_builder import names_for_replies
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.agents.strategies.questions import (
@@ -125,7 +125,7 @@ def test_run_asks_a_model_not_to_think_only_where_the_settings_say_so_and_keys_i
     calls = [row["call"] for row in made.of("model_call")]
     assert {call["thinking"] for call in calls} == {not off}
     first = calls[0]
-    form = FORM.naming({"name": names_for_reasons(load_playbooks(None), "1d")})
+    form = FORM.naming({"name": names_for_replies(load_playbooks(None), (), "1d")["reason"]})
     other = Caller(
         first["provider"], first["model"], first["prompt"], first["prompt_hash"], not first["thinking"], form
     )

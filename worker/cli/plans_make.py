@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from schemas.errors import ConfigError, nearest
 from schemas.judge import JudgeAction
-from services.plans.typed_changes import CHANGE_FORMS, ChangeKind, fields_of
+from schemas.plan import CHANGE_FORMS, ChangeKind, fields_of
 from worker.cli.console import print_document, print_lines
 from worker.cli.options import LATEST, RUN_HELP, DbOption, JsonOption, argument, operator_name, option
 

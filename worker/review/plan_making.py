@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from agents.change_reader import ChangeReading, UnreadableText, check_characters, read_with_model
 from agents.change_reply import PROMPT
 from schemas.errors import ConfigError, OperatorError
-from schemas.plan import ChangePlan, Proposed, RefusedStep, Trigger
+from schemas.plan import CHANGE_FORMS, ChangeKind, ChangePlan, Proposed, RefusedStep, Trigger, fields_of
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.model_calls.wording import Wording, Wordings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.editing import WHOLE
-from services.plans.typed_changes import CHANGE_FORMS, ChangeKind, fields_of, propose_change
+from services.plans.typed_changes import propose_change
 from services.store.change_plans import Operator
 from worker.review.plan_facts import read_plan_facts
 from worker.review.report_finder import FoundReport

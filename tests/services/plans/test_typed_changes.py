@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from agents.change_reply import ActionReply
 from schemas.errors import ConfigError
 from schemas.judge import ACTION_FORMS, JudgeAction
-from schemas.plan import RollbackAction
+from schemas.plan import CHANGE_FORMS, RollbackAction, fields_of
 from schemas.settings import JudgeSettings
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
-from services.plans.typed_changes import CHANGE_FORMS, fields_of, propose_change
+from services.plans.typed_changes import propose_change
 from services.playbooks.loader import load_playbooks
 from services.slow_loop.action_contract import lowers_exposure
 

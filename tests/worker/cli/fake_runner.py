@@ -21,6 +21,7 @@ REPORT = {
     "known_at": 86_400_000_000_000,
     "recommended_action": "hold",
     "insufficient_sample": True,
+    "sections": [],
     "narrative": "Nothing to change.",
     "clusters": [
         {

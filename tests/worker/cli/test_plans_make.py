@@ -6,7 +6,7 @@ import pytest
 from typer.main import get_command
 
 from schemas.judge import JudgeAction
-from services.plans.typed_changes import CHANGE_FORMS, fields_of
+from schemas.plan import CHANGE_FORMS, fields_of
 from tests.worker.cli.test_replan import answered
 from worker.cli import app
 
