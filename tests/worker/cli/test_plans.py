@@ -120,7 +120,7 @@ def test_folder_of_a_plan_is_stored_as_it_resolves_and_one_that_moved_since_is_r
     (planted.folder / "link").symlink_to(real)
     spellings = ("real", "./real", "real/../real", "link")
     made = [
-        answered(planted, "plans", "make", RISK, "--run", "latest", "--into", spelling)
+        answered(planted, "plans", "make", *RISK, "--run", "latest", "--into", spelling)
         for spelling in spellings
     ]
     assert {plan["steps"][-1]["action"]["folder"] for plan in made} == {str(real.resolve())}

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,8 @@ from services.plans.drafting import draft
 from services.store import Store
 from services.store.change_plans import Operator
 from tests.services.plans.plan_worlds import risk
-from tests.services.store.stores import seal_again
 from tests.worker.live.decided_plans import KILL_AT, PLACES, RUN, ApprovedOnce, Decided, what_is_wrong
 from tests.worker.live.paper_runs import (
-    KillAt,
-    Killed,
     RunningFeed,
     asked,
     replayed,
@@ -107,29 +103,4 @@ def test_plan_approved_between_bars_that_wait_acts_before_the_next_one(tmp_path:
     (decided,) = rows_stored(tmp_path, "latest", "plan_decided")
     assert json.loads(decided.payload)["state"] == "approved"
     assert decided.known_at == live.plans["approved"].made_at, "of the bar on which it was decided"
-    assert replayed(tmp_path, Settings()).ok
-
-
-class Unasked(ApprovedOnce):
-    """The shorter run without a decision."""
-
-    async def between(self, number: int) -> None:
-        if number:
-            await self.process.traded.committing.caught_up()
-
-
-def test_live_run_from_before_there_were_plans_goes_on_without_them(tmp_path: Path) -> None:
-    first = Unasked(tmp_path, KillAt("committed", 30))
-    with pytest.raises(Killed):
-        asyncio.run(first.trade())
-    with sqlite3.connect(tmp_path / "paper.db") as store:
-        ((config,),) = store.execute("SELECT config FROM runs").fetchall()
-        before = {name: value for name, value in json.loads(config).items() if name != "plans"}
-        store.execute("UPDATE runs SET config = ?", (json.dumps(before),))
-    store.close()
-    seal_again(tmp_path / "paper.db")
-    again = Unasked(tmp_path)
-    assert asyncio.run(again.trade()).record.run_id == RUN
-    assert first.process.traded.stepper.settings.plans.enabled
-    assert not again.process.traded.stepper.settings.plans.enabled
     assert replayed(tmp_path, Settings()).ok
