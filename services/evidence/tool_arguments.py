@@ -157,14 +157,16 @@ class PlanArguments(ToolArguments):
     symbol: Name = Field(description="symbol that the plan is for")
     playbook_id: Name = Field(description="playbook that the plan follows")
     direction: Direction
-    setup: Rule | None = None
-    activation: Rule | None = None
+    setup: Rule | None = Field(default=None, description="boolean rule that must hold while the plan waits")
+    activation: Rule | None = Field(default=None, description="boolean rule that opens the trade")
     stop: Rule | None = Field(default=None, description="price, a rule such as close - 2 * atr_14")
     target: Rule | None = Field(default=None, description="price, a rule")
-    invalidation: Rule | None = None
-    horizon_bars: int | None = Field(default=None, ge=1, le=500)
-    conviction: float | None = Field(default=None, ge=0, le=1)
-    rationale: str | None = Field(default=None, max_length=4_000)
+    invalidation: Rule | None = Field(default=None, description="boolean rule that ends the trade")
+    horizon_bars: int | None = Field(default=None, ge=1, le=500, description="bars until an exit at the open")
+    conviction: float | None = Field(default=None, ge=0, le=1, description="0 to 1")
+    rationale: str | None = Field(
+        default=None, max_length=4_000, description="why, in words; an order for the other side is found"
+    )
 
 
 class RuleArguments(ToolArguments):

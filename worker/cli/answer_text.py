@@ -1,14 +1,17 @@
 """An answer for a person: what it claims with the rows behind it, then the items that its tools brought."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
+from services.evidence.tools import TOOLS
 from worker.cli.console import made_table, print_line, print_lines, print_table
 from worker.pages.figures import fact_text
 
 Document = Mapping[str, Any]
+MIDNIGHT = "T00:00:00+00:00"
 MOST_ROWS = 3
 MOST_DETAILS = 40
 COLUMNS: Mapping[str, Sequence[str]] = {
@@ -33,7 +36,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "costs": ("seat", "calls", "input_tokens", "output_tokens", "usd"),
     "check": ("check", "code", "severity", "message"),
 }
-LISTS = {"trades": "trades", "reports": "reports", "gate": "clusters"}
+LISTS = {"trades": "trades", "reports": "reports", "gate": "clusters", "check": "findings"}
+EMPTY = {"account": "no position was open", "costs": "no model was asked", "check": "no finding"}
 DETAILS = {"market": "features", "playbooks": "definition", "reports": "narrative"}
 HIDDEN = frozenset({"run_id", "known_at", "next_cursor", "total"})
 
@@ -83,7 +87,7 @@ def _print_result(call: Document, result: Document) -> None:
         rows = [[_cell(item.get(name)) for name in heads] for item in items]
         print_table(made_table([name.removesuffix("_id") for name in heads], rows))
     elif not items and tool in COLUMNS:
-        print_line("nothing to list")
+        print_line(EMPTY.get(tool, "nothing to list"))
     detail = items[-1].get(DETAILS[tool]) if tool in DETAILS and len(items) == 1 else None
     if detail is not None:
         named = detail if isinstance(detail, Mapping) else {DETAILS[tool]: detail}
@@ -94,10 +98,14 @@ def _print_result(call: Document, result: Document) -> None:
 
 def shown_call(call: Document) -> str:
     """A call as it is typed; of another's server with its name."""
-    given = call["arguments"].items()
-    options = " ".join(f"--{name.removesuffix('_id').replace('_', '-')}={value}" for name, value in given)
-    name = f"thinktwice ask {call['tool']}" if call["client"] == OWN else f"{call['client']}.{call['tool']}"
-    return f"{name} {options}".strip() + (": failed" if call["status"] != "ok" else "")
+    given, name = dict(call["arguments"]), f"{call['client']}.{call['tool']}"
+    words: list[str] = []
+    if call["client"] == OWN:
+        fields = TOOLS[call["tool"]].arguments.model_fields
+        name = f"thinktwice ask {call['tool']}"
+        words = [str(given.pop(field)) for field in fields if fields[field].is_required() and field in given]
+    words += [f"--{name.removesuffix('_id').replace('_', '-')}={value}" for name, value in given.items()]
+    return shlex.join([*name.split(), *words]) + (": failed" if call["status"] != "ok" else "")
 
 
 def _flat(named: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -112,6 +120,8 @@ def _flat(named: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return value.removesuffix(MIDNIGHT)
     if isinstance(value, Mapping):
         return str(
             value.get("decision") or ", ".join(f"{name} {_cell(item)}" for name, item in value.items())

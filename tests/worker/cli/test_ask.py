@@ -255,6 +255,22 @@ def test_call_that_was_made_is_printed_as_it_is_typed_and_answers_the_same(desk)
     assert told["sections"] == asked(desk, "which trades of IBM lost in 2004?")["sections"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "IBM", "channel_breakout", "long", "--stop", "close - 2 * atr_14"),
+        ("trades", "--playbook", "channel_breakout", "--by", "symbol"),
+        ("runs",),
+    ],
+)
+def test_call_of_a_tool_is_printed_as_it_is_typed_and_answers_the_same(desk, words):
+    said = desk.run("ask", *words)
+    assert said.exit_code == 0, said.output
+    typed = next(line for line in said.stdout.splitlines() if line.startswith(f"thinktwice ask {words[0]}"))
+    again = shlex.split(typed.partition("  as of ")[0])[2:]
+    assert desk.run("ask", *again).stdout == said.stdout
+
+
 def test_person_at_a_terminal_is_asked_back(desk):
     seen = in_terminal(["thinktwice", "ask", "tell me a joke", "--json"], desk.folder)
     seen.demand_clean()

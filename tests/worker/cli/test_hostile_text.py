@@ -66,7 +66,7 @@ def test_walk_over_hostile_names_covers_every_command():
             return {path}
         return {leaf for name, inner in below.items() for leaf in leaves(inner, (*path, name))}
 
-    walked = {words[:k] for words in hostile.walk() for k in (1, 2)}
+    walked = {words[:k] for words in hostile.walk() for k in (1, 2, 3)}
     assert leaves(typer.main.get_command(app)) <= walked
 
 
