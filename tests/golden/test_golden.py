@@ -151,7 +151,8 @@ def test_document_of_another_version_that_lacks_later_figures_is_no_other_than_i
             figures = {name: item for name, item in document["performance"].items() if name != "cagr"}
             lacking = replace(record, document=document | {"performance": figures})
             older = replace(lacking, environment={**record.environment, DOCUMENT_REVISION: "an older one"})
-            return record, *(compared_document(run, outcome, store.url) for run in (older, lacking))
+            of_another = compared_document(older, outcome, store.url)
+            return record, of_another, compared_document(lacking, outcome, store.url)
 
     record, of_another, of_this = asyncio.run(play())
     assert "cagr" in (record.document or {})["performance"]
