@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 import thinktwice as tt
+from schemas.settings import JudgeSettings
+from schemas.settings.llm import LlmSettings
+from schemas.settings.planner import PlannerSettings
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from thinktwice.parts import own_parts
 
@@ -169,6 +172,24 @@ def test_own_model_is_asked_in_every_part_and_its_replies_are_played_back():
     assert {event.payload["call"]["provider"] for event in result.index.of_kind("model_call")} == {"own"}
     assert result.verify()
     assert len(model.prompts) == asked
+
+
+def test_own_model_that_plans_the_evidence_of_the_judge_is_asked_in_words():
+    plan = '{"reasoning": "Its trades.", "tools": [], "confidence": 0.1, "clarification": "Which trades?"}'
+    model = Counting(tt.ModelReply(plan, "mine-1", input_tokens=7, output_tokens=3, latency_ms=1.0))
+    asking = tt.Settings(
+        llm=LlmSettings(provider="openai"),
+        judge=JudgeSettings(replan="model"),
+        planner=PlannerSettings(judge="model"),
+    )
+    with pytest.warns(UserWarning, match="replies could not be read; rules decided there"):
+        result = tt.backtest(**(YEAR | {"start": "2000-03-01"}), settings=asking, model=model)
+    calls = [event.payload["call"] for event in result.index.of_kind("model_call")]
+    assert "evidence_planner" in {call["prompt"] for call in calls}
+    assert any(
+        '"client": "thinktwice"' in prompt or '"client":"thinktwice"' in prompt for prompt in model.prompts
+    )
+    assert result.verify()
 
 
 def test_own_model_that_raises_answers_nothing_or_hangs_is_contained_and_told():

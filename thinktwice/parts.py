@@ -130,6 +130,8 @@ def settings_of_model(model: OwnModel | None) -> dict[str, Any]:
 def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, Models | None]:
     """The settings with a price for the model, 0 unless they have one, and the model in every place.
 
+    It answers in words, so its plans are JSON: tools are no argument of it.
+
     Raises:
         ConfigError: nothing in the settings asks a model.
     """
@@ -142,7 +144,8 @@ def asked_models(settings: Settings, model: OwnModel | None) -> tuple[Settings, 
     if llm.price(model.name) is None:
         free = ModelPrice(model=model.name, input_usd=0.0, output_usd=0.0)
         llm = llm.model_copy(update={"prices": (*llm.prices, free)})
-    return settings.model_copy(update={"llm": llm}), one_model(settings, model)
+    planner = settings.planner.model_copy(update={"native_tools": False})
+    return settings.model_copy(update={"llm": llm, "planner": planner}), one_model(settings, model)
 
 
 def _find_part(kind: str, given: Any) -> Any:

@@ -61,7 +61,7 @@ class PlannerSettings(Contract):
         default=5, ge=0, le=50, description="turns of a conversation that the planner is shown"
     )
     native_tools: bool = Field(
-        default=False, description="whether a model plans by its provider's own calling of tools"
+        default=True, description="whether a model plans by its provider's own calling of tools"
     )
     servers: FrozenMap[str, ToolServer] = Field(
         default={},

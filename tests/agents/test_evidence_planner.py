@@ -33,7 +33,7 @@ def asked(question, earlier=(), *, wording=None, **settings):
     """The request as the model sees it, by its parts."""
     model = Says(NOTHING)
     more = {} if wording is None else {"wording": wording}
-    planner = ModelPlanner(model, PlannerSettings(**settings), max_tokens=500, **more)
+    planner = ModelPlanner(model, PlannerSettings(native_tools=False, **settings), max_tokens=500, **more)
     asyncio.run(planner.plan(question, TOLD, earlier))
     lines = model.asked[0]["prompt"].splitlines()
     parts = [json.loads(line) for line in lines if line.startswith(("[", "{", '"'))]

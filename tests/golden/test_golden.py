@@ -25,8 +25,9 @@ from tests.golden.stored import HOW, RELEASED, Golden, next_name, release, relea
 from tests.golden.tables import digests
 from tests.golden.world import BACKTEST, PAPER, backtest_bars
 from worker.live.replay import PaperScript
+from worker.operations.environment import DOCUMENT_REVISION
 from worker.runs.backtest import run_backtest
-from worker.runs.replay import DOCUMENT_REVISION, compared_document, stored_settings
+from worker.runs.replay import compared_document, stored_settings
 
 LARGEST = 300_000
 ALL = pytest.mark.parametrize("golden", released(), ids=lambda entry: entry.name)

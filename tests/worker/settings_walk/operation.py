@@ -78,7 +78,7 @@ OPERATION: dict[str, Entry] = {
     "planner.max_iterations": Entry(1, gathered),
     "planner.schema_ttl_s": Entry(30, definitions_read, ONE_SERVER),
     "planner.history": Entry(1, gathered),
-    "planner.native_tools": Entry(True, gathered),
+    "planner.native_tools": Entry(False, gathered),
     "planner.servers": Entry({"desk": STARTED}, tool_servers),
     "planner.servers[].command": Entry({"desk": {"command": ["serve", "now"]}}, tool_servers, ONE_SERVER),
     "planner.servers[].url": Entry({"desk": REACHED}, tool_servers, ONE_SERVER),
