@@ -6,7 +6,7 @@ from typing import Any
 from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
 from worker.cli.console import made_table, print_line, print_lines, print_table
-from worker.pages.figures import fact_text
+from worker.pages.figures import comment_text, fact_text
 
 Document = Mapping[str, Any]
 MOST_ROWS = 3
@@ -58,7 +58,7 @@ def _lines(document: Document) -> Iterator[str]:
         yield f"{line} [row {rows}]" if rows else line
     for part in document["sections"]:
         if part["comment"]:
-            yield f"model's comment, not checked: {part['comment']}"
+            yield comment_text(part["comment"])
     dropped = len(document["refused"]) + document["dropped_comments"]
     if dropped:
         comments = document["dropped_comments"]
