@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -34,7 +35,10 @@ def commented(text: str) -> dict[str, object]:
     return {"sections": [{"topic": "window", "statements": [], "comment": text}]}
 
 
-FIELDS = {"comment": commented, "deferred_seen": lambda text: {"deferred_seen": [text]}}
+FIELDS: dict[str, Callable[[str], dict[str, object]]] = {
+    "comment": commented,
+    "deferred_seen": lambda text: {"deferred_seen": [text]},
+}
 
 
 @pytest.mark.parametrize("field", FIELDS)
