@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from services.evidence.tools import TOOLS
 from tests.services.store.stores import seal_again
 
 ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202egnp.exe"
@@ -24,6 +25,7 @@ FOLDER = STYLE.replace("/", "-")
 NAMES = (ESCAPE, MARKUP, f"{LINES} {STYLE}", f"{TURNED} {C1} {LONG}")
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
+NOTE = "note.txt"
 CODE = "exit code of"
 
 
@@ -51,6 +53,8 @@ def prepare(folder: Path) -> None:
         )
         (folder / "books" / path.name).write_text(told, "utf-8")
     (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
+    said = f"The number of trades of {MARKUP} was 9999. {ESCAPE} {C1} {TURNED}: a good year."
+    (folder / NOTE).write_text(said, "utf-8")
     rows = [
         f"{name},up/low,1d,2020-01-0{day}T00:00:00Z,2020-01-1{day}T00:00:00Z,0.{day}"
         for name in (MARKUP, STYLE, ESCAPE, TURNED)
@@ -58,6 +62,9 @@ def prepare(folder: Path) -> None:
     ]
     head = "playbook,regime,timeframe,entry_time,exit_time,r"
     (folder / "trades.csv").write_text("\n".join([head, *rows]) + "\n", "utf-8")
+
+
+OTHER_CHANGES = ("set-threshold", "set-invalidation", "replan", "open-experiment")
 
 
 def walk() -> dict[tuple[str, ...], int]:
@@ -89,8 +96,10 @@ def walk() -> dict[tuple[str, ...], int]:
         ("ask", "which trades lost?", "--run", "r0001"): 0,
         ("ask", "which rules does mean_reversion have?", "--conversation", MARKUP): 0,
         ("ask", "what is the market?", "--run", "r0001", "--json"): 0,
-        ("ask", "how did [/x] do?", "--run", "r0001"): 2,
+        ("ask", "how did [/x] do?", "--run", "r0001"): 0,
         ("ask", bad): 2,
+        **{("ask", tool, bad): 2 for tool in TOOLS},
+        ("ask", "account", "--run", bad): 2,
         ("ask", "what is proven?", "--server", bad): 2,
         ("page", "r0001", "--html", f"{FOLDER}.html"): 0,
         ("page", bad, "--html", "page.html"): 2,
@@ -109,7 +118,8 @@ def walk() -> dict[tuple[str, ...], int]:
         ("check", bad): 2,
         ("check", "--example", "--playbook", bad): 2,
         ("schema", bad): 2,
-        ("factcheck", REQUEST): 1,
+        ("factcheck", REQUEST): 0,
+        ("factcheck", NOTE, "--run", "r0001"): 1,
         ("factcheck", REQUEST, "--run", bad): 2,
         ("factcheck", bad): 2,
         ("calibration", "r0001"): 0,
@@ -147,6 +157,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("plans", "make", "report", "--into", bad): 2,
         ("plans", "make", "rollback", bad, "--into", "planned"): 2,
         ("plans", "make", "set-eligibility", bad, "--regime", bad, "--ineligible", "--into", "planned"): 2,
+        **{("plans", "make", kind, bad, "--into", "planned"): 2 for kind in OTHER_CHANGES},
         ("plans", "make", "set-risk-fraction", "mean_reversion", "--value", "0.003", "--into", "o"): 0,
         ("plans", "list"): 0,
         ("plans", "list", "--run", bad): 2,
