@@ -242,6 +242,8 @@ def name_measure(name: str, of: Of) -> str:
     noun, words = MEASURES[name].noun, words_of(of)
     if of == WHOLE:
         return f"the {noun}"
+    if name not in OF_TRADES and of == Of(period=of.period):
+        return f"the {noun} in {words.removeprefix('trades in ')}"
     if name == "trades" and words.startswith(COUNTED):
         return f"the number of {words}"
     return f"the {noun} of {words}"

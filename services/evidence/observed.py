@@ -117,8 +117,8 @@ class Observed:
         if not seen:
             return []
         account = seen[-1].account
-        if question == "account_return" and self.cash is not None:
-            return [(account["equity"] / self.cash - 1.0, seen[-1].row)]
+        if question == "account_return" and subject.period is None and self.cash is not None:
+            return [(account["equity"] / self.cash - 1.0, seen[-1].row)]  # since the start, so of no period
         return [(account[question], seen[-1].row)] if question in account else []
 
     def of_bar(self, subject: Subject, policies: Sequence[str]) -> list[Value]:

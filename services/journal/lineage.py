@@ -26,7 +26,10 @@ MANAGED = {"scale_out_filled": "scale-out of the position", "stop_tightened": "s
 
 @dataclass(frozen=True)
 class LineageNode:
-    """One step back. `found` is false when the journal holds nothing under this id."""
+    """One step back. `found` is false when the journal holds nothing under this id.
+
+    `comment` is a model's own words: not checked, shown to people alone.
+    """
 
     title: str
     kind: str
@@ -37,6 +40,7 @@ class LineageNode:
     facts: dict[str, Any] = field(default_factory=dict)
     children: tuple["LineageNode", ...] = ()
     found: bool = True
+    comment: str | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -244,12 +248,15 @@ def _reflection(index: JournalIndex, key: str) -> LineageNode:
             case["episode_id"] for bucket in ("winners", "losers", "failures") for case in memory[bucket]
         ]
         facts["memory_cases"] = sorted(set(cases))
-    return _node("reflection", event, key, facts, findings)
+    return replace(_node("reflection", event, key, facts, findings), comment=result.get("comment"))
 
 
 def _artifact(index: JournalIndex, title: str, kind: str, key: str, content: str) -> LineageNode:
     event = index.get(kind, key)
-    return _missing(title, kind, key) if event is None else _node(title, event, key, event.payload[content])
+    if event is None:
+        return _missing(title, kind, key)
+    found = _node(title, event, key, event.payload[content])
+    return replace(found, comment=event.payload.get("comment"))
 
 
 def _playbook(index: JournalIndex, policy: dict[str, Any]) -> LineageNode:
@@ -317,7 +324,8 @@ def _replan(index: JournalIndex, verdict_id: str | None) -> LineageNode:
     verdict = event.payload["verdict"]
     facts = {name: verdict.get(name) for name in ("decision", "model", "fallback", "reason", "actions")}
     read = index.naming("evidence_plan", "report_id", event.payload["report_id"])
-    return _node("judge on the report", event, verdict_id, facts, [_read(index, plan) for plan in read])
+    found = _node("judge on the report", event, verdict_id, facts, [_read(index, plan) for plan in read])
+    return replace(found, comment=verdict.get("comment"))
 
 
 def _read(index: JournalIndex, plan: Event) -> LineageNode:

@@ -58,7 +58,8 @@ def test_run_on_a_server_equals_the_run_in_a_file_and_every_command_reads_it(com
         assert told == printed(where, "ask", "--conversation", "desk", "--show")
         answers.append({**told, "tool_calls": len(told["tool_calls"])})
     assert answers[0] == answers[1]
-    assert answers[0]["citations"]
+    said = [statement for part in answers[0]["sections"] for statement in part["statements"]]
+    assert any(statement["rows"] for statement in said)
     copied = printed(postgres_url, "db", "backup", "kept.db")
     assert copied["rows"]["journal"] == len(rows)
     assert {printed(kept, "verify", "latest")["chain"]["head_hash"]} == heads

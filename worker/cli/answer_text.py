@@ -8,7 +8,7 @@ from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
 from services.evidence.tools import TOOLS
 from worker.cli.console import made_table, print_line, print_lines, print_table
-from worker.pages.figures import fact_text
+from worker.pages.figures import comment_text, fact_text
 
 Document = Mapping[str, Any]
 MIDNIGHT = "T00:00:00+00:00"
@@ -62,7 +62,7 @@ def _lines(document: Document) -> Iterator[str]:
         yield f"{line} [row {rows}]" if rows else line
     for part in document["sections"]:
         if part["comment"]:
-            yield f"model's comment, not checked: {part['comment']}"
+            yield comment_text(part["comment"])
     dropped = len(document["refused"]) + document["dropped_comments"]
     if dropped:
         comments = document["dropped_comments"]

@@ -1,11 +1,15 @@
 """The tools as subcommands of `thinktwice ask`, made from the schemas of their arguments."""
 
 import inspect
+import shlex
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from schemas.errors import ConfigError
 from services.evidence.tools import TOOLS, EvidenceTool
 from worker.cli.answer_text import print_answer
 from worker.cli.console import print_document
@@ -17,7 +21,28 @@ TYPES: dict[str, type] = {"integer": int, "number": float, "boolean": bool}
 def add_tools(app: typer.Typer) -> None:
     """One subcommand for each tool: its words, its arguments and their words are those of its definition."""
     for tool in TOOLS.values():
-        app.command(tool.name, help=tool.description)(_command(tool))
+        app.command(tool.name, cls=ToolCommand, help=tool.description)(_command(tool))
+
+
+class ToolCommand(TyperCommand):
+    """One tool; where words follow that are none of its arguments, a question may be meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of the tool.
+
+        Raises:
+            ConfigError: words follow that it does not take; the line that asks them as a question is named.
+        """
+        words = list(takewhile(lambda word: not word.startswith("-"), args))
+        line = ["thinktwice", "ask", " ".join([str(ctx.info_name), *words]), *args[len(words) :]]
+        try:
+            found: list[str] = super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if not words or hasattr(error, "option_name"):
+                raise
+            told = f"{error.format_message()}, and `{ctx.info_name}` is a tool"
+            raise ConfigError(f"{told}: quote a question in words: {shlex.join(line)}") from error
+        return found
 
 
 def _command(tool: EvidenceTool) -> Callable[..., Awaitable[None]]:

@@ -11,7 +11,7 @@ from services.journal.kinds import JOURNAL_KINDS
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
 from worker.cli.options import LATEST, DbOption, RunArgument, open_for_run, option
-from worker.pages.figures import shown_time
+from worker.pages.figures import comment_text, shown_time
 
 LINE_WIDTH = 200
 
@@ -74,7 +74,11 @@ def _brief(payload: str) -> str:
     except ValueError:  # the row was changed: `verify` says so, this command shows what is there
         return payload
     items = found.items() if isinstance(found, dict) else {"": found}.items()
-    return " ".join(f"{key}={_short(value)}" for key, value in items if value is not None)
+    return " ".join(
+        comment_text(str(value)) if key == "comment" else f"{key}={_short(value)}"
+        for key, value in items
+        if value is not None
+    )
 
 
 def _short(value: object) -> str:

@@ -13,7 +13,7 @@ from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, open_for_run
 from worker.cli.progress import told_rows
-from worker.pages.figures import fact_text, shown_time
+from worker.pages.figures import comment_text, fact_text, shown_time
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -96,4 +96,6 @@ def _label(node: LineageNode) -> Any:
         if value not in (None, [], {}, ""):
             label.append(f"\n  {visible(name)} ", style="dim")
             label.append(visible(fact_text(name, value), lines=name == "narrative"), style="default")
+    if node.comment:
+        label.append(f"\n  {comment_text(node.comment)}", style="default")
     return label

@@ -4,8 +4,10 @@ from typing import Any
 
 from schemas.canonical import ns_to_datetime
 from services.journal.lineage import TIME_FACTS
+from services.model_calls.quoting import visible
 
 DASH = "-"
+COMMENT_MARK = "model's comment, not checked"
 WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digits are too many to count
 
 
@@ -45,6 +47,11 @@ def shown_time(ns: int) -> str:
     """`2012-01-31 16:00:00Z`; the time of day is left out at midnight."""
     moment = ns_to_datetime(ns)
     return moment.strftime("%Y-%m-%d" if ns % 86_400_000_000_000 == 0 else "%Y-%m-%d %H:%M:%SZ")
+
+
+def comment_text(comment: str) -> str:
+    """A model's own words on one line, marked as what they are."""
+    return f"{COMMENT_MARK}: {visible(comment)}"
 
 
 def fact_text(name: str, value: Any) -> str:

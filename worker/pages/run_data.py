@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from services.journal.lineage import LineageNode, trace, trace_reflection
 from services.model_calls.quoting import visible
-from worker.pages.figures import fact_text, shown_time
+from worker.pages.figures import COMMENT_MARK, fact_text, shown_time
 from worker.pages.run_marks import CLOSING, FillMark, ReflectionMark, SymbolMarks
 from worker.pages.run_picture import RunPicture
 
@@ -164,7 +164,7 @@ class WhyChains:
             "" if root.id is None else visible(root.id[:16]),
             where,
             int(root.found),
-            tuple(_facts(root.facts)),
+            (*_facts(root.facts), *((COMMENT_MARK, visible(root.comment)) if root.comment else ())),
             children,
         )
         return self._numbers.setdefault(node, len(self._numbers))

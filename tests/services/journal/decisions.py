@@ -1,6 +1,8 @@
 """A journal with one whole decision in it: from regime change to exit, with the lesson behind it."""
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from services.journal.sinks import MemorySink
@@ -38,13 +40,21 @@ POLICY_BODY = {
 }
 
 
-def decision_rows(*, playbook_hash: str = LEARNT, leave_out: str = "") -> MemorySink:
-    """The rows of one decision, some kind left out on request."""
+INSIDE = {"policy_reflection": "result", "replan_verdict": "verdict"}  # where a model's comment stands
+
+
+def decision_rows(
+    *, playbook_hash: str = LEARNT, leave_out: str = "", comments: Mapping[str, str] = MappingProxyType({})
+) -> MemorySink:
+    """The rows of one decision, some kind left out, or with a model's comment, on request."""
     sink = MemorySink()
     writer = JournalWriter(sink, flush_rows=1)
 
     async def write() -> None:
         for time, kind, symbol, payload in events(playbook_hash):
+            if kind in comments:
+                holder = payload[INSIDE[kind]] if kind in INSIDE else payload
+                holder["comment"] = comments[kind]
             if kind != leave_out:
                 writer.append(kind, ts_event=time, known_at=time, symbol=symbol, payload=payload)
         await writer.flush()

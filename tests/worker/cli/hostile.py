@@ -24,6 +24,7 @@ FOLDER = STYLE.replace("/", "-")
 NAMES = (ESCAPE, MARKUP, f"{LINES} {STYLE}", f"{TURNED} {C1} {LONG}")
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
+NOTE = "note.txt"
 CODE = "exit code of"
 
 
@@ -51,6 +52,8 @@ def prepare(folder: Path) -> None:
         )
         (folder / "books" / path.name).write_text(told, "utf-8")
     (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
+    said = f"The number of trades of {MARKUP} was 9999. {ESCAPE} {C1} {TURNED}: a good year."
+    (folder / NOTE).write_text(said, "utf-8")
     rows = [
         f"{name},up/low,1d,2020-01-0{day}T00:00:00Z,2020-01-1{day}T00:00:00Z,0.{day}"
         for name in (MARKUP, STYLE, ESCAPE, TURNED)
@@ -113,6 +116,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("ask", "rule", "close > sma_20", "--run", "r0001"): 0,
         ("ask", "rule", bad): 2,
         ("ask", bad): 2,
+        ("ask", "account", "--run", bad): 2,
         ("ask", "what is proven?", "--server", bad): 2,
         ("page", "r0001", "--html", f"{FOLDER}.html"): 0,
         ("page", bad, "--html", "page.html"): 2,
@@ -132,6 +136,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("check", "--example", "--playbook", bad): 2,
         ("schema", bad): 2,
         ("factcheck", REQUEST): 0,
+        ("factcheck", NOTE, "--run", "r0001"): 1,
         ("factcheck", REQUEST, "--run", bad): 2,
         ("factcheck", bad): 2,
         ("calibration", "r0001"): 0,

@@ -162,6 +162,22 @@ def test_bad_argument_of_a_tool_is_one_line_with_the_nearest(desk, words, said):
     assert said in desk.complaint("ask", *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("why", "did", "IBM", "lose", "--json"), "thinktwice ask 'why did IBM lose' --json"),
+        (("trades", "of", "IBM", "in", "2004?"), "thinktwice ask 'trades of IBM in 2004?'"),
+        (("costs", "of", "Bob's", "run"), """thinktwice ask 'costs of Bob'"'"'s run'"""),
+    ],
+)
+def test_words_after_a_tool_that_it_does_not_take_name_the_line_that_asks_them(desk, words, line):
+    said = desk.complaint("ask", *words)
+    assert said.endswith(f": quote a question in words: {line}\n")
+    assert "Got unexpected extra argument(s)" in said
+    as_question = desk.run(*shlex.split(line)[1:])
+    assert "unexpected extra" not in as_question.stderr
+
+
 def test_account_as_of_a_time_tells_its_equity_and_what_holds_its_positions(desk):
     now, then = asked(desk, "account"), asked(desk, "account", "--at", CLOCK)
     measures = [said["claim"]["measure"] for said in statements(now)]

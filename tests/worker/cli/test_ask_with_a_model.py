@@ -107,7 +107,9 @@ def test_model_plans_and_picks_claims_that_code_writes(desk, monkeypatch):
     assert told["answer"] == "The number of losing trades of channel_breakout was 23."
     assert told["answer"] in by_rules["answer"]
     (section,) = told["sections"]
-    assert (section["topic"], section["comment"]) == ("losses", "Watch it.")
+    assert (section["topic"], section["comment"]) == ("other", "Watch it."), (
+        "a topic is not the model's to word"
+    )
     assert section["statements"][0]["rows"]
     assert any("channel_breakout" in json.dumps(body) for _, body in server.requests)
 

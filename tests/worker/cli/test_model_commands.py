@@ -15,15 +15,19 @@ import prompts
 from services.journal.chain import GENESIS_HASH, JournalRow, relink
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, answer, in_turn, message
+from tests.agents.strategies.questions import HOLD, Question, propose, reason
 from tests.services.policy_checks.injections import answer as stated
 from tests.services.store.stores import seal_again
 from tests.worker.cli.checking import run
+from tests.worker.strategist_wire import StrategistOnTheWire
 from tests.worker.wire import GOOD, wire
 from worker.settings import load_settings
 
 CONFIG = """
 [data]
 symbols = ["AAPL"]
+[policy_loop]
+strategist = "model"
 [reflection]
 mode = "full"
 budget_event_ms = 20000
@@ -34,17 +38,28 @@ enabled = false
 provider = "anthropic"
 fast_model = "claude-test"
 slow_model = "claude-test"
+strategist_model = "claude-test"
 attempts = 1
 breaker_failures = 1000
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
+[deliberation.pass]
+enabled = false
 """
 PROMPT = (prompts.FOLDER / "policy_level_reflection.txt").read_text("utf-8")
-OBJECTIONS = [{"reason": 0, "code": "reason_too_weak"}]  # which code finds true: it does not count
+WEAK = [
+    reason("feature", "close"),
+    reason("case_rate", "all"),
+]  # of the second, code cannot say that it holds
+OBJECTIONS = [{"reason": 1, "code": "reason_too_weak"}]
 OBJECTS = answer(
     message(stated(verdict="revise", comment="No.", findings=["memory_insufficient"], objections=OBJECTIONS))
 )
 INVENTED = answer(message(stated(verdict="block", findings=["made_up"])))
 PROSE = answer(message("I would pass."))
+
+
+def give_weak_reasons(asked: Question) -> dict[str, Any]:
+    return HOLD if asked.task == "manage" else propose(asked.bases[0]["id"], because=WEAK)
 
 
 class Desk:
@@ -55,6 +70,13 @@ class Desk:
 
     def run(self, *words: str) -> Result:
         return run(*words)
+
+    def record(self, *words: str) -> Result:
+        """A run whose plans have a weak reason, and whose second reader agrees."""
+        strategist = StrategistOnTheWire(give_weak_reasons)
+        with wire(self._monkeypatch, strategist) as server:
+            strategist.server = server
+            return self.run(*words)
 
     def asked(self, handler: Handler, *words: str) -> tuple[Result, list[dict[str, Any]]]:
         """A command while a model answers on the wire, and the requests that the model saw."""
@@ -85,7 +107,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         span = ("--from", "2003-01-01", "--to", "2003-09-30")
-        result, _ = Desk(folder, patch).asked(GOOD, "backtest", "full.toml", *span)
+        result = Desk(folder, patch).record("backtest", "full.toml", *span)
         assert result.exit_code == 0, result.output
     return folder
 
@@ -103,7 +125,8 @@ def desk(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Des
 def test_spread_of_a_model_that_always_agrees_is_none_and_asks_exactly_what_the_run_asked(desk):
     before = desk.rows()
     calls = [json.loads(line) for line in before.splitlines() if '"model_call"' in line]
-    keys = {row["payload"]["call"]["key"] for row in calls}
+    found = [row["payload"]["call"] for row in calls]
+    keys = {call["key"] for call in found if call["prompt"] == "policy_level_reflection"}
     document = desk.document(GOOD, "model", "spread", "latest", "--samples", "2")
     assert document["questions"] == len(keys) > 3
     assert document["asked"] == document["answered"] == 2 * len(keys)

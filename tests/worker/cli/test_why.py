@@ -51,6 +51,25 @@ def test_why_prints_the_tree_from_the_fill_to_the_lesson(decided):
     assert "not found" not in result.stdout
 
 
+REMARK = "\x1b[2J[red]Wait for it.\u202e"
+SEEN = r"model's comment, not checked: \x1b[2J[red]Wait for it.\u202e"
+
+
+@pytest.mark.parametrize("kind", ["policy_proposal", "policy_reflection", "replan_verdict"])
+def test_why_shows_the_comment_of_a_model_once_marked_and_escaped(shell, kind):
+    stored(decision_rows(comments={kind: REMARK}).rows)
+    result = shell.run("why", ENTRY)
+    assert result.exit_code == 0
+    assert result.stdout.count(SEEN) == result.stdout.count("not checked") == 1
+    assert result.stdout.replace("\n", "").isprintable()
+    assert SEEN not in shell.run("ask", "why", ENTRY).stdout, "tools answer models, too"
+
+
+def test_journal_line_marks_and_escapes_the_comment_of_a_plan(shell):
+    stored(decision_rows(comments={"policy_proposal": REMARK}).rows)
+    assert SEEN in shell.run("journal", "latest", "--kind", "policy_proposal").stdout
+
+
 def test_why_json_is_the_same_tree(decided):
     tree = json.loads(decided.run("why", EXIT, "--run", "r0001", "--json").stdout)
     assert (tree["kind"], tree["id"], tree["found"]) == ("exit_filled", EXIT, True)

@@ -155,7 +155,7 @@ def free_text(text: str) -> dict[str, Any]:
     report = entries()[-1]["report"]
     rows = lambda name, **new: [row | new for row in report[name]]  # noqa: E731
     return {
-        "narrative": text,
+        "sections": [{"topic": text, "statements": [{"text": text, "rows": []}], "comment": text}],
         "deferred_seen": [text],
         "drift_findings": [text],
         "expectation_misses": [text],
@@ -333,12 +333,10 @@ def test_markdown_page_tells_the_same_analyses():
 
 
 def test_report_pages_say_that_the_losers_of_failure_modes_are_those_that_have_one():
-    narrative = "262 resolved trades.\nFailure modes:\n- chop: 5 of 123 losers\nDrift:\n- 3 of 4 losers"
-    report = entries()[-1]["report"] | {"narrative": narrative}
-    for shown in (report_markdown({**entries()[-1], "report": report}), read(page(narrative=narrative)).text):
-        assert "chop: 5 of 123 losers that have a failure mode" in shown
-        assert shown.count("that have a failure mode") == 1
-    assert report["narrative"] == narrative
+    entry = entries()[-1]
+    assert entry["report"]["failure_modes"]
+    assert "Losers that are scratches have no mode and are not counted here." in read(page()).text
+    assert "## Failure modes of the losers that have one\n" in report_markdown(entry)
 
 
 def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():

@@ -251,6 +251,22 @@ def test_foreign_text_ends_no_script_and_stays_text():
     assert html.count("</script>") == page().count("</script>")
 
 
+def test_comment_of_a_model_on_a_plan_is_shown_marked_and_as_text():
+    run = run_on(embedded_bars("2004-01-01", "2004-12-31").select(("IBM",)))
+    rows = [
+        replace(row, payload=json.dumps(json.loads(row.payload) | {"comment": HOSTILE}))
+        if row.kind == "policy_proposal"
+        else row
+        for row in run.rows
+    ]
+    html = run_html(picture_of("r0001", "finished", run.result, index_of(rows)))
+    plans = [facts for title, _, _, _, facts, _ in records(data_of(html)["chains"]) if title == "proposal"]
+    assert plans
+    escaped = HOSTILE.replace("\u202e", r"\u202e")
+    assert [facts[-2:] for facts in plans] == [["model's comment, not checked", escaped]] * len(plans)
+    assert html.count("</script>") == page().count("</script>")
+
+
 def test_policy_of_the_page_names_its_scripts_and_allows_nothing_from_elsewhere():
     policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page())[0]
     assert unescape(policy).startswith("default-src 'none'")
