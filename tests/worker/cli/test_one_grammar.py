@@ -84,7 +84,10 @@ def test_option_that_takes_another_run_than_the_newest_says_which(words):
     ("words", "told"),
     [
         (("why", "latest", "ab"), "Got unexpected extra argument(s) (ab). Usage: thinktwice why [OPTIONS]"),
-        (("factcheck", "latest", "note.txt"), "Usage: thinktwice factcheck [OPTIONS]"),
+        (
+            ("factcheck", "latest", "note.txt"),  # the second word is a configuration
+            "'latest' does not exist: check the path; a run is named by --run",
+        ),
         (("factcheck", "latest"), "'latest' does not exist: check the path; a run is named by --run"),
         (("deliberate", "r0001", "--preset", "pass"), "a run is named by --run"),
         (("kill", "latest", "on"), "'latest' is not one of"),
