@@ -102,6 +102,8 @@ async def arguments_of_tools(host: InProcessTools) -> dict[str, list[dict[str, A
     at: list[dict[str, Any]] = [{} if moment is None else {"at": moment} for moment in MOMENTS]
     return {
         "runs": [{}],
+        "account": at,
+        "costs": at,
         "market": [
             {"symbol": symbol, **when} for symbol in symbols for when in at if symbol != "FB" or not when
         ],

@@ -163,8 +163,7 @@ Each preset on a narrative of the embedded bars, held against its run, with a mo
 every reply and whose scores rise from too low to high enough: one correction, one improvement, one
 regeneration, three sections. Ratios are to one call that writes the text, of time between the medians: one
 question waits for the reply to another, and the sections are asked for at once, so none is below twice. The
-first text of a process also compiles what texts are read with, about 0.7 s once: the p95 of the first preset.
-The peak is what one text takes beside the facts of its run, traced apart.
+peak is what one text takes beside the facts of its run, traced apart.
 `uv run python -m benchmarks.text_presets` prints the table.
 
 {cost_table(costs)}"""

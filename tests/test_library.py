@@ -76,23 +76,25 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert len(blocks) == 12
+    assert len(blocks) == 13
     assert told[0].split()[0] == "22"
     assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
     assert told[6] == "r0001 is the same: True"
-    assert int(told[7].split()[0]) > 0
-    assert told[8:10] == ["rsi_2 50000.0", "True"]
-    assert re.fullmatch(r"[1-9]\d* plans were ended", told[10])
-    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[11])
-    assert re.fullmatch(r"[1-9]\d* trades", told[12])
-    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[13])
-    assert told[14:16] == ["unknown", "revise for over_confident"]
-    assert [line.split()[:2] for line in told[16:19]] == [
+    assert re.fullmatch(r"The number of losing trades of IBM was [1-9]\d*\.", told[7])
+    assert re.fullmatch(r"([1-9]\d*) trades; \1 rows of the journal behind that line", told[8])
+    assert int(told[9].split()[0]) > 0
+    assert told[10:12] == ["rsi_2 50000.0", "True"]
+    assert re.fullmatch(r"[1-9]\d* plans were ended", told[12])
+    assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[13])
+    assert re.fullmatch(r"[1-9]\d* trades", told[14])
+    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[15])
+    assert told[16:18] == ["unknown", "revise for over_confident"]
+    assert [line.split()[:2] for line in told[18:21]] == [
         ["True", "DataError"],
         ["True", "ConfigError"],
         ["True", "RuleError"],
     ]
-    assert told[19] == f"thinktwice {tt.__version__}"
+    assert told[21] == f"thinktwice {tt.__version__}"
 
 
 def test_every_public_name_has_an_example():

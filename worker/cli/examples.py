@@ -106,7 +106,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     "calibration": ("thinktwice calibration",),
     "deliberate": (
         "thinktwice deliberate note.txt --preset pass",
-        'thinktwice deliberate note.txt --preset quality --no-run --question "What went wrong?"',
+        'thinktwice deliberate note.txt --preset quality --question "What went wrong?"',
     ),
     "mcp": ("thinktwice mcp", "thinktwice mcp --transport http --port 8765 --run latest"),
     "mcp config": ("thinktwice mcp config",),
