@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.errors import nearest
+from schemas.errors import ToolRefused, nearest
 from services.evidence.tools import TOOLS
 from thinktwice.backtesting import in_own_loop
 from thinktwice.boundary import trims_errors
@@ -59,7 +59,9 @@ class Tools:
             )
 
         @trims_errors
-        def call(*, db: str | None = None, **arguments: Any) -> ToolAnswer:
+        def call(*unnamed: Any, db: str | None = None, **arguments: Any) -> ToolAnswer:
+            if unnamed:
+                raise ToolRefused(f"ask.{name} takes its arguments by name, such as run='r0001'")
             return ToolAnswer(in_own_loop(_ask(name, arguments, store_address(db))))
 
         call.__name__, call.__doc__ = name, _describe(name)

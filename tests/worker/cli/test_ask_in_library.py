@@ -42,5 +42,7 @@ def test_run_and_time_are_arguments_as_elsewhere(db):
 def test_argument_that_does_not_fit_is_refused_with_the_nearest(db):
     with pytest.raises(tt.ThinktwiceError, match="Did you mean 'symbol'"):
         tt.ask.trades(db=db, symbl="IBM")
+    with pytest.raises(tt.ThinktwiceError, match="takes its arguments by name, such as run='r0001'"):
+        tt.ask.trades("r0001", db=db)
     with pytest.raises(tt.ThinktwiceError, match="Did you mean 'IBM'"):
         tt.ask.trades(db=db, symbol="IBN")
