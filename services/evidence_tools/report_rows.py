@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from schemas.claims import Claim, FactRow
-from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.check import ClaimResult, check
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.evidence.run_facts import KnownPlaybook, RunFacts
+from services.evidence_tools.run_view import episode_of, row_of
 from services.high_level.report_facts import known_playbook
-from services.journal.index import Event, JournalIndex
+from services.journal.index import JournalIndex
 from services.slow_loop.artefacts import with_moments
 
 REPORT = "high_level_report"
@@ -52,11 +52,9 @@ def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
     genesis = index.of_kind("genesis")
     return RunFacts(
         known_at=until,
-        episodes=tuple(
-            KnownEpisode(Episode.model_validate(event.payload["episode"]), _row(event)) for event in episodes
-        ),
+        episodes=tuple(episode_of(event, index) for event in episodes),
         report=report,
-        report_row=FactRow(seq=None, kind=REPORT) if own is None else _row(own),
+        report_row=FactRow(seq=None, kind=REPORT) if own is None else row_of(own),
         reports=len(reports),
         playbooks=_playbooks(index, until),
         symbols=tuple(genesis[0].payload["symbols"]) if genesis else (),
@@ -69,9 +67,5 @@ def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
     for event in index.of_kind("playbook_version"):
         if event.row.known_at <= until and event.payload["state"] == "active":
             definition = PlaybookDefinition.model_validate(event.payload["definition"])
-            found[definition.id] = known_playbook(definition, _row(event))
+            found[definition.id] = known_playbook(definition, row_of(event))
     return tuple(found[name] for name in sorted(found))
-
-
-def _row(event: Event) -> FactRow:
-    return FactRow(seq=event.row.seq, kind=event.row.kind)

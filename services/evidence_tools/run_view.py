@@ -56,7 +56,9 @@ class RunView:
         self.known_at = known_at
         made = self.__dict__
         if "episodes" in made:
-            self.episodes.extend(self._episode_of(event) for event in new if event.row.kind == "episode")
+            self.episodes.extend(
+                episode_of(event, self.index) for event in new if event.row.kind == "episode"
+            )
         if "history" in made:
             self.history.take(new)
         for name in ("playbook_ids", "_exits", "newest_snapshots", "open_entries", "past_runs", "_proposed"):
@@ -76,13 +78,7 @@ class RunView:
     @cached_property
     def episodes(self) -> list[KnownEpisode]:
         """Resolved trades of the account, oldest first."""
-        return [self._episode_of(event) for event in self.index.of_kind("episode")]
-
-    def _episode_of(self, event: Event) -> KnownEpisode:
-        made, key = self.index.made, ("episode", event.row.seq)
-        if key not in made:
-            made[key] = KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
-        return made[key]  # type: ignore[no-any-return]
+        return [episode_of(event, self.index) for event in self.index.of_kind("episode")]
 
     @cached_property
     def _exits(self) -> dict[tuple[str | None, str], list[Event]]:
@@ -191,6 +187,14 @@ class RunRows:
             first = f": give a time from {iso(self._known[0])} on" if self._known else " yet: ask again later"
             raise ToolRefused(f"the run had begun at no bar by that time{first}")
         return JournalIndexPart(self.index, count)
+
+
+def episode_of(event: Event, index: JournalIndex) -> KnownEpisode:
+    """The resolved trade of a row; it is read once, however many views of the index show it."""
+    made, key = index.made, ("episode", event.row.seq)
+    if key not in made:
+        made[key] = KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
+    return made[key]  # type: ignore[no-any-return]
 
 
 def row_of(event: Event) -> FactRow:
