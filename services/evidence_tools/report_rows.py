@@ -69,7 +69,7 @@ def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
     for event in index.of_kind("playbook_version"):
         if event.row.known_at <= until and event.payload["state"] == "active":
             definition = PlaybookDefinition.model_validate(event.payload["definition"])
-            found[definition.id] = known_playbook(definition, _row(event))
+            found[definition.id] = known_playbook(definition)
     return tuple(found[name] for name in sorted(found))
 
 
