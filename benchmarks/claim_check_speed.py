@@ -19,7 +19,7 @@ from services.claims.sections import write_sections
 from services.evidence.run_facts import RunFacts
 from services.high_level.report_sections import TOPICS, cells_of, rule_sections
 from services.model_calls.quoting import quoted_json
-from tests.services.deliberation.recorded import whole
+from tests.services.deliberation.recorded import at_last_report, at_reports, last_report, reports_of
 from tools.docs_pages import table
 
 CLAIMS = 30
@@ -43,9 +43,8 @@ class Checked:
 
 def given_reports() -> list[tuple[Section, RunFacts]]:
     """30 claims on each report of the embedded run, with the facts of then."""
-    run, found = whole(), []
-    for report, _ in run.past:
-        facts = run.as_of(report.known_at)
+    found = []
+    for (report, _), facts in zip(reports_of(), at_reports(), strict=True):
         claims = [claim for part in rule_sections(report, facts) for claim in part.claims]
         found.append((Section(topic=TOPICS[0], claims=tuple(islice(cycle(claims), CLAIMS))), facts))
     return found
@@ -53,9 +52,8 @@ def given_reports() -> list[tuple[Section, RunFacts]]:
 
 def question_tokens() -> int:
     """Tokens of the question for the narrative of the last report, its instructions included."""
-    report = whole().past[-1][0]
     prompt = load_prompt("high_level_reflection")
-    cells = quoted_json(cells_of(report, whole().as_of(report.known_at)))
+    cells = quoted_json(cells_of(last_report(), at_last_report()))
     request = prompt.render(cells=cells, topics=quoted_json(list(TOPICS)))
     return (len(prompt.system) + len(request)) // CHARACTERS_PER_TOKEN
 

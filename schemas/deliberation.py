@@ -58,15 +58,13 @@ class TextCandidate(Contract):
 
 
 class TextFinding(Contract):
-    """What a critic found: place and words of the text, and what would do instead."""
+    """What a critic found; `said` are the words or the claim that it is of."""
 
     code: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     severity: Severity
     dimension: str
     message: str
     said: str = ""
-    within: str = Field(default="", description="the sentence that says it")
-    would_pass: tuple[str, ...] = ()
 
 
 class Critique(Contract):

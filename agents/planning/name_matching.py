@@ -5,7 +5,7 @@ swapped, doubled and missing letters turn it a little. The same words give the s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -45,11 +45,7 @@ class NameVectors:
 
     def match(self, words: str, close: float) -> tuple[str, ...]:
         """The name that the words mean; several where they are as near, none where all are far."""
-        return self.close_ones(self.nearest(words), close)
-
-    @staticmethod
-    def close_ones(ranked: Sequence[tuple[float, str]], close: float) -> tuple[str, ...]:
-        """Of ranked names the nearest and those that are as near, none where all are far."""
+        ranked = self.nearest(words)
         if not ranked or ranked[0][0] < close:
             return ()
         return tuple(name for cosine, name in ranked if cosine >= max(ranked[0][0] - APART, close))

@@ -107,7 +107,7 @@ async def reread(
     """The reasons that stand in the place of the plan's, if others do, and how that came about."""
     proposal, snapshot = text.proposal, text.snapshot
     shown = quoted_json(text.wording.word_value(snapshot.payload()))
-    task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown, snapshot.content_hash)
+    task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown)
     done = await run_pass(
         task,
         text.draft(Reasons(because=proposal.because)),

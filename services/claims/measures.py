@@ -14,6 +14,7 @@ from schemas.slow_reflection import HighLevelReflectionReport
 from services.claims.words import words_of
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject, Unit
+from services.evidence.observed import Value
 from services.evidence.run_facts import KnownEpisode, RunFacts
 
 Reading = tuple[float, tuple[FactRow, ...]]
@@ -23,7 +24,7 @@ NOISE = Decimal("1e-9")  # of binary fractions, in units of the last digit
 MOST_ROWS = 8
 COUNTED = ("trades ", "winning ", "losing ", "longs", "shorts")  # a subject that says what is counted
 SCALE: dict[Unit, Decimal] = {"share": Decimal(100)}
-SUFFIX: dict[Unit, str] = {"r": "R", "share": " %", "bars": " bars", "days": " days", "bps": " bp"}
+SUFFIX: dict[Unit, str] = {"r": "R", "share": " %", "bars": " bars", "bps": " bp"}
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,12 @@ def rows_of(trades: Sequence[KnownEpisode]) -> tuple[FactRow, ...]:
 
 def _read_trades(name: str) -> Reader:
     def read(facts: RunFacts, subject: Subject) -> Reading | None:
-        trades, question = facts.trades(subject), CATALOGUE[name]
+        trades = facts.trades(subject)
         if not facts.episodes and facts.report is not None and facts.report.n_episodes:
             return None  # of a report alone: its trades are not at hand
-        if question.episodes is None or not trades:
-            return (0.0, ()) if question.unit == "count" else None
-        value = question.episodes([known.episode for known in trades])
+        if not trades:
+            return (0.0, ()) if OF_TRADES[name]["unit"] == "count" else None
+        value = CATALOGUE[name]([known.episode for known in trades])
         return None if value is None else (value, rows_of(trades))
 
     return read
@@ -111,15 +112,15 @@ def _read_cluster(field: str) -> Reader:
 
 
 def _read_run(name: str) -> Reader:
-    def read(facts: RunFacts, subject: Subject) -> Reading | None:
-        found = facts.facts(name, subject)
-        return (found[0].value, found[0].rows) if found else None
-
-    return read
+    return lambda facts, subject: _with_rows(facts.of_run(name, subject))
 
 
 def _read_close(facts: RunFacts, subject: Subject) -> Reading | None:
-    return _read_run("feature")(facts, subject.having("feature", "close")) if subject.symbol else None
+    return _with_rows(facts.observed.close(subject))
+
+
+def _with_rows(found: Value | None) -> Reading | None:
+    return None if found is None else (found[0], (found[1],))
 
 
 def _read_report(value_of: Callable[[HighLevelReflectionReport], float | None]) -> Reader:

@@ -9,9 +9,8 @@ from schemas.claims import Dimension, Of
 from schemas.errors import nearest
 from schemas.vocabulary import REGIMES
 from services.evidence.facts import Subject, period_of
+from services.evidence.observed import DAY_NS
 from services.evidence.run_facts import RunFacts, moment_of
-
-DAY_NS = 86_400 * 1_000_000_000
 
 
 class NotInRun(ValueError):

@@ -52,12 +52,11 @@ Answer = TypeVar("Answer")
 class Task:
     """What a text is to say: the question, and the material that it may use.
 
-    `subject` names what the text belongs to: a report, a proposal, a file; `topics` what it has to cover.
+    `topics` are what it has to cover.
     """
 
     question: str
     material: str = ""
-    subject: str = ""
     topics: tuple[str, ...] = ()
 
 
@@ -105,11 +104,6 @@ class Trace:
     def add(self, kind: str, elapsed_ms: float = 0.0, **fields: object) -> None:
         """One event."""
         self.events.append(DeliberationEvent(kind=kind, fields=fields, elapsed_ms=max(0.0, elapsed_ms)))
-
-    @property
-    def hash(self) -> str:
-        """Of every event, times left out."""
-        return content_hash([event.payload() for event in self.events])
 
 
 class Generator(Protocol):

@@ -1,61 +1,34 @@
-"""What a fact of a run is about, its unit, and the names that a run has for its parts."""
+"""What a figure of a run is about, and its unit."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from schemas.canonical import datetime_to_ns
 
-Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score", "bps"]
-WHOLE_RUN = "the run"
-ANY_TRIAL = "any"
+Unit = Literal["r", "count", "share", "bars", "price", "money", "score", "bps"]
 
 
 class Subject(NamedTuple):
-    """What a claim is about; a field that is None leaves it open, and the empty subject is the whole run.
-
-    Playbook, symbol, regime and their like may be several ("a|b"), all others ("!a"), or a part of a regime
-    ("up/*").
+    """Which trades, or which part of a run; None leaves a field open, and the empty subject is the whole run.
 
     Attributes:
         outcome: won or lost.
-        period: from and until, in ns.
-        basis: whether a period is of the entry (the default) or of the exit.
-        order: which one of the trades is meant: first, last, best, worst, longest, shortest,
-            best_pnl, worst_pnl.
-        trial: kind of the trial on paper that is meant, or any; none of the account's trades then.
-        feature: of a bar in a snapshot.
+        period: of the entries, from and until, in ns.
     """
 
     playbook: str | None = None
-    regime: str | None = None
-    timeframe: str | None = None
     symbol: str | None = None
+    regime: str | None = None
     direction: str | None = None
-    failure_mode: str | None = None
-    parameter: str | None = None
-    episode: str | None = None
     exit_reason: str | None = None
+    failure_mode: str | None = None
     outcome: str | None = None
     period: tuple[int, int] | None = None
-    basis: str | None = None
-    order: str | None = None
-    trial: str | None = None
-    feature: str | None = None
-
-    def merge(self, other: "Subject") -> "Subject":
-        """This subject with every field that the other one names."""
-        if EMPTY in (self, other):
-            return self if other == EMPTY else other
-        return Subject._make([mine if told is None else told for mine, told in zip(self, other, strict=True)])
 
     def having(self, name: str, value: Any) -> "Subject":
         """This subject with one field set."""
         return self._replace(**{name: value})
-
-    def without(self, *names: str) -> "Subject":
-        """This subject with these fields left open."""
-        return self._replace(**dict.fromkeys(names))
 
     @property
     def is_empty(self) -> bool:
@@ -67,11 +40,6 @@ class Subject(NamedTuple):
         """The fields that it names."""
         return _fields_named(self)
 
-    @property
-    def text(self) -> str:
-        """The subject in words."""
-        return ", ".join(str(value) for value in self if value is not None) or WHOLE_RUN
-
 
 EMPTY = Subject()
 
@@ -80,35 +48,6 @@ EMPTY = Subject()
 def _fields_named(subject: Subject) -> frozenset[str]:
     """The fields that a subject names."""
     return frozenset(name for name, value in subject._asdict().items() if value is not None)
-
-
-class RunNames(Protocol):
-    """What a run calls its parts: all that the reading of a text needs of it."""
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Identifiers that the run uses anywhere."""
-        ...
-
-    @property
-    def playbook_ids(self) -> tuple[str, ...]:
-        """Every playbook that it names."""
-        ...
-
-    @property
-    def parameters(self) -> frozenset[str]:
-        """Names of parameters of the playbooks."""
-        ...
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Every symbol."""
-        ...
-
-    @property
-    def features(self) -> frozenset[str]:
-        """Names of features of bars."""
-        ...
 
 
 def period_of(year: int, month: int | None = None) -> tuple[int, int]:

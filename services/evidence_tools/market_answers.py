@@ -15,7 +15,7 @@ from services.evidence import tool_results as told
 from services.evidence.catalogue import CATALOGUE, is_loss, won
 from services.evidence.facts import Subject
 from services.evidence.run_facts import KnownEpisode
-from services.evidence.selection import ORDERS, chosen_of
+from services.evidence.selection import chosen_of
 from services.evidence.tools import NEAR, demand_known, page_of, the_one
 from services.evidence_tools.run_view import RunView, iso, row_of, with_times
 from services.journal.index import FILL_KINDS, Event
@@ -39,6 +39,13 @@ FIGURES = (
     "profit_factor",
     "hold_mean",
 )
+# Which trades stand first -> what they have most of.
+ORDERS: dict[str, Callable[[Episode], float]] = {
+    "best": lambda episode: episode.r,
+    "worst": lambda episode: -episode.r,
+    "longest": lambda episode: episode.hold_bars,
+    "shortest": lambda episode: -episode.hold_bars,
+}
 COMMON: dict[str, Callable[[Episode], str]] = {
     "playbook": lambda trade: trade.playbook_id,
     "outcome": lambda trade: "won" if won(trade) else "lost" if is_loss(trade) else "even",
@@ -153,8 +160,7 @@ def _figures(trades: list[Episode]) -> dict[str, float]:
     """What the fact catalogue answers on these trades; the count alone where there is none."""
     if not trades:
         return {"trades": 0.0}
-    ways = {name: CATALOGUE[name].episodes for name in FIGURES}
-    told = {name: way(trades) for name, way in ways.items() if way is not None}
+    told = {name: CATALOGUE[name](trades) for name in FIGURES}
     return {name: float(value) for name, value in told.items() if value is not None}
 
 

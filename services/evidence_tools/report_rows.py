@@ -52,7 +52,7 @@ def _facts(stored: Mapping[str, Any], index: JournalIndex) -> RunFacts:
     genesis = index.of_kind("genesis")
     return RunFacts(
         known_at=until,
-        episodes=tuple(episode_of(event, index) for event in episodes),
+        episodes=tuple(episode_of(event, index.made) for event in episodes),
         report=report,
         report_row=FactRow(seq=None, kind=REPORT) if own is None else row_of(own),
         reports=len(reports),
@@ -67,5 +67,5 @@ def _playbooks(index: JournalIndex, until: int) -> tuple[KnownPlaybook, ...]:
     for event in index.of_kind("playbook_version"):
         if event.row.known_at <= until and event.payload["state"] == "active":
             definition = PlaybookDefinition.model_validate(event.payload["definition"])
-            found[definition.id] = known_playbook(definition, row_of(event))
+            found[definition.id] = known_playbook(definition)
     return tuple(found[name] for name in sorted(found))

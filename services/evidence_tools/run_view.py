@@ -57,7 +57,7 @@ class RunView:
         made = self.__dict__
         if "episodes" in made:
             self.episodes.extend(
-                episode_of(event, self.index) for event in new if event.row.kind == "episode"
+                episode_of(event, self.index.made) for event in new if event.row.kind == "episode"
             )
         if "history" in made:
             self.history.take(new)
@@ -78,7 +78,7 @@ class RunView:
     @cached_property
     def episodes(self) -> list[KnownEpisode]:
         """Resolved trades of the account, oldest first."""
-        return [episode_of(event, self.index) for event in self.index.of_kind("episode")]
+        return [episode_of(event, self.index.made) for event in self.index.of_kind("episode")]
 
     @cached_property
     def _exits(self) -> dict[tuple[str | None, str], list[Event]]:
@@ -189,9 +189,9 @@ class RunRows:
         return JournalIndexPart(self.index, count)
 
 
-def episode_of(event: Event, index: JournalIndex) -> KnownEpisode:
-    """The resolved trade of a row; it is read once, however many views of the index show it."""
-    made, key = index.made, ("episode", event.row.seq)
+def episode_of(event: Event, made: dict[tuple[str, int], Any]) -> KnownEpisode:
+    """The resolved trade of a row; made once, as `JournalIndex.made` keeps it."""
+    key = ("episode", event.row.seq)
     if key not in made:
         made[key] = KnownEpisode(Episode.model_validate(event.payload["episode"]), row_of(event))
     return made[key]  # type: ignore[no-any-return]

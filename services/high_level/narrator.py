@@ -133,7 +133,7 @@ class Narrator:
         self, report: HighLevelReflectionReport, writer: NarrativeWriter, cells: str
     ) -> Deliberation:
         settings, claims = self.settings, writer.claims
-        task = Task(QUESTION, cells, report.request_hash, TOPICS)
+        task = Task(QUESTION, cells, TOPICS)
         calls = (
             quality.calls_of(settings.quality)
             + combined.calls_of(settings)

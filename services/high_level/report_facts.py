@@ -27,15 +27,11 @@ def report_facts(
         episodes=tuple(KnownEpisode(item, row) for item in episodes),
         report=report,
         reports=1,
-        playbooks=tuple(
-            known_playbook(item, FactRow(seq=None, kind="playbook_version")) for item in definitions
-        ),
-        ids={item.episode_id: row for item in episodes},
+        playbooks=tuple(known_playbook(item) for item in definitions),
         symbols=tuple(sorted({item.symbol for item in episodes})),
     )
 
 
-def known_playbook(definition: PlaybookDefinition, row: FactRow) -> KnownPlaybook:
+def known_playbook(definition: PlaybookDefinition) -> KnownPlaybook:
     """A definition as a fact."""
-    parameters = {name: float(parameter.value) for name, parameter in definition.parameters.items()}
-    return KnownPlaybook(definition.id, definition.version, parameters, row)
+    return KnownPlaybook(definition.id, tuple(definition.parameters))

@@ -1,1 +1,1 @@
-"""What a text says, by rules and with the place of each word: sentences, claims and dates."""
+"""Texts of others: files that somebody names, and the days that a text names."""

@@ -33,11 +33,10 @@ FORMS = tuple(
 @lru_cache(maxsize=1024)
 def days_in(text: str) -> tuple[tuple[str, int, int], ...]:
     """Each day that a text names, as (the words, first ns of the day, first ns of the next one)."""
-    return tuple((text[slice(*place)], start, following) for place, start, following in places_of_days(text))
+    return tuple(_find_days(text))
 
 
-def places_of_days(text: str) -> Iterator[tuple[tuple[int, int], int, int]]:
-    """As `days_in`, with the place of the words (start, end) instead of the words."""
+def _find_days(text: str) -> Iterator[tuple[str, int, int]]:
     for form in FORMS:
         for found in form.finditer(text):
             month = found["month"]
@@ -47,4 +46,4 @@ def places_of_days(text: str) -> Iterator[tuple[tuple[int, int], int, int]]:
             except ValueError:
                 continue  # no such day
             start = datetime_to_ns(first)
-            yield found.span(), start, start + DAY_NS
+            yield found[0], start, start + DAY_NS

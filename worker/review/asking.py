@@ -203,7 +203,7 @@ async def _write_with_model(
     claims, told = ClaimText(facts), settings.deliberation.quality
     draft = FirstDraft(asking.texts, claims, told.improvement_tokens)
     budget = Budget(0, quality.calls_of(told) + 1, deadline_ms=told.deadline_ms)
-    task = Task(found.question, quoted_json(results), "quality")
+    task = Task(found.question, quoted_json(results))
     done = await quality.run_quality(task, draft, told, budget, models=asking.texts, facts=claims)
     stands = next((item for item in reversed(done.candidates) if item.text == done.final), None)
     text = claims.write(() if stands is None else sections_of(stands))

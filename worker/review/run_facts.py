@@ -1,18 +1,17 @@
 """The facts of a stored run as of a moment: a fold over its rows, and the report that a text is about."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from schemas.claims import FactRow
-from schemas.episode import Episode
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.slow_reflection import HighLevelReflectionReport
-from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, KnownTrial, Observed
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
+from services.evidence.observed import AT_THE_END, SETTINGS, KnownSnapshot, Observed
+from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.evidence_tools.run_view import episode_of
 from services.high_level.report_facts import known_playbook
-from services.journal.chain import JournalRow
-from services.journal.index import ID_FIELDS, Event, RecentRows, StoredEvent
+from services.journal.index import Event, RecentRows, StoredEvent
 from services.slow_loop.artefacts import with_moments
 from worker.review.report_finder import FoundReport, find_report
 
@@ -21,67 +20,52 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 REPORT = "high_level_report"
-TRIALS, FINISHED = "shadow_trials", "run_finished"
-# Of other rows the id alone is a fact.
-READ = frozenset(
-    {"genesis", "episode", "playbook_version", "policy_snapshot", "policy_frozen", REPORT, TRIALS}
-)
-KINDS = frozenset({FINISHED, *READ, *ID_FIELDS})
+FINISHED = "run_finished"
+Made = TypeVar("Made")
+KINDS = frozenset({"genesis", "episode", "playbook_version", "policy_snapshot", REPORT, FINISHED})
 
 
 class FactFold:
-    """Takes the rows of a run in order; what they say together are its facts."""
+    """Takes the rows of a run in order; what they say together are its facts.
 
-    def __init__(self) -> None:
+    Args:
+        made: what was made of rows before, by what and seq, as `JournalIndex.made`; None: nothing.
+    """
+
+    def __init__(self, made: dict[tuple[str, int], Any] | None = None) -> None:
+        self._made: dict[tuple[str, int], Any] = {} if made is None else made
         self._known_at = 0
         self._episodes: list[KnownEpisode] = []
         self._reports: list[tuple[HighLevelReflectionReport, FactRow]] = []
         self._playbooks: dict[str, KnownPlaybook] = {}
-        self._versions: list[KnownVersion] = []
-        self._ids: dict[str, FactRow] = {}
         self._symbols: tuple[str, ...] = ()
-        self._first_label: int | None = None
-        self._snapshots: dict[str, KnownSnapshot] = {}
-        self._of_policy: dict[str, KnownSnapshot] = {}
-        self._trials: tuple[KnownTrial, ...] = ()
+        self._snapshots: list[KnownSnapshot] = []
         self._finished = FactRow(seq=None, kind=FINISHED)
 
     def add(self, event: Event) -> None:
-        """Take one row."""
+        """Take one row of `KINDS`."""
         row = event.row
         named = FactRow(seq=row.seq, kind=row.kind)
         self._known_at = max(self._known_at, row.known_at)
-        if (own_id := event.own_id) is not None:
-            self._ids.setdefault(own_id, named)
-        if row.kind in READ:
-            self._take(row, event.glance(), named)
-        elif row.kind == FINISHED:
+        if row.kind == FINISHED:
             self._finished = named
-
-    def _take(self, row: JournalRow, payload: Mapping[str, Any], named: FactRow) -> None:
-        if row.kind == "genesis":
-            self._symbols = tuple(payload["symbols"])
+        elif row.kind == "genesis":
+            self._symbols = tuple(event.glance()["symbols"])
         elif row.kind == "episode":
-            episode = Episode.model_validate(payload["episode"])
-            self._episodes.append(KnownEpisode(episode, named))
-            self._ids.setdefault(episode.episode_id, named)
+            self._episodes.append(episode_of(event, self._made))
         elif row.kind == REPORT:
-            self._reports.append(
-                (HighLevelReflectionReport.model_validate(with_moments(payload["report"])), named)
-            )
+            self._reports.append((self._make_once(event, _report), named))
         elif row.kind == "playbook_version":
-            definition = PlaybookDefinition.model_validate(payload["definition"])
-            state, since = str(payload["state"]), int(payload["since"])
-            self._versions.append(KnownVersion(definition.id, definition.version, state, since, named))
-            if state == "active":
-                self._playbooks[definition.id] = known_playbook(definition, named)
+            if (playbook := self._make_once(event, _playbook)) is not None:
+                self._playbooks[playbook.id] = playbook
         elif row.kind == "policy_snapshot":
-            self._snapshots[payload["snapshot_hash"]] = KnownSnapshot.of(payload["snapshot"], named)
-        elif row.kind == "policy_frozen":
-            seen = self._snapshots.get(payload["policy"]["snapshot_hash"])
-            self._of_policy |= {} if seen is None else {payload["policy_id"]: seen}
-        elif row.kind == TRIALS:
-            self._trials = tuple(KnownTrial(shown, named) for shown in payload["trials"])
+            self._snapshots.append(self._make_once(event, _snapshot))
+
+    def _make_once(self, event: Event, make: Callable[[Event], Made]) -> Made:
+        key = (f"fact of {event.row.kind}", event.row.seq)
+        if key not in self._made:
+            self._made[key] = make(event)
+        return self._made[key]  # type: ignore[no-any-return]
 
     def facts(self, known_at: int | None, found: FoundReport | None, run: "RunRecord") -> RunFacts:
         """What the rows say; a report that was asked for stands for the newest one."""
@@ -96,15 +80,9 @@ class FactFold:
             report_row=row,
             reports=len(self._reports),
             playbooks=tuple(self._playbooks[name] for name in sorted(self._playbooks)),
-            ids=self._ids,
             symbols=self._symbols,
-            past=tuple(self._reports),
-            first_label=self._first_label,
-            versions=tuple(self._versions),
             observed=Observed(
-                tuple(self._snapshots.values()),
-                self._of_policy,
-                self._trials,
+                tuple(self._snapshots),
                 cash=run.config.get("account", {}).get("cash"),
                 settings=_settings(run.config),
                 ended={} if known_at is not None or run.document is None else _read_end(run.document),
@@ -113,26 +91,39 @@ class FactFold:
         )
 
 
+def _report(event: Event) -> HighLevelReflectionReport:
+    return HighLevelReflectionReport.model_validate(with_moments(event.glance()["report"]))
+
+
+def _playbook(event: Event) -> KnownPlaybook | None:
+    payload = event.glance()
+    definition = PlaybookDefinition.model_validate(payload["definition"])
+    return known_playbook(definition) if payload["state"] == "active" else None
+
+
+def _snapshot(event: Event) -> KnownSnapshot:
+    named = FactRow(seq=event.row.seq, kind=event.row.kind)
+    return KnownSnapshot.of(event.glance()["snapshot"], named)
+
+
 def _settings(config: Mapping[str, Any]) -> dict[str, float]:
-    """What the settings of a run say of costs and risk."""
-    sections = {**config.get("execution", {}), **config.get("envelope", {})}
+    """What the settings of a run say of costs."""
+    sections = config.get("execution", {})
     return {name: float(sections[name]) for name in SETTINGS if sections.get(name) is not None}
 
 
 def _read_end(document: dict[str, Any]) -> dict[str, float]:
     """What the document of a run that is over says of its account; nothing where it says less."""
     told = document.get("performance", {})
-    names = ("total_return", "net_return", "max_drawdown", "fees")
+    names = ("total_return", "net_return", "max_drawdown")
     if any(told.get(name) is None for name in names):
         return {}
     policy = document.get("policy_loop", {})
     further = {**policy.get("answers", {}), **policy.get("reflections", {}), **told}
     further |= {name: policy.get(name) for name in ("stand_downs", "evaluations")}
     further["open_positions"] = len(document.get("open_positions", ()))
-    asked = {name for fields in AT_THE_END.values() for name in fields}
-    return {name: float(further[name]) for name in sorted(asked) if further.get(name) is not None} | {
-        name: told[name] for name in names
-    }
+    asked = {*AT_THE_END.values(), *names}
+    return {name: float(further[name]) for name in sorted(asked) if further.get(name) is not None}
 
 
 async def read_facts(
@@ -157,7 +148,7 @@ async def read_facts(
 
 def facts_of(view: "RunView", run: "RunRecord", *, ended: bool) -> RunFacts:
     """The facts of a run as of a view of it; what its end brought only where it has `ended` by then."""
-    fold = FactFold()
+    fold = FactFold(view.index.made)
     for event in view.index.events:
         if event.row.kind in KINDS:
             fold.add(event)

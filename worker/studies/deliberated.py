@@ -217,7 +217,7 @@ async def _refine(
     models: TextModels | None,
     claims: ClaimText,
 ) -> Deliberation:
-    task = Task(request.question, request.material, request.preset)
+    task = Task(request.question, request.material)
     if request.preset == "pass":
         budget = Budget(0, reflection_pass.calls_of(settings.reflection_pass), deadline_ms=DEADLINE_MS)
         tokens = settings.reflection_pass.correction_tokens
@@ -230,7 +230,7 @@ async def _refine(
         budget = Budget(0, quality.calls_of(settings.quality) + 1, deadline_ms=settings.quality.deadline_ms)
         draft: Draft | Generator = given
         if settings.quality.mode == "full" and models is not None:
-            task = Task(request.question, f"{request.text}\n{request.material}".strip(), request.preset)
+            task = Task(request.question, f"{request.text}\n{request.material}".strip())
             draft = FirstDraft(models, claims, settings.quality.improvement_tokens)
         return await quality.run_quality(task, draft, settings.quality, budget, models=models, facts=claims)
     calls = combined.calls_of(settings) + review.calls_of(settings.review)

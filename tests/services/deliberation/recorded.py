@@ -13,14 +13,16 @@ import asyncio
 import json
 import lzma
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from schemas.claims import FactRow
 from schemas.episode import Episode
 from schemas.slow_reflection import HighLevelReflectionReport
 from services.evidence.observed import Observed
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
+from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
 from services.slow_loop.artefacts import with_moments
 from services.store import open_store
 from worker.review.run_facts import read_facts
@@ -31,46 +33,67 @@ OF_THE_END = ("cash", "settings", "ended")
 
 
 @cache
-def whole(name: str = EMBEDDED) -> RunFacts:
-    """As of the end of a run."""
-    kept = json.loads(lzma.decompress(_file(name).read_bytes()))
-    reports = [
+def _kept(name: str) -> dict[str, Any]:
+    return dict(json.loads(lzma.decompress(_file(name).read_bytes())))
+
+
+@cache
+def reports_of(name: str = EMBEDDED) -> tuple[tuple[HighLevelReflectionReport, FactRow], ...]:
+    """Every report of a run with its row, oldest first."""
+    return tuple(
         (
             HighLevelReflectionReport.model_validate(with_moments(item)),
             FactRow(seq=seq, kind="high_level_report"),
         )
-        for seq, item in kept["reports"]
-    ]
+        for seq, item in _kept(name)["reports"]
+    )
+
+
+@cache
+def whole(name: str = EMBEDDED) -> RunFacts:
+    """As of the end of a run."""
+    kept, reports = _kept(name), reports_of(name)
     report, row = reports[-1] if reports else (None, FactRow(seq=None, kind="high_level_report"))
     episodes = [
         KnownEpisode(Episode.model_validate(item), FactRow(seq=seq, kind="episode"))
         for seq, item in kept["episodes"]
     ]
-    playbook = {"kind": "playbook_version"}
     return RunFacts(
         known_at=kept["known_at"],
         episodes=tuple(episodes),
         report=report,
         report_row=row,
         reports=len(reports),
-        playbooks=tuple(
-            KnownPlaybook(name, version, parameters, FactRow(seq=seq, **playbook))
-            for seq, name, version, parameters in kept["playbooks"]
-        ),
-        versions=tuple(
-            KnownVersion(name, version, state, since, FactRow(seq=seq, **playbook))
-            for seq, name, version, state, since in kept["versions"]
-        ),
+        playbooks=tuple(KnownPlaybook(name, tuple(names)) for name, names in kept["playbooks"]),
         symbols=tuple(kept["symbols"]),
-        past=tuple(reports),
         observed=Observed(**{name: kept[name] for name in OF_THE_END}),
     )
 
 
+@cache
+def at_reports(name: str = EMBEDDED) -> tuple[RunFacts, ...]:
+    """A run as of each of its reports, oldest first; its playbooks are those of the end."""
+    run, found = whole(name), []
+    for count, (report, row) in enumerate(reports_of(name), 1):
+        known = tuple(item for item in run.episodes if item.episode.known_at <= report.known_at)
+        observed = Observed(cash=run.observed.cash, settings=run.observed.settings)
+        found.append(
+            replace(
+                run,
+                known_at=report.known_at,
+                episodes=known,
+                report=report,
+                report_row=row,
+                reports=count,
+                observed=observed,
+            )
+        )
+    return tuple(found)
+
+
 def at_last_report() -> RunFacts:
     """The embedded run as of its last report."""
-    report = last_report()
-    return whole().as_of(report.known_at)
+    return at_reports()[-1]
 
 
 def last_report() -> HighLevelReflectionReport:
@@ -95,8 +118,7 @@ async def _write(address: str, name: str) -> None:
         "symbols": facts.symbols,
         "episodes": [[known.row.seq, known.episode.payload()] for known in facts.episodes],
         "reports": [[row.seq, json.loads(row.payload)["report"]] for row in rows],
-        "playbooks": [[p.row.seq, p.id, p.version, dict(p.parameters)] for p in facts.playbooks],
-        "versions": [[v.row.seq, v.playbook, v.version, v.state, v.since] for v in facts.versions],
+        "playbooks": [[playbook.id, playbook.parameters] for playbook in facts.playbooks],
         **{name: getattr(facts.observed, name) for name in OF_THE_END},
     }
     _file(name).write_bytes(lzma.compress(json.dumps(kept, sort_keys=True).encode(), preset=9))

@@ -17,7 +17,7 @@ from services.model_calls.reply_text import MalformedReply
 from services.model_calls.wording import Wordings
 from services.slow_loop.loop_rows import fact_check_row
 from tests.services.deliberation.claim_texts import GRADE, LIE, MEAN, TRADES, UNKNOWN
-from tests.services.deliberation.recorded import WHOLE, at_last_report, last_report, whole
+from tests.services.deliberation.recorded import WHOLE, at_last_report, at_reports, last_report, reports_of
 from tests.services.deliberation.scripted import improved, rewritten, scored, section
 from tests.services.deliberation.scripted import texts as scripted_texts
 from tests.services.high_level.narrators import FALSE, TRUE, Narrator
@@ -36,8 +36,7 @@ def told_by(*narratives: Any, texts: Any = None, **quality: Any) -> tuple[Narrat
 
 @pytest.mark.parametrize("run", [name for name in WHOLE if name != "whole_costly"])
 def test_narrative_of_the_rules_holds_against_the_run_at_each_report(run: str):
-    for report, _ in whole(run).past:
-        facts = whole(run).as_of(report.known_at)
+    for (report, _), facts in zip(reports_of(run), at_reports(run), strict=True):
         narrative = rule_narrative(report, facts)
         statements = [statement for part in narrative.sections for statement in part.statements]
         assert [part.topic for part in narrative.sections] == list(TOPICS)

@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.evidence.facts import Subject, period_of
+from schemas.claims import FactRow, Of, ValueClaim
+from services.claims.check import ClaimResult, check
+from services.evidence.facts import period_of
 from services.evidence.observed import KnownSnapshot, Observed
+from services.evidence.run_facts import RunFacts
 from tests.worker.cli.test_factcheck import told
 
 
@@ -54,6 +57,17 @@ def test_account_of_a_time_has_no_return_since_that_is_counted_from_the_start(pl
     )
 
 
+@pytest.mark.parametrize("measure", ["equity", "cash", "drawdown", "exposure"])
+def test_account_in_a_time_of_many_closes_has_no_one_value(planted, measure):
+    snapshots = [payload["snapshot"] for _, payload in rows(planted.folder, "policy_snapshot")]
+    year, value = day(snapshots[-1]["bar_label"])[:4], "$99,999" if measure in ("equity", "cash") else "1.4 %"
+    (claim,) = told(planted, f"The {measure} in {year} was {value}.")[1]["claims"]
+    assert (claim["verdict"], claim["so"]) == (
+        "unverifiable",
+        f"the run does not have the {measure} in {year}",
+    )
+
+
 def test_account_at_the_end_is_what_the_document_of_the_run_says(planted):
     with sqlite3.connect(planted.folder / "thinktwice.db") as store:
         document = json.loads(store.execute("select document from runs").fetchone()[0])
@@ -73,12 +87,21 @@ def test_what_no_claim_can_say_is_not_read(planted, words):
     assert (code, document["claims"], document["not_read"]) == (0, [], [text])
 
 
-@pytest.mark.parametrize("count", [0, 2])
-def test_bar_of_which_there_is_none_or_several_is_no_answer(count):
-    from schemas.claims import FactRow
+IBM = KnownSnapshot("IBM", period_of(2000)[0], 2.0, {}, FactRow(seq=1, kind="policy_snapshot"))
 
-    snapshot = KnownSnapshot("IBM", period_of(2000)[0], {"close": 2.0}, {}, FactRow(seq=1, kind="x"))
-    observed = Observed((snapshot,) * count)
-    subject = Subject(symbol="IBM", feature="close", period=period_of(2000))
-    assert observed.of_bar(subject, ()) == []
-    assert Observed((snapshot,)).of_bar(subject, ()) == [(2.0, snapshot.row)]
+
+def close_of(of, *snapshots):
+    """The close that a run of these snapshots has of a subject; None where it has none."""
+    facts = RunFacts(0, symbols=("IBM",), observed=Observed(snapshots))
+    result = check(ValueClaim(measure="close", of=of), facts)
+    return result.figures[0].text if isinstance(result, ClaimResult) else None
+
+
+def test_bar_of_which_there_is_none_or_several_is_no_answer():
+    of = Of(symbol="IBM", period="2000")
+    assert [close_of(of, *[IBM] * count) for count in (0, 1, 2)] == [None, "2.00", None]
+
+
+def test_close_of_some_trades_of_a_symbol_is_no_answer():
+    assert close_of(Of(symbol="IBM"), IBM) == "2.00"
+    assert close_of(Of(symbol="IBM", direction="long"), IBM) is None
