@@ -114,7 +114,7 @@ class ModelPlanner:
                 confidence=0.0,
                 reasoning=without_reasoning(reply.text)[0],
                 model=reply.model,
-                failure=f"the model's reply cannot be used: {visible(str(error))[:SEEN]}",
+                failure=f"the model's reply cannot be used: {error.plain}",
             )
         calls, dropped = self._calls([*read.tools, *_name_calls(reply.uses, names)], tools)
         return EvidencePlan(

@@ -111,14 +111,14 @@ def read_kept(text: str, accepted: int, refused: int) -> KeepReply:
     try:
         reply = read_reply(text, _REPLY)
     except MalformedReply as error:
-        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
+        raise ReplyFault(Fallback.MALFORMED, error.plain) from error
     if len(set(reply.keep)) < len(reply.keep):
         raise ReplyFault(Fallback.REPEATED_ACTION, "an action is kept twice")
     for name in reply.keep:
         if name in names_of("r", refused):
             raise ReplyFault(Fallback.REFUSED_ACTION, f"{name} stays refused")
         if name not in names_of("a", accepted):
-            raise ReplyFault(Fallback.UNKNOWN_ACTION, f"{name[:SHOWN]!r} was not offered")
+            raise ReplyFault(Fallback.UNKNOWN_ACTION, "an action is kept that was not offered")
     return reply
 
 

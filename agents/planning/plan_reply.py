@@ -88,7 +88,7 @@ def read_plan(text: str) -> PlanReply:
     """
     reasoning, rest = without_reasoning(text)
     if rest is None:
-        raise MalformedReply(UNCLOSED)
+        raise MalformedReply.in_our_words(UNCLOSED)
     read = read_reply(rest, _REPLY, without_nulls=True)
     return read.model_copy(update={"reasoning": reasoning or shorten(read.reasoning)})
 

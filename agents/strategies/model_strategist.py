@@ -50,10 +50,9 @@ def no_background(snapshot: PolicySnapshot) -> DecisionBackground | None:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Why the rules answer: the kind, and what can be said of it."""
+    """Why the rules answer. What a reply said stands in the row of its call alone."""
 
     kind: str
-    detail: str = ""
 
 
 class ModelStrategist:
@@ -123,8 +122,7 @@ class ModelStrategist:
         self, snapshot: PolicySnapshot, revision: Revision | None, why: Fallback
     ) -> StrategistAnswer:
         answer = await self._rules.answer(snapshot, revision)
-        reason = f"{answer.reason} (the model's reply: {why.detail})" if why.detail else answer.reason
-        return answer.model_copy(update={"fallback": why.kind, "reason": reason})
+        return answer.model_copy(update={"fallback": why.kind})
 
     async def _ask(
         self, snapshot: PolicySnapshot, revision: Revision | None, bases: tuple[PlanBase, ...]
@@ -136,7 +134,7 @@ class ModelStrategist:
             said = await self._attempt(snapshot, bases, corrected, start)
         if isinstance(said, StrategistAnswer) and self._texts is not None:
             return await self._reread(said, self._texts, snapshot, bases, start)
-        return Fallback(str(said.kind), said.message) if isinstance(said, ReplyFault) else said
+        return Fallback(str(said.kind)) if isinstance(said, ReplyFault) else said
 
     async def _reread(
         self,

@@ -127,22 +127,23 @@ def _(claim: CompareClaim, facts: RunFacts) -> ClaimResult | Refusal:
 def _figures(
     claim: RankClaim | EveryClaim, left_out: tuple[str, ...], facts: RunFacts
 ) -> dict[str, tuple[Figure, Rows]]:
-    """The figure of each member of a dimension.
+    """The figure of each member of a dimension that has trades, but for those that are left out.
 
     Raises:
-        NotInRun: one that is left out is none of them, or one has no figure.
+        NotInRun: one that is left out is none of them, or named twice; or another one has no figure.
     """
     members = members_of(claim.by, claim.within, facts)
-    for name in left_out:
+    for place, name in enumerate(left_out):
         if name not in members:
             raise NotInRun(f"no trades of {claim.by} {name!r} in {words_of(claim.within)} are known")
-    return {name: _figure(claim.measure, of, facts) for name, of in members.items()}
+        if name in left_out[:place]:
+            raise NotInRun(f"{claim.by} {name!r} is left out twice")
+    return {name: _figure(claim.measure, of, facts) for name, of in members.items() if name not in left_out}
 
 
 @_check.register
 def _(claim: RankClaim, facts: RunFacts) -> ClaimResult | Refusal:
-    figures = _figures(claim, claim.without, facts)
-    found = {name: held for name, held in figures.items() if name not in claim.without}
+    found = _figures(claim, claim.without, facts)
     if claim.who not in found:
         raise NotInRun(f"{claim.by} {claim.who!r} is not ranked among {', '.join(found) or 'no trades'}")
     sign = -1 if claim.counted_from == "highest" else 1
@@ -161,14 +162,17 @@ def _(claim: RankClaim, facts: RunFacts) -> ClaimResult | Refusal:
 @_check.register
 def _(claim: EveryClaim, facts: RunFacts) -> ClaimResult | Refusal:
     figures = _figures(claim, claim.but, facts)
-    if len(figures) == len(claim.but):
+    if not figures:
         raise NotInRun(f"nothing is left of the trades of {words_of(claim.within)}")
     holds, bound = RELATIONS[claim.relation], Decimal(claim.bound)
     wrong = [
-        f"{name} {figure.text}"
-        for name, (figure, _) in figures.items()
-        if holds(figure.shown, bound) == (name in claim.but)
+        f"{name} {figure.text}" for name, (figure, _) in figures.items() if not holds(figure.shown, bound)
     ]
+    members = members_of(claim.by, claim.within, facts)
+    for name in claim.but:
+        found = MEASURES[claim.measure].figure(facts, subject_of(members[name], facts))
+        if found is not None and holds(found[0].shown, bound):
+            wrong.append(f"{name} {found[0].text}")
     if wrong:
         return Refusal(f"{MEASURES[claim.measure].noun}: {', '.join(wrong)}")
     rows = tuple(dict.fromkeys(row for _, held in figures.values() for row in held))

@@ -43,7 +43,7 @@ class Figure:
     @property
     def shown(self) -> Decimal:
         """In the unit that is shown, rounded; zero has no sign."""
-        rounded = round(Decimal(f"{float(self.exact):.12g}"), self.digits)
+        rounded = round(Decimal(f"{float(self.exact):.15g}"), self.digits)
         return rounded if rounded else abs(rounded)
 
     @property

@@ -142,7 +142,7 @@ def _(claim: CompareClaim, result: ClaimResult) -> str:
 @_render.register
 def _(claim: RankClaim, result: ClaimResult) -> str:
     place = PLACES[claim.place - 1] if claim.place <= len(PLACES) else f"{claim.place}th "
-    among = f"of the {PLURALS[claim.by]}"
+    among = f"of the {PLURALS[claim.by]} with trades"
     among += f" without {_join_names(claim.without)}" if claim.without else ""
     among += f" in {words_of(claim.within)}" if claim.within != WHOLE else ""
     noun = MEASURES[claim.measure].noun
@@ -154,7 +154,8 @@ def _(claim: EveryClaim, result: ClaimResult) -> str:
     but = f" but {_join_names(claim.but)}" if claim.but else ""
     within = f" in {words_of(claim.within)}" if claim.within != WHOLE else ""
     noun = MEASURES[claim.measure].noun
-    return f"every {claim.by.replace('_', ' ')}{but}{within} had a {noun} {claim.relation} {claim.bound}"
+    whose = f"every {claim.by.replace('_', ' ')} with trades{within}{but}"
+    return f"{whose} had a {noun} {claim.relation} {claim.bound}"
 
 
 @_render.register

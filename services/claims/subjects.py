@@ -50,13 +50,21 @@ def names_for_claims(playbooks: Iterable[str], symbols: Iterable[str]) -> dict[s
 
 
 def members_of(by: Dimension, within: Of, facts: RunFacts) -> dict[str, Of]:
-    """Each value of a dimension that the trades of a subject have, in order of name."""
+    """Each value of a dimension that the trades of a subject have, in order of name.
+
+    Raises:
+        NotInRun: as `subject_of`, or years of a period that holds a part of one.
+    """
     subject = subject_of(within, facts)
     if by == "year":
         years = sorted({moment_of(known.episode.entry_label).year for known in facts.trades(subject)})
+        cut = [year for year in years if subject.period and not _holds(subject.period, period_of(year))]
+        if cut:
+            raise NotInRun(f"the period {within.period!r} does not hold the whole of {cut[0]}")
         return {str(year): within.model_copy(update={"period": f"{year:04}"}) for year in years}
     if by == "outcome":
-        found = [name for name in ("lost", "won") if facts.trades(subject.having("outcome", name))]
+        outcomes = ("lost", "won") if within.outcome is None else (within.outcome,)
+        found = [name for name in outcomes if facts.trades(subject.having("outcome", name))]
     else:
         found = [str(getattr(member, by)) for member in facts.members(by, subject)]
     return {name: Of.model_validate({**within.payload(), by: name}) for name in found}
@@ -78,6 +86,10 @@ def read_period(text: str) -> tuple[int, int]:
     return start, end
 
 
+def _holds(whole: tuple[int, int], part: tuple[int, int]) -> bool:
+    return whole[0] <= part[0] and part[1] <= whole[1]
+
+
 def _span(text: str) -> tuple[int, int]:
     """A year, a month or a day, in ns: from its first moment to the first one after it."""
     parts = [int(part) for part in text.split("-")]
@@ -95,6 +107,7 @@ def merge(whole: Of, part: Of) -> Of:
     """
     held, narrowed = whole.payload(), {k: v for k, v in part.payload().items() if v is not None}
     for name, value in narrowed.items():
-        if held[name] is not None and held[name] != value:
+        inside = name == "period" and held[name] and _holds(read_period(held[name]), read_period(value))
+        if held[name] is not None and held[name] != value and not inside:
             raise NotInRun(f"{name} {value!r} lies outside of {name} {held[name]!r}")
     return Of.model_validate(held | narrowed)

@@ -72,7 +72,7 @@ def read_as(reply: ModelReply | NoReply, read: Callable[[str], Answer]) -> Answe
     try:
         return read(reply.text)
     except MalformedReply as error:
-        return NoReply(MALFORMED, str(error))
+        return NoReply(MALFORMED, error.plain)
 
 
 def usage_of(reply: ModelReply) -> CallUsage:

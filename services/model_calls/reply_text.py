@@ -17,12 +17,27 @@ NO_OBJECT = "the reply is not one JSON object and nothing else"
 Reply = TypeVar("Reply")
 
 
-class MalformedReply(ValueError):
-    """A reply that its contract does not take; `extra` names the fields that it brings of its own."""
+class RepeatedKey(ValueError):
+    """A key that stands twice in one object."""
 
-    def __init__(self, reason: str, extra: tuple[str, ...] = ()) -> None:
+
+class MalformedReply(ValueError):
+    """A reply that its contract does not take.
+
+    Attributes:
+        plain: why, without a word of the reply; the reason may quote it. None of it is stored but this.
+        extra: fields that it brings of its own.
+    """
+
+    def __init__(self, reason: str, plain: str = NO_OBJECT, extra: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
+        self.plain = plain
         self.extra = extra
+
+    @classmethod
+    def in_our_words(cls, reason: str) -> "MalformedReply":
+        """One whose reason holds no word of the reply."""
+        return cls(reason, reason)
 
 
 def read_reply(
@@ -40,16 +55,21 @@ def read_reply(
         MalformedReply: there is none; the reason is in words of ours.
     """
     if len(text) > longest:
-        raise MalformedReply(f"{len(text)} characters, more than {longest}")
+        raise MalformedReply.in_our_words(f"{len(text)} characters, more than {longest}")
     try:
         inside = json_text(text)
         return contract.validate_json(_without_nulls(inside) if without_nulls else inside)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         extra = [".".join(map(str, item["loc"])) for item in problems if item["type"] == "extra_forbidden"]
-        raise MalformedReply(first_problem(error), tuple(sorted(extra))) from error
+        first = problems[0]
+        named = first["loc"][0] if first["loc"] and first["type"] != "extra_forbidden" else "reply"
+        plain = f"{named}: {first['type'].replace('_', ' ')}"
+        raise MalformedReply(first_problem(error), plain, tuple(sorted(extra))) from error
     except RecursionError as error:
-        raise MalformedReply("nested too deeply") from error
+        raise MalformedReply.in_our_words("nested too deeply") from error
+    except RepeatedKey as error:
+        raise MalformedReply(str(error), "a key stands twice") from error
     except ValueError as error:
         raise MalformedReply(str(error)) from error
 
@@ -103,12 +123,12 @@ def object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An `object_pairs_hook` of `json.loads`: a key that stands twice would hide one of its values.
 
     Raises:
-        ValueError: a key stands twice.
+        RepeatedKey: a key stands twice.
     """
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key[:SHOWN]!r} stands twice")
+            raise RepeatedKey(f"the key {key[:SHOWN]!r} stands twice")
         found[key] = value
     return found
 

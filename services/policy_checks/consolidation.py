@@ -19,7 +19,7 @@ from prompts import PromptTemplate
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
-from services.model_calls.quoting import keep_comment
+from services.model_calls.quoting import count_noun, keep_comment
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
@@ -172,8 +172,8 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return read_reply(text, _REPLY, longest=LONGEST_REPLY)
     except MalformedReply as error:
         if error.extra:
-            return _refuse(f"the reply brings {', '.join(repr(name[:60]) for name in error.extra)}")
-        return _refuse_form(str(error))
+            return _refuse(f"the reply brings {count_noun(len(error.extra), 'field')} of its own")
+        return _refuse_form(error.plain)
 
 
 def _object(
@@ -216,7 +216,7 @@ def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) ->
     unknown = sorted(set(reply.findings) - set(ids))
     if not unknown:
         return None
-    message = f"cited {', '.join(repr(id_[:60]) for id_ in unknown)}; there are {list(ids)}"
+    message = f"cited {count_noun(len(unknown), 'finding')} that there is not; there are {list(ids)}"
     return _finding("model_cited_unknown_finding", Severity.MINOR, message)
 
 

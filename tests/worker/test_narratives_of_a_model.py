@@ -5,9 +5,10 @@ from functools import cache
 from typing import Any, cast
 
 from agents.language_models.cassette import Cassette, recorded_call
-from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
+from services.model_calls.language_model import ModelReply
 from tests.services.deliberation.scripted import section
 from tests.services.high_level.narrators import Narrator
 from tests.worker.shared_runs import Run, embedded_bars, run_on
@@ -81,3 +82,44 @@ def test_check_names_the_report_that_it_is_of():
     for row in lied_to()[0].rows:
         index.add(Event(row, json.loads(row.payload)))
     assert check_references(index, finished=True).dangling == ()
+
+
+class Spoken:
+    """Puts the same lie into another place of every reply, none of which its contract takes."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        unsaid = {"kind": "feature", "name": SPOKEN}
+        replies = (
+            SPOKEN,
+            json.dumps({SPOKEN: 1}),
+            f'{{"{SPOKEN}": 1, "{SPOKEN}": 2}}',
+            json.dumps({"verdict": SPOKEN, "findings": [], "objections": [], "deferred_needs": []}),
+            json.dumps({"verdict": "pass", "findings": [SPOKEN], "objections": [], "deferred_needs": []}),
+            json.dumps({"because": [], "answer": SPOKEN}),
+            json.dumps({"because": [unsaid], "answer": "propose", "base": SPOKEN}),
+            json.dumps({"reasons": [], "keep": [SPOKEN]}),
+            json.dumps({"sections": [{"topic": SPOKEN, "claims": [{"kind": SPOKEN}]}]}),
+        )
+        self.asked += 1
+        return ModelReply(replies[self.asked % len(replies)], "m", 1, 1, 0.0)
+
+
+def test_reply_that_is_refused_leaves_none_of_its_words_in_a_stored_row_but_that_of_its_call():
+    model = cast(Any, Spoken())
+    settings = FULL.model_copy(
+        update={
+            "policy_loop": PolicyLoopSettings(strategist="model"),
+            "judge": JudgeSettings(replan="model"),
+        }
+    )
+    run = run_on(
+        embedded_bars("2000-03-01", "2003-12-31"),
+        settings,
+        models=Models(fast=model, slow=model, strategist=model, judge=model),
+    )
+    assert model.asked > 50
+    holding = {row.kind for row in run.rows if SPOKEN in row.payload or json.dumps(SPOKEN) in row.payload}
+    assert holding == {"model_call"}

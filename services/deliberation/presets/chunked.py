@@ -187,11 +187,11 @@ def _labels(text: str, settings: ChunkedSettings, topics: Sequence[str]) -> tupl
     labels = tuple(label.strip() for label in read_text_reply(text, OutlineReply).chunks)
     least = min(FEWEST_CHUNKS, settings.max_chunks) if settings.auto_outline else settings.max_chunks
     if "" in labels or len({label.casefold() for label in labels}) < len(labels):
-        raise MalformedReply("a label is empty or stands twice")
+        raise MalformedReply.in_our_words("a label is empty or stands twice")
     if not set(labels) <= set(topics):
-        raise MalformedReply(f"a label is none of the topics {', '.join(topics)}")
+        raise MalformedReply.in_our_words(f"a label is none of the topics {', '.join(topics)}")
     if len(labels) < least:
-        raise MalformedReply(f"{len(labels)} sections, fewer than {least}")
+        raise MalformedReply.in_our_words(f"{len(labels)} sections, fewer than {least}")
     return labels[: settings.max_chunks]
 
 

@@ -270,12 +270,42 @@ def test_every_measure_has_one_row_of_the_table_and_every_kind_its_words():
         ({"kind": "rank", "measure": "trades", "by": "symbol", "who": "TSLA"}, "is not ranked among AAPL"),
         ({"kind": "grade", "of": {"symbol": "AAPL"}, "grade": "count_only"}, "no report has graded AAPL"),
         ({"kind": "value", "measure": "mean_r", "of": {"symbol": "MSFT"}, "stated": "0.05"}, "is -0.05R"),
+        ({"kind": "rank", "measure": "trades", "by": "outcome", "who": "lost", "within": {"outcome": "won"}},
+         "'lost' is not ranked among won"),
+        ({"kind": "rank", "measure": "trades", "by": "year", "who": "2004", "within": {"period": "2004-06"}},
+         "does not hold the whole of 2004"),
+        ({"kind": "every", "measure": "mean_r", "by": "symbol", "relation": "above", "bound": "5",
+          "but": ["AAPL", "FB", "GOOG", "IBM", "MSFT", "MSFT"]}, "symbol 'MSFT' is left out twice"),
+        ({"kind": "share", "part": {"period": "2005"}, "whole": {"period": "2004"}}, "lies outside of per"),
     ],
 )  # fmt: skip
 def test_claim_that_is_not_so_is_refused_with_what_is(plain: dict[str, Any], so: str):
     refusal = check(READ.validate_python(plain), whole("whole_embedded"))
     assert isinstance(refusal, Refusal)
     assert so in refusal.so
+
+
+@pytest.mark.parametrize(
+    ("plain", "words"),
+    [
+        ({"kind": "rank", "measure": "trades", "by": "year", "who": "2005",
+          "within": {"period": "2003/2005"}},
+         "2005 had the highest number of trades of the years with trades in trades in 2003 to 2005: 23."),
+        ({"kind": "share", "part": {"period": "2004-06"}, "whole": {"period": "2004"}},
+         "1 of 18 trades (trades in 2004) were entered in 2004-06: 5.6 %."),
+        ({"kind": "rank", "measure": "profit_factor", "by": "symbol", "who": "AAPL", "without": ["FB"]},
+         "AAPL had the highest profit factor in R of the symbols with trades without FB: 2.28."),
+        ({"kind": "every", "measure": "profit_factor", "by": "symbol", "relation": "above", "bound": "0.5",
+          "but": ["FB"]}, "Every symbol with trades but FB had a profit factor in R above 0.5."),
+        ({"kind": "every", "measure": "mean_r", "by": "playbook", "within": {"symbol": "FB"},
+          "relation": "above", "bound": "0"}, "Every playbook with trades in FB had a mean R above 0."),
+    ],
+)  # fmt: skip
+def test_claim_on_members_speaks_of_those_that_have_trades(plain: dict[str, Any], words: str):
+    claim, facts = READ.validate_python(plain), whole("whole_embedded")
+    result = check(claim, facts)
+    assert isinstance(result, ClaimResult)
+    assert render(claim, result) == words
 
 
 @pytest.mark.parametrize(
@@ -348,6 +378,10 @@ def test_symbols_of_anonymised_claims_get_their_names_back_wherever_a_claim_has_
 )  # fmt: skip
 def test_figure_is_shown_with_its_unit_and_zero_has_no_sign(value: float, unit: Any, digits: int, text: str):
     assert Figure(value, unit, digits).text == text
+
+
+def test_figure_of_many_digits_is_shown_to_its_last_one():
+    assert Figure(98_765_432_109.87, "money", 2).text == "98,765,432,109.87"
 
 
 def test_figure_that_lies_between_two_is_stated_by_either():
