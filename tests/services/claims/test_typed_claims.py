@@ -324,6 +324,17 @@ def test_claim_outside_the_closed_sets_cannot_be_written(plain: dict[str, Any]):
         READ.validate_python(plain)
 
 
+def test_statement_of_a_section_has_every_row_of_its_claim():
+    facts = whole("whole_embedded")
+    claim = READ.validate_python({"kind": "compare", "measure": "mean_r", "left": {"symbol": "AAPL"},
+                                  "relation": "more", "right": {"symbol": "MSFT"}})  # fmt: skip
+    result = check(claim, facts)
+    assert isinstance(result, ClaimResult)
+    written = write_sections([Section(topic="any", claims=(claim,))], facts)
+    assert written.sections[0].statements[0].rows == result.rows
+    assert len(result.rows) == 4, "the first and the last trade of either side"
+
+
 def test_sections_keep_what_holds_and_count_what_does_not():
     facts = whole("whole_embedded")
     true = {"kind": "sign", "measure": "total_r", "of": {"symbol": "MSFT"}, "sign": "negative"}
