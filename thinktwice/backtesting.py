@@ -16,7 +16,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
 from thinktwice.boundary import trims_errors
-from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of, symbols_of
+from thinktwice.inputs import Playbooks, bars_of, playbooks_of, settings_of, symbols_of, warn_of_mistakes
 from thinktwice.parts import (
     CriticParts,
     JudgePart,
@@ -99,6 +99,8 @@ def backtest(
     told_settings, models = asked_models(inputs.settings, answering)
     inputs = replace(inputs, settings=told_settings)
     own = own_parts(strategist, judge, critics)
+    if playbooks is None or isinstance(playbooks, str | Path):  # objects were warned of when they were made
+        warn_of_mistakes(inputs.playbooks, told_settings, stacklevel=4)
     compile_engine()
     result = in_own_loop(ran(inputs, own, progress, models), before)
     for line in result.contained():

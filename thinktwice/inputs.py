@@ -13,6 +13,7 @@ from schemas.playbook import DirectionRules, Eligibility, Expectation, Parameter
 from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.loader import check_definition, explain, load_playbooks
+from services.policy_checks.static_checks import list_mistakes
 from thinktwice.boundary import trims_errors
 from worker.feeds.files.columns import role_of
 from worker.feeds.files.files import Selection, bars_of_tables
@@ -132,6 +133,8 @@ def Playbook(
         title: for people; the id without underscores when left out.
         fields: every other field of a playbook file.
 
+    Warns of what no market can make right, such as a stop beyond the entry.
+
     Raises:
         ConfigError: a rule that does not parse, an unknown field, or no direction at all.
     """
@@ -156,7 +159,14 @@ def Playbook(
         field, reason = explain(told, error)
         raise ConfigError(f"playbook {id!r}, {field}: {reason}") from error
     check_definition(definition, Path(id))
+    warn_of_mistakes((definition,), Settings(), stacklevel=4)
     return definition
+
+
+def warn_of_mistakes(definitions: Sequence[PlaybookDefinition], told: Settings, *, stacklevel: int) -> None:
+    """Warn of what no market can make right in playbooks; the settings are those of the run."""
+    for mistake in list_mistakes(definitions, told):
+        warnings.warn(mistake.text, stacklevel=stacklevel)
 
 
 def _without_edge(horizon_bars: int) -> Expectation:

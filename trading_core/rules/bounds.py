@@ -15,6 +15,7 @@ from trading_core.rules.grammar import parse
 from trading_core.rules.tree import Expression, canonical_text
 
 Bounds = tuple[float, float]
+ROUNDING = 1e-9  # of a factor that is nothing but the last bits of its sum
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
@@ -110,17 +111,77 @@ def _of_disjunction(node: Expression) -> Possible:
 def _of_comparison(op: str, a: Expression, b: Expression) -> Possible:
     if canonical_text(a) == canonical_text(b):
         return Possible(op in ("<=", ">=", "=="), op in ("<", ">", "!="))
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    apart = a_high < b_low or b_high < a_low
-    one_value = a_low == a_high == b_low == b_high
+    low, high = difference(a, b)
+    apart, one_value = low > 0.0 or high < 0.0, low == high == 0.0
     return {
-        "<": Possible(a_low < b_high, a_high >= b_low),
-        "<=": Possible(a_low <= b_high, a_high > b_low),
-        ">": Possible(a_high > b_low, a_low <= b_high),
-        ">=": Possible(a_high >= b_low, a_low < b_high),
+        "<": Possible(low < 0.0, high >= 0.0),
+        "<=": Possible(low <= 0.0, high > 0.0),
+        ">": Possible(high > 0.0, low <= 0.0),
+        ">=": Possible(high >= 0.0, low < 0.0),
         "==": Possible(not apart, not one_value),
         "!=": Possible(not one_value, not apart),
     }[op]
+
+
+def difference(a: Expression, b: Expression) -> Bounds:
+    """Closed interval that holds every known value of `a - b`.
+
+    What both read in proportion cancels out: `close * 1.02 - close` is never negative.
+    """
+    for one, other, sign in ((a, b, 1.0), (b, a, -1.0)):
+        if one.op in ("min", "max"):
+            parts = [_scaled(difference(arg, other), sign) for arg in one.args]
+            choose = min if (one.op == "min") == (sign > 0) else max
+            return choose(low for low, _ in parts), choose(high for _, high in parts)
+    terms, known = dict[str, float](), dict[str, Bounds]()
+    for node, sign in ((a, 1.0), (b, -1.0)):
+        for key, (factor, part) in _proportions(node).items():
+            terms[key] = terms.get(key, 0.0) + sign * factor
+            known[key] = part
+    shares = [_scaled(known[key], factor) for key, factor in terms.items() if abs(factor) > ROUNDING]
+    return sum(low for low, _ in shares), sum(high for _, high in shares)
+
+
+def ratio(a: Expression, b: Expression) -> float | None:
+    """The factor between two numbers that are one and the same times a constant; None of any others."""
+    first, second = (
+        {k: v for k, (v, _) in _proportions(node).items() if abs(v) > ROUNDING} for node in (a, b)
+    )
+    factors = (
+        {first[key] / second[key] for key in first} if first and first.keys() == second.keys() else set()
+    )
+    return None if not factors or max(factors) - min(factors) > ROUNDING else min(factors)
+
+
+def _proportions(node: Expression) -> dict[str, tuple[float, Bounds]]:
+    """A number as a sum of parts: the factor of each, and its bounds; a constant is the part `1`."""
+    if (value := _constant(node)) is not None:
+        return {"1": (value, (1.0, 1.0))}
+    if node.op == "neg":
+        return _times(_proportions(node.args[0]), -1.0)
+    if node.op in ("+", "-"):
+        found = _proportions(node.args[0])
+        for key, (factor, part) in _times(
+            _proportions(node.args[1]), 1.0 if node.op == "+" else -1.0
+        ).items():
+            found[key] = (found[key][0] + factor if key in found else factor, part)
+        return found
+    if node.op in ("*", "/"):
+        left, right = (_constant(arg) for arg in node.args)
+        if node.op == "*" and left is not None:
+            return _times(_proportions(node.args[1]), left)
+        if right is not None and (node.op == "*" or right != 0.0):
+            return _times(_proportions(node.args[0]), right if node.op == "*" else 1.0 / right)
+    return {canonical_text(node): (1.0, bounds(node))}
+
+
+def _times(parts: dict[str, tuple[float, Bounds]], by: float) -> dict[str, tuple[float, Bounds]]:
+    return {key: (factor * by, part) for key, (factor, part) in parts.items()}
+
+
+def _scaled(part: Bounds, by: float) -> Bounds:
+    low, high = part[0] * by, part[1] * by
+    return (low, high) if by > 0 else (high, low)
 
 
 def _of_crossing(node: Expression) -> Possible:

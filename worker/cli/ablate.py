@@ -92,7 +92,7 @@ def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[
     from worker.studies.ablation.arms import Arm, has_model, settings_of
 
     bars = load_bars(settings)
-    definitions = wiring.playbooks(settings)
+    definitions = wiring.traded_playbooks(settings)
     wiring.demand_known_symbols(settings, bars)
     wiring.demand_models(settings_of(Arm.FULL if has_model(settings) else Arm.DETERMINISTIC, settings))
     folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))

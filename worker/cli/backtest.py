@@ -92,7 +92,7 @@ def _run(
     settings = resolved.settings
     bars = load_bars(settings)
     tell_of_doubts(bars, settings)
-    definitions = wiring.playbooks(settings)
+    definitions = wiring.traded_playbooks(settings)
     wiring.demand_known_symbols(settings, bars)
     wiring.demand_models(settings)
     runner = wiring.backtest_runner()

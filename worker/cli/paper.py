@@ -114,7 +114,7 @@ async def trade(
     from worker.slow_worker.wiring import new_owner
 
     await demand_address(settings.runtime.operations)
-    definitions = wiring.playbooks(settings)
+    definitions = wiring.traded_playbooks(settings)
     feed = wiring.open_feed(feed_text, settings, speed)
     try:
         wiring.demand_models(settings, goes_on=not new)

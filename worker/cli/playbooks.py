@@ -1,6 +1,7 @@
 """`thinktwice playbooks`: versions of a run's playbooks, where they came from, as files, and the way back."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,12 +168,24 @@ async def rollback(
 
 async def _history(run: str, name: str | None, db: str | None) -> dict[str, Any]:
     async with open_for_run(db, run) as (store, record):
-        found = await _read(store, record, _settings(record))
+        settings = _settings(record)
+        found = await _read(store, record, settings)
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
     named = {} if name is None else {"playbook_id": name}
     versions = [found.document_with_means(version) for version in found.of(name)]
-    return {"run_id": record.run_id, **named, "versions": versions}
+    mistakes = _mistakes(found, name, settings)
+    return {"run_id": record.run_id, **named, "versions": versions, "mistakes": mistakes}
+
+
+def _mistakes(
+    found: "PlaybookHistory", name: str | None, settings: "Settings | None"
+) -> list[dict[str, str]]:
+    """What no market can make right in the playbooks that are in force, under the settings of the run."""
+    from services.policy_checks.static_checks import list_mistakes
+
+    active = [version.definition for version in found.of(name) if version.latest.state == "active"]
+    return [] if settings is None else [asdict(mistake) for mistake in list_mistakes(active, settings)]
 
 
 def _settings(record: "RunRecord") -> "Settings | None":
@@ -250,6 +263,7 @@ def _render_list(found: dict[str, Any]) -> None:
         for version in found["versions"]
     )
     print_table(made_table(heads, rows))
+    print_lines(f"{told['playbook_id']}, {told['field']}: {told['message']}" for told in found["mistakes"])
 
 
 def _render_history(found: dict[str, Any]) -> None:

@@ -68,6 +68,16 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
     return load_playbooks(None if folder is None else Path(folder))
 
 
+def traded_playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
+    """The playbooks of a run; what no market can make right in them is said before it begins."""
+    from services.policy_checks.static_checks import list_mistakes
+
+    found = playbooks(settings)
+    for mistake in list_mistakes(found, settings):
+        complain(mistake.text)
+    return found
+
+
 def scenario_runner() -> "Callable[[], Sequence[ScenarioResult]]":
     """The five human verification scenarios, with the engine ready for them."""
     ready_engine()

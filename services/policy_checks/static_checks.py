@@ -1,0 +1,126 @@
+"""What no market can make right in a playbook: said when it is loaded, before a run trades nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from schemas.playbook import DirectionRules, PlaybookDefinition
+from schemas.reflection import InvariantContext
+from schemas.settings import Settings
+from schemas.vocabulary import Direction
+from services.playbooks.rendering import KIND_OF_ROLE, render_rules, rule_texts
+from services.policy_checks.expectation import FARTHEST_TARGET_MFE, LONGEST_HORIZON_P90
+from services.policy_loop.invariant_context import HARD_RISK_CAP
+from trading_core.rules.bounds import possible_of, ratio
+from trading_core.rules.grammar import parse
+
+HORIZON_BOUND: int = InvariantContext.model_fields["max_horizon_bars"].default
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """The field, the code of the finding that would meet every plan, and what to change."""
+
+    playbook_id: str
+    field: str
+    code: str
+    message: str
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return f"playbook {self.playbook_id!r}, {self.field}: {self.message}"
+
+
+def list_mistakes(definitions: Sequence[PlaybookDefinition], settings: Settings) -> tuple[Mistake, ...]:
+    """Mistakes of playbooks under these settings, in the order of the playbooks.
+
+    Args:
+        definitions: as they are loaded, with the values that their parameters have now.
+        settings: of the run: what its reflection and its envelope ask of every plan.
+    """
+    found = []
+    for playbook in definitions:
+        parts = [*_of_numbers(playbook, settings)]
+        for direction in playbook.rules:
+            rules = render_rules(playbook, direction)
+            parts += _of_conditions(rules, direction)
+            parts += _of_levels(rules, direction, playbook, settings.reflection.min_reward_to_risk)
+        found += [Mistake(playbook.id, *part) for part in parts]
+    return tuple(found)
+
+
+Part = tuple[str, str, str]
+
+
+def _of_numbers(playbook: PlaybookDefinition, settings: Settings) -> Iterator[Part]:
+    horizon, longest = playbook.horizon_bars, LONGEST_HORIZON_P90 * playbook.expectation.hold_p90_bars
+    if horizon > HORIZON_BOUND:
+        yield (
+            "horizon_bars",
+            "horizon_over_bound",
+            f"{horizon} bars are over the bound of {HORIZON_BOUND}, so every plan is blocked: shorten it",
+        )
+    elif horizon > longest:
+        yield (
+            "horizon_bars",
+            "horizon_too_long",
+            f"{horizon} bars are more than {LONGEST_HORIZON_P90:g} times expectation.hold_p90_bars "
+            f"({playbook.expectation.hold_p90_bars:g}), so plans are sent back: shorten it, or expect more",
+        )
+    cap = max(HARD_RISK_CAP, settings.envelope.risk_fraction)
+    if playbook.risk_fraction > cap:
+        yield (
+            "risk_fraction",
+            "risk_fraction_over_cap",
+            f"{playbook.risk_fraction:g} of equity is above the cap of {cap:g}, so every plan is blocked: "
+            "lower it",
+        )
+
+
+def _of_conditions(rules: DirectionRules, direction: Direction) -> Iterator[Part]:
+    for role, text in rule_texts(rules).items():
+        if KIND_OF_ROLE[role] != "boolean":
+            continue
+        can_be, field = possible_of(text), f"rules.{direction}.{role}"
+        if not can_be.true:
+            yield field, "unreachable", f"{text!r} can never be true: loosen it"
+        elif not can_be.false:
+            yield field, "tautology", f"{text!r} is true whatever the market does: narrow it"
+    can_trade = possible_of(rules.setup).true and possible_of(rules.invalidation).false
+    if can_trade and not possible_of(f"({rules.setup}) and not ({rules.invalidation})").true:
+        message = (
+            f"{rules.invalidation!r} is true whenever the setup is, so no trade can be opened: change one"
+        )
+        yield f"rules.{direction}.invalidation", "invalidation_already_true", message
+
+
+def _of_levels(
+    rules: DirectionRules, direction: Direction, playbook: PlaybookDefinition, least: float
+) -> Iterator[Part]:
+    """Sides, and what the levels say of each other where they lie in proportion."""
+    entry, wrong = "close" if rules.entry is None else rules.entry, False
+    long = direction == "long"
+    for role, text, below in (("stop", rules.stop, long), ("target", rules.target, not long)):
+        side, where = ("<", "below") if below else (">", "above")
+        if not possible_of(f"({text}) {side} ({entry})").true:
+            wrong = True
+            message = f"{text!r} never lies {where} the entry {entry!r}: move it there"
+            yield f"rules.{direction}.{role}", f"{role}_on_wrong_side", message
+    if wrong:
+        return
+    reward, risk = f"({rules.target}) - ({entry})", f"({entry}) - ({rules.stop})"
+    reach = ratio(parse(reward).tree, parse(risk).tree)
+    if reach is None:
+        return
+    field, farthest = f"rules.{direction}.target", FARTHEST_TARGET_MFE * playbook.expectation.mfe_p50_r
+    if reach < least:
+        message = (
+            f"it is {reach:.2f} times the distance of the stop, at least {least:g} is asked for: move one"
+        )
+        yield field, "reward_to_risk_too_low", message
+    elif reach > farthest:
+        message = (
+            f"it is {reach:.2f} times the distance of the stop, {FARTHEST_TARGET_MFE:g} times "
+            f"expectation.mfe_p50_r are {farthest:g}: move it nearer, or expect more"
+        )
+        yield field, "target_beyond_mfe", message
