@@ -8,6 +8,8 @@ from schemas.contract import Contract, Nanoseconds
 from schemas.no_learn import NoLearnZone
 from schemas.settings.bounds import MAX_COUNT
 
+HARD_RISK_CAP = 0.01
+
 
 class CorrelationBucket(Contract):
     """Symbols that move together, and how much of them may be held at once."""
@@ -123,3 +125,8 @@ class EnvelopeSettings(Contract):
         description="tables of `start`, `end` (exclusive), `symbol`, `reason`; a bar that shares a moment"
         " with one is neither traded on nor learnt from",
     )
+
+    @property
+    def risk_cap(self) -> float:
+        """Fraction of equity above which a playbook's risk blocks its plans."""
+        return max(HARD_RISK_CAP, self.risk_fraction)

@@ -17,7 +17,7 @@ NO_OBJECT = "the reply is not one JSON object and nothing else"
 Reply = TypeVar("Reply")
 
 
-class RepeatedKey(ValueError):
+class KeyFault(ValueError):
     """A key that stands twice in one object."""
 
 
@@ -68,7 +68,7 @@ def read_reply(
         raise MalformedReply(first_problem(error), plain, tuple(sorted(extra))) from error
     except RecursionError as error:
         raise MalformedReply.in_our_words("nested too deeply") from error
-    except RepeatedKey as error:
+    except KeyFault as error:
         raise MalformedReply(str(error), "a key stands twice") from error
     except ValueError as error:
         raise MalformedReply(str(error)) from error
@@ -123,12 +123,12 @@ def object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An `object_pairs_hook` of `json.loads`: a key that stands twice would hide one of its values.
 
     Raises:
-        RepeatedKey: a key stands twice.
+        KeyFault: a key stands twice.
     """
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise RepeatedKey(f"the key {key[:SHOWN]!r} stands twice")
+            raise KeyFault(f"the key {key[:SHOWN]!r} stands twice")
         found[key] = value
     return found
 

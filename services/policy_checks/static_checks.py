@@ -9,7 +9,6 @@ from schemas.settings import Settings
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules, rule_texts
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE, LONGEST_HORIZON_P90
-from services.policy_loop.invariant_context import HARD_RISK_CAP
 from trading_core.rules.bounds import possible_of, ratio
 from trading_core.rules.grammar import parse
 
@@ -67,7 +66,7 @@ def _of_numbers(playbook: PlaybookDefinition, settings: Settings) -> Iterator[Pa
             f"{horizon} bars are more than {LONGEST_HORIZON_P90:g} times expectation.hold_p90_bars "
             f"({playbook.expectation.hold_p90_bars:g}), so plans are sent back: shorten it, or expect more",
         )
-    cap = max(HARD_RISK_CAP, settings.envelope.risk_fraction)
+    cap = settings.envelope.risk_cap
     if playbook.risk_fraction > cap:
         yield (
             "risk_fraction",

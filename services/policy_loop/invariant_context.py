@@ -10,7 +10,6 @@ from services.ports import PlaybookReader
 
 # A playbook above it and above the envelope is blocked; one above the envelope alone is clamped by the
 # engine, which is an event.
-HARD_RISK_CAP = 0.01
 
 
 def invariant_context(
@@ -25,7 +24,7 @@ def invariant_context(
         allowed_symbols=envelope.allowed_symbols or symbols,
         allowed_directions=envelope.allowed_directions,
         allowed_playbooks=envelope.allowed_playbooks or loaded,
-        max_risk_fraction=max(HARD_RISK_CAP, envelope.risk_fraction),
+        max_risk_fraction=envelope.risk_cap,
         max_gross_exposure=envelope.max_gross_exposure,
         gross_exposure=snapshot.risk.gross_exposure,
         max_staleness_bars=settings.reflection.max_staleness_bars,

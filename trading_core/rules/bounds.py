@@ -128,29 +128,32 @@ def difference(a: Expression, b: Expression) -> Bounds:
 
     What both read in proportion cancels out: `close * 1.02 - close` is never negative.
     """
-    for one, other, sign in ((a, b, 1.0), (b, a, -1.0)):
-        if one.op in ("min", "max"):
-            parts = [_scaled(difference(arg, other), sign) for arg in one.args]
-            choose = min if (one.op == "min") == (sign > 0) else max
+    for part, other, sign in ((a, b, 1.0), (b, a, -1.0)):
+        if part.op in ("min", "max"):
+            parts = [_scale(difference(arg, other), sign) for arg in part.args]
+            choose = min if (part.op == "min") == (sign > 0) else max
             return choose(low for low, _ in parts), choose(high for _, high in parts)
     terms, known = dict[str, float](), dict[str, Bounds]()
     for node, sign in ((a, 1.0), (b, -1.0)):
-        for key, (factor, part) in _proportions(node).items():
+        for key, (factor, share) in _proportions(node).items():
             terms[key] = terms.get(key, 0.0) + sign * factor
-            known[key] = part
-    shares = [_scaled(known[key], factor) for key, factor in terms.items() if abs(factor) > ROUNDING]
+            known[key] = share
+    shares = [_scale(known[key], factor) for key, factor in terms.items() if abs(factor) > ROUNDING]
     return sum(low for low, _ in shares), sum(high for _, high in shares)
 
 
 def ratio(a: Expression, b: Expression) -> float | None:
     """The factor between two numbers that are one and the same times a constant; None of any others."""
-    first, second = (
-        {k: v for k, (v, _) in _proportions(node).items() if abs(v) > ROUNDING} for node in (a, b)
-    )
-    factors = (
-        {first[key] / second[key] for key in first} if first and first.keys() == second.keys() else set()
-    )
-    return None if not factors or max(factors) - min(factors) > ROUNDING else min(factors)
+    first, second = (_factors(node) for node in (a, b))
+    if not first or first.keys() != second.keys():
+        return None
+    found = [first[key] / second[key] for key in first]
+    return None if max(found) - min(found) > ROUNDING else found[0]
+
+
+def _factors(node: Expression) -> dict[str, float]:
+    found = ((key, factor) for key, (factor, _) in _proportions(node).items())
+    return {key: factor for key, factor in found if abs(factor) > ROUNDING}
 
 
 def _proportions(node: Expression) -> dict[str, tuple[float, Bounds]]:
@@ -179,7 +182,7 @@ def _times(parts: dict[str, tuple[float, Bounds]], by: float) -> dict[str, tuple
     return {key: (factor * by, part) for key, (factor, part) in parts.items()}
 
 
-def _scaled(part: Bounds, by: float) -> Bounds:
+def _scale(part: Bounds, by: float) -> Bounds:
     low, high = part[0] * by, part[1] * by
     return (low, high) if by > 0 else (high, low)
 

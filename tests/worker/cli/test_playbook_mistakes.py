@@ -66,8 +66,8 @@ def test_mistakes_of_a_folder_are_warnings_of_the_library(folder):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tt.backtest(playbooks=folder / "books", symbols=("AAPL",), end="2000-04-28")
-    assert [str(one.message).split(", ")[1].split(":")[0] for one in caught] == [*FIELDS]
-    assert {one.filename for one in caught} == {__file__}
+    assert [str(warning.message).split(", ")[1].split(":")[0] for warning in caught] == [*FIELDS]
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_mistake_of_a_playbook_object_is_a_warning_where_it_is_made():
@@ -79,7 +79,7 @@ def test_mistake_of_a_playbook_object_is_a_warning_where_it_is_made():
     }
     with pytest.warns(UserWarning, match=r"rules\.long\.stop: 'close \* 1\.02' never lies below") as caught:
         tt.Playbook("beyond", long=rules)
-    assert [one.filename for one in caught] == [__file__]
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_embedded_playbooks_are_traded_without_a_word(tmp_path, monkeypatch):
