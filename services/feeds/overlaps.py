@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.port import BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind, MarketFeed
@@ -37,7 +37,7 @@ class OverlapGuard:
         refused = [
             (past["symbol"], past["bar_label"]) for past in told if past["detail"].get("reason") == OVERLAPS
         ]
-        self._last = {symbol: np.empty(0, dtype=np.int64) for symbol in feed.symbols}
+        self._last: dict[str, list[int]] = {symbol: [] for symbol in feed.symbols}
         self._seen = {symbol: deque[int](maxlen=_SEEN) for symbol in feed.symbols}
         traded = (
             {}
@@ -45,7 +45,7 @@ class OverlapGuard:
             else {name: bars.times[bars.present[:, s]] for s, name in enumerate(bars.symbols)}
         )
         for symbol, times in traded.items():
-            self._last[symbol] = times[-2:]
+            self._last[symbol] = times[-2:].tolist()
             labels = {*times[-_SEEN:].tolist(), *(label for of, label in refused if of == symbol)}
             self._seen[symbol] = deque(sorted(labels), _SEEN)
 
@@ -53,7 +53,7 @@ class OverlapGuard:
         """What is wrong with the bars of a row, and the row without these; None when no bar is left in it."""
         found, bars, blocked = list[FeedAnomaly](), dict(row.bars), dict(row.blocked)
         for symbol in row.bars:
-            times, seen = np.append(self._last[symbol], row.label), self._seen[symbol]
+            times, seen = [*self._last[symbol], row.label], self._seen[symbol]
             taken = self._fits(times, seen)
             seen.append(row.label)
             if taken:
@@ -61,7 +61,7 @@ class OverlapGuard:
                 continue
             detail = {
                 "reason": OVERLAPS,
-                "before": int(times[-2]),
+                "before": times[-2],
                 "timeframe": self._timeframe,
             }
             found.append(FeedAnomaly(FeedAnomalyKind.INVALID, symbol, row.label, detail))
@@ -70,10 +70,13 @@ class OverlapGuard:
                 blocked.setdefault(symbol, str(BlockReason.MISSING))
         return found, (replace(row, bars=bars, blocked=blocked) if found else row) if bars else None
 
-    def _fits(self, times: npt.NDArray[np.int64], seen: deque[int]) -> bool:
+    def _fits(self, labels: list[int], seen: deque[int]) -> bool:
+        if all(after - before >= self._bar_ns for before, after in pairwise(labels)):
+            return True  # as almost every bar of a feed
+        times = np.array(labels, dtype=np.int64)
         if find_overlap(times, self._bar_ns, self._label) is not None:
             return False
         if find_overlap(times[-2:], self._bar_ns, "open") is None:
             return True
-        before, label = times[-2:].tolist()
+        before, label = labels[-2:]
         return ends_session(np.array(seen, dtype=np.int64), before, label, self._bar_ns)

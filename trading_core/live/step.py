@@ -92,6 +92,6 @@ class LiveStep:
             closes = self.bars.close_times[row : row + 1]
             flags = flags | no_trade_flags(closes, self.bars.symbols, self._windows)
         if blocked:
-            shut = np.isin(self.bars.symbols, sorted(blocked))
+            shut = np.array([symbol in blocked for symbol in self.bars.symbols])
             flags = flags | np.where(shut, FLAG_NO_TRADE, 0).astype(np.uint8)
         return flags
