@@ -39,7 +39,7 @@ class CommitLoop:
         sleep: how to wait.
 
     Attributes:
-        away_since: monotonic seconds since when the store has been away; None once it has worked for a while.
+        away_since: seconds of the event loop's clock since when the store has been away; None once it has worked for a while.
         failures: how often a commit failed.
     """
 
@@ -80,7 +80,7 @@ class CommitLoop:
     def _lose(self, reason: str) -> None:
         self._works_since = None
         if self.away_since is None:
-            self.away_since = time.monotonic()
+            self.away_since = asyncio.get_running_loop().time()
             self._note("store_away", {"reason": reason})
 
     def answers(self) -> None:
@@ -181,7 +181,7 @@ class CommitLoop:
         """The store works; it is back when it has done so for a while, so that one that falters is not."""
         if self.away_since is None:
             return
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         self._works_since = works_since = now if self._works_since is None else self._works_since
         if now - works_since >= (PATIENCE_S if patience_s is None else patience_s):
             self._note("store_back", {"away_s": round(works_since - self.away_since, 3)})
