@@ -261,7 +261,7 @@ def with_checks(done: Deliberation, facts: ClaimText | None) -> Deliberation:
     """
     if facts is None or not done.candidates:
         return done
-    done = _with_comments_alone(done, facts)
+    done = with_comments_alone(done, lambda words: keep_comment(words, facts.facts))
     stands = next((c for c in reversed(done.candidates) if c.text == done.final), done.candidates[-1])
     texts = dict.fromkeys((done.candidates[0].number, stands.number))
     checks = [facts.check(sections_of(done.candidates[number])) for number in texts]
@@ -274,13 +274,14 @@ def with_checks(done: Deliberation, facts: ClaimText | None) -> Deliberation:
     )
 
 
-def _with_comments_alone(done: Deliberation, facts: ClaimText) -> Deliberation:
+def with_comments_alone(done: Deliberation, keep: Callable[[str], str | None]) -> Deliberation:
+    """The outcome with a critic's words on it left out where they are not kept, in its events too."""
     words: dict[object, str] = {}
     for critique in done.critiques:
         if critique.source == "model":
             lists = (critique.issues, critique.suggestions, critique.missing_elements)
             lines = (critique.explanation, *chain.from_iterable(lists))
-            words |= {line: keep_comment(line, facts.facts) or "" for line in lines if line}
+            words |= {line: keep(line) or "" for line in lines if line}
     critiques = [_reword(critique, words) for critique in done.critiques]
     events = [
         event.model_copy(
