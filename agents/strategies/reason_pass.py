@@ -17,10 +17,16 @@ from schemas.snapshot import PolicySnapshot
 from services.deliberation.budget import Budget
 from services.deliberation.forms import REASONS, ReasonsReply, read_text_reply
 from services.deliberation.policies import Round
-from services.deliberation.presets.quality import with_comments_alone
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Draft, Task
-from services.deliberation.text_models import MALFORMED, TextModels, describe_critique, quote_parts, read_as
+from services.deliberation.text_models import (
+    MALFORMED,
+    TextModels,
+    describe_critique,
+    quote_parts,
+    read_as,
+    with_comments_alone,
+)
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN, Wording

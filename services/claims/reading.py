@@ -33,9 +33,17 @@ THOUSANDS = 3  # digits behind a point that may be one between thousands
 DIRECTIONS = {"longs": "long", "shorts": "short"}
 # Figures that the program shows under the same words: none of them is contradicted by the other.
 SAME_WORDS = {"mean_r": ("gate_mean_r",), "trades": ("gate_trades", "report_trades")}
-NOUNS = {measure.noun.casefold(): name for name, measure in MEASURES.items()}
+NOUNS = {
+    measure.noun.casefold(): name
+    for name, measure in MEASURES.items()
+    if " and " not in measure.noun  # a sentence with "and" may say two things
+}
 OF_THE_RUN = MEASURES.keys() - OF_TRADES.keys() | DIRECTIONS.keys()  # they name whom they are of
-COUNTED = {noun.removeprefix("number of "): name for noun, name in NOUNS.items() if noun.startswith("number")}
+COUNTED = {
+    noun.removeprefix("number of "): name
+    for noun, name in NOUNS.items()
+    if noun.startswith("number of ") and name not in DIRECTIONS  # those are whom a sentence is of
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,8 @@ def read_sentences(text: str, facts: RunFacts) -> Iterator[ReadSentence]:
     for found in PIECE.finditer(text):
         sentence = found[0].removesuffix(found["stop"]).strip()
         is_begun = not before or WHOLE_WORD.match(before.split()[-1])
-        claims = reader.read(sentence) if is_begun and found["stop"] in ("", ".") else ()
+        is_read = is_begun and found["stop"] in ("", ".") and "\n" not in sentence
+        claims = reader.read(sentence) if is_read else ()
         if not found["stop"] and not claims and (sentence.endswith(":") or not ITEM.match(sentence)):
             narrowed = reader.narrows(sentence)
         if any(character.isdigit() for character in sentence):
