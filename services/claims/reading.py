@@ -21,7 +21,7 @@ from services.evidence.run_facts import RunFacts
 # Up to a stop before white space, an empty line, or a line that begins an item or a heading.
 PIECE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s.!?])|\n(?![ \t]*(?:\n|[-*#]+[ \t])))+(?P<stop>[.!?]*)")
 ITEM = re.compile(r"[-*] ")
-WHOLE_WORD = re.compile(r"(?:.*\d|.*%|\w{4,})$", re.DOTALL)  # "i.e." and "vs." end no sentence
+ENDS_SENTENCE = re.compile(r"[\d%]|\w{4}")  # unlike "i.e." and "vs."
 UNITS: dict[str, Unit] = {
     "R": "r", "%": "share", "percent": "share", "bar": "bars", "bars": "bars", "bp": "bps"
 }  # fmt: skip
@@ -61,7 +61,7 @@ def read_sentences(text: str, facts: RunFacts) -> Iterator[ReadSentence]:
     reader, before, narrowed = _Reader.of(facts), "", False
     for found in PIECE.finditer(text):
         sentence = found[0].removesuffix(found["stop"]).strip()
-        is_begun = not before or WHOLE_WORD.match(before.split()[-1])
+        is_begun = not before or ENDS_SENTENCE.search(before.split()[-1])
         is_read = is_begun and found["stop"] in ("", ".") and "\n" not in sentence
         claims = reader.read(sentence) if is_read else ()
         if not found["stop"] and not claims and (sentence.endswith(":") or not ITEM.match(sentence)):

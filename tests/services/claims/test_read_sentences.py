@@ -152,6 +152,11 @@ def test_sentence_without_a_figure_is_not_read_and_places_are_those_of_the_text(
     assert read.not_read == ("A quiet year.", "It paid.")
 
 
+def test_each_sentence_of_a_paragraph_is_read_by_itself():
+    text = "The mean R of AAPL was 0.36R. The share of winners of AAPL was 12.3 %. AAPL made 81 trades. Fine."
+    assert verdicts(text) == ["verified", "contradicted", "verified"]
+
+
 def test_contradicted_sentence_says_what_is_so():
     text, facts = "The share of winners of AAPL was 12.3 %.", whole(EMBEDDED)
     (found,) = check_read(text, read_by_rules(text, facts), facts).claims
