@@ -64,8 +64,10 @@ def read_sentences(text: str, facts: RunFacts) -> Iterator[ReadSentence]:
         is_begun = not before or ENDS_SENTENCE.search(before.split()[-1])
         is_read = is_begun and found["stop"] in ("", ".") and "\n" not in sentence
         claims = reader.read(sentence) if is_read else ()
-        if not found["stop"] and not claims and (sentence.endswith(":") or not ITEM.match(sentence)):
-            narrowed = reader.narrows(sentence)
+        if (
+            sentence and not found["stop"] and not claims
+        ):  # a heading, which holds to the next one, or an item
+            narrowed = reader.narrows(sentence) or narrowed and ITEM.match(sentence) is not None
         if any(character.isdigit() for character in sentence):
             start = found.start() + found[0].index(sentence)
             told = () if narrowed or _is_of_same_words(claims, facts) else claims

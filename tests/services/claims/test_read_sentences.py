@@ -136,6 +136,10 @@ def test_stated_zero_holds_only_where_zero_is_shown():
         ("## 2004\n\n", "not read"),
         ("MSFT\n\n", "not read"),
         ("- sideways/low:\n  - ", "not read"),
+        ("- MSFT\n  - ", "not read"),
+        ("In 2004:\n- It rained\n- ", "not read"),
+        ("MSFT:\n- It rained\n\nIn all\n- ", "verified"),
+        ("In 2004:\n  \n- ", "not read"),
         ("What I got wrong:\n- ", "not read"),
     ],
 )
