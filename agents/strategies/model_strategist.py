@@ -153,7 +153,7 @@ class ModelStrategist:
             return answer
         playbook = self._playbooks.get(proposal.playbook_id).definition
         wording, background = self._wordings.of(snapshot), self._background(snapshot)
-        given = ReasonText(proposal, playbook, snapshot, background, wording)
+        given = ReasonText(proposal, playbook, snapshot, background, wording, self._keeper(snapshot))
         budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
         corrected, done = await reread(given, texts, self._pass, budget)
         update: dict[str, Any] = {"deliberation": done}
@@ -163,12 +163,16 @@ class ModelStrategist:
         return answer.model_copy(update=update)
 
     def _comment(self, given: str | None, snapshot: PolicySnapshot) -> dict[str, Any]:
-        """The fields of an answer for its author's own words: without a figure and a name of the run."""
+        """The fields of an answer for its author's own words."""
+        kept = self._keeper(snapshot)(given)
+        return {"comment": kept, "dropped_comments": int(given is not None and kept is None)}
+
+    def _keeper(self, snapshot: PolicySnapshot) -> Callable[[str | None], str | None]:
+        """What is left of a model's own words: those without a figure and a name of the run."""
         names = {snapshot.symbol, *self._wordings.known, *self._wordings.of(snapshot).symbols.values()}
         for playbook in self._playbooks.active():
             names |= {playbook.definition.id, *playbook.definition.parameters}
-        kept = keep_comment(given, names)
-        return {"comment": kept, "dropped_comments": int(given is not None and kept is None)}
+        return lambda given: keep_comment(given, names)
 
     def _left_ms(self, start: int) -> float:
         return max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)

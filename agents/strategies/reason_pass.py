@@ -3,7 +3,7 @@
 Critics and corrector see the words as the question told the snapshot; what is stored has the market's values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schemas.background import DecisionBackground
@@ -19,7 +19,14 @@ from services.deliberation.forms import REASONS, ReasonsReply, read_text_reply
 from services.deliberation.policies import Round
 from services.deliberation.presets.reflection_pass import run_pass
 from services.deliberation.refine import Draft, Task
-from services.deliberation.text_models import MALFORMED, TextModels, describe_critique, quote_parts, read_as
+from services.deliberation.text_models import (
+    MALFORMED,
+    TextModels,
+    describe_critique,
+    quote_parts,
+    read_as,
+    with_comments_alone,
+)
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN, Wording
@@ -30,13 +37,14 @@ NOTHING_NEW = NoReply(MALFORMED, "no reason of the correction is known and holds
 
 @dataclass(frozen=True)
 class ReasonText:
-    """What the words of a plan's reasons are written from."""
+    """What the words of a plan's reasons are written from; `keep` is what is left of a model's own words."""
 
     proposal: PolicyProposal
     playbook: PlaybookDefinition
     snapshot: PolicySnapshot
     background: DecisionBackground | None
     wording: Wording
+    keep: Callable[[str | None], str | None]
 
     def write(self, because: Sequence[PlanReason], wording: Wording) -> str:
         """The reasons in words."""
@@ -57,7 +65,7 @@ class ReasonText:
         )
 
     def restate(self, done: Deliberation) -> Deliberation:
-        """The outcome with each text as it is stored: with the values of the market."""
+        """The outcome as it is stored: texts with the values of the market, and a model's words if kept."""
         plain = {
             candidate.text: self.write(reasons.because, PLAIN)
             for candidate in done.candidates
@@ -71,7 +79,8 @@ class ReasonText:
             for candidate in done.candidates
         )
         texts = {"initial": self.proposal.rationale, "final": plain.get(done.final, self.proposal.rationale)}
-        return done.model_copy(update={"candidates": candidates, **texts})
+        done = done.model_copy(update={"candidates": candidates, **texts})
+        return with_comments_alone(done, self.keep)
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,8 @@ class ReasonCorrector:
         if isinstance(said, NoReply):
             return said
         known = self.text.keep_known(said.because)
-        return self.text.draft(Reasons(because=known, comment=said.comment)) if known else NOTHING_NEW
+        comment = said.comment and (self.text.keep(said.comment) or "")  # empty: there was one
+        return self.text.draft(Reasons(because=known, comment=comment)) if known else NOTHING_NEW
 
 
 async def reread(

@@ -52,8 +52,13 @@ class Figure:
         return f"{self.shown:{'+' if self.unit == 'r' and self.shown else ''},f}{SUFFIX.get(self.unit, '')}"
 
     def is_stated_by(self, stated: str) -> bool:
-        """Whether it rounds to a number with that number's digits; of two equally near ones, to either."""
+        """Whether it rounds to a number with that number's digits; of two equally near ones, to either.
+
+        A stated zero holds where zero is shown, however many digits it has.
+        """
         number = Decimal(stated)
+        if not number:
+            return not self.shown
         unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
         return abs(self.exact - number) <= unit * (HALF + NOISE)
 
@@ -187,9 +192,9 @@ MEASURES: dict[str, Measure] = {
     "expected_mfe_p50": Measure("expected favourable excursion", "r", 2, RUN("expected_mfe_p50")),
     "equity": Measure("equity", "money", 2, RUN("equity")),
     "cash": Measure("cash", "money", 2, RUN("cash")),
-    "drawdown": Measure("drawdown", "share", 1, RUN("drawdown")),
+    "drawdown": Measure("present drawdown", "share", 1, RUN("drawdown")),
     "max_drawdown": Measure("largest drawdown", "share", 1, RUN("max_drawdown")),
-    "exposure": Measure("exposure", "share", 1, RUN("exposure")),
+    "exposure": Measure("gross exposure", "share", 1, RUN("exposure")),
     "volatility": Measure("volatility", "share", 1, RUN("volatility")),
     "account_return": Measure("return", "share", 1, RUN("account_return"), signed=True),
     "buy_and_hold": Measure("return of buy and hold", "share", 1, RUN("buy_and_hold"), signed=True),

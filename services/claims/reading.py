@@ -1,64 +1,49 @@
 """Figures in a stranger's text: sentences that are figures with their measure and whom they are of.
 
-A sentence with any word that this reader does not know is not read: the word may turn what the rest says. So
-a verdict is given only where subject, measure and unit are all named, and free English is left to a model.
+A sentence is read whole, in one of four orders of words, or not at all: any other word may turn what the rest
+says. So a verdict is given only where subject, measure and unit are all named, and free English is left to a
+model. Each sentence stands for itself; what the ones before say of it is not read.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
-from schemas.claims import Claim, ValueClaim
-from services.claims.check import ClaimResult, Refusal, check
-from services.claims.measures import MEASURES
+from schemas.claims import ValueClaim
+from services.claims.check import Refusal, check
+from services.claims.measures import MEASURES, OF_TRADES, Measure
 from services.claims.subjects import regimes
 from services.evidence.facts import Unit
 from services.evidence.run_facts import RunFacts
 
-SENTENCE = re.compile(r"(?:[^.;!?\n]|(?<=\d)\.(?=\d))+")
-PART = re.compile(r",\s|\sand\s")
-FIGURE = re.compile(
-    r"(?<![\w.,])(?P<currency>[$€£]?)(?P<number>[+-]?\d[\d,]*(?:\.\d+)?)\s?"
-    r"(?P<unit>R|%|percent|bars?|bp)?(?![\w%])"
-)
+# Up to a stop before white space, an empty line, or a line that begins an item or a heading.
+PIECE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s.!?])|\n(?![ \t]*(?:\n|[-*#]+[ \t])))+(?P<stop>[.!?]*)")
+ITEM = re.compile(r"[-*] ")
+ENDS_SENTENCE = re.compile(r"[\d%]|\w{4}")  # unlike "i.e." and "vs."
 UNITS: dict[str, Unit] = {
     "R": "r", "%": "share", "percent": "share", "bar": "bars", "bars": "bars", "bp": "bps"
 }  # fmt: skip
-PERIOD = re.compile(r"(?<!\w)in ((?:19|20)\d{2}(?:-\d{2}){0,2})(?![\w.-])", re.IGNORECASE)
-OVER = re.compile(r"(?<!\w)over (\d[\d,]*) trades?(?!\w)")
-# What may stand between figure, measure and names without changing what they say.
-NEUTRAL = frozenset(
-    [
-        "a",
-        "all",
-        "an",
-        "averaged",
-        "for",
-        "had",
-        "has",
-        "have",
-        "in",
-        "is",
-        "made",
-        "of",
-        "on",
-        "per",
-        "run",
-        "s",
-        "the",
-        "trade",
-        "trades",
-        "was",
-        "were",
-        ":",
-        "-",
-    ]
-)
-DIRECTIONS = {"long": "long", "longs": "long", "short": "short", "shorts": "short"}
-ALSO = {"mean_r": "gate_mean_r", "trades": "report_trades"}
-WHOLE_RUN = frozenset({"run", "all"})
-OF_TRADES = frozenset({"trades", "winners", "losers", "longs", "shorts"})
-OF_THE_RUN = frozenset(name for name, measure in MEASURES.items() if not measure.of_trades) - OF_TRADES
+COUNT = r"(?:[1-9]\d{0,2}(?:,\d{3}){1,3}|0|[1-9]\d{0,11})"
+FIGURE = rf"(?P<number>[+-]?{COUNT}(?:\.\d{{1,9}})?) ?(?P<unit>{'|'.join(UNITS)})?"
+OVER = rf"(?: over (?P<counted>{COUNT}) trades?)?"
+PERIOD = r"(?:19|20)\d{2}(?:-\d{2}){0,2}"
+THOUSANDS = 3  # digits behind a point that may be one between thousands
+DIRECTIONS = {"longs": "long", "shorts": "short"}
+# Figures that the program shows under the same words: none of them is contradicted by the other.
+SAME_WORDS = {"mean_r": ("gate_mean_r",), "trades": ("gate_trades", "report_trades")}
+NOUNS = {
+    measure.noun.casefold(): name
+    for name, measure in MEASURES.items()
+    if " and " not in measure.noun  # a sentence with "and" may say two things
+}
+OF_THE_RUN = MEASURES.keys() - OF_TRADES.keys() | DIRECTIONS.keys()  # they name whom they are of
+COUNTED = {
+    noun.removeprefix("number of "): name
+    for noun, name in NOUNS.items()
+    if noun.startswith("number of ") and name not in DIRECTIONS  # those are whom a sentence is of
+}
 
 
 @dataclass(frozen=True)
@@ -71,95 +56,126 @@ class ReadSentence:
     claims: tuple[ValueClaim, ...] = ()
 
 
-def check_claim(claim: Claim, facts: RunFacts) -> ClaimResult | Refusal:
-    """A claim, or the same of the figure that the report gives by the same words."""
-    result = check(claim, facts)
-    if isinstance(result, Refusal) and isinstance(claim, ValueClaim) and claim.measure in ALSO:
-        again = check(claim.model_copy(update={"measure": ALSO[claim.measure]}), facts)
-        return result if isinstance(again, Refusal) else again
-    return result
-
-
 def read_sentences(text: str, facts: RunFacts) -> Iterator[ReadSentence]:
     """The sentences of a text that hold a digit; one of which any part is not read claims nothing."""
-    names = _names(facts)
-    for found in SENTENCE.finditer(text):
-        sentence = found[0].strip()
+    reader, before, narrowed = _Reader.of(facts), "", False
+    for found in PIECE.finditer(text):
+        sentence = found[0].removesuffix(found["stop"]).strip()
+        is_begun = not before or ENDS_SENTENCE.search(before.split()[-1])
+        is_read = is_begun and found["stop"] in ("", ".") and "\n" not in sentence
+        claims = reader.read(sentence) if is_read else ()
+        if (
+            sentence and not found["stop"] and not claims
+        ):  # a heading, which holds to the next one, or an item
+            narrowed = reader.narrows(sentence) or narrowed and ITEM.match(sentence) is not None
         if any(character.isdigit() for character in sentence):
-            parts = [_read(part, names) for part in PART.split(sentence)]
-            claims = tuple(claim for part in parts for claim in part or ())
             start = found.start() + found[0].index(sentence)
-            yield ReadSentence(start, start + len(sentence), sentence, claims if all(parts) else ())
+            told = () if narrowed or _is_of_same_words(claims, facts) else claims
+            yield ReadSentence(start, start + len(sentence), sentence, told)
+        before = sentence if found["stop"] else ""
 
 
-def _names(facts: RunFacts) -> dict[str, tuple[str, str]]:
-    """Each name of the run with its field and itself, the longest first."""
-    known = [("playbook", name) for name in facts.playbook_ids]
-    known += [("symbol", name) for name in facts.symbols] + [("regime", name) for name in regimes(facts)]
-    return {name: (field, name) for field, name in sorted(known, key=lambda item: (-len(item[1]), item[1]))}
-
-
-def _read(words: str, names: dict[str, tuple[str, str]]) -> tuple[ValueClaim, ...]:
-    """The claims of a part; none where a word of it is not known, or anything is named twice."""
-    of: dict[str, str] = {}
-    for name, (field, value) in names.items():
-        words, count = re.subn(rf"(?<![\w/]){re.escape(name)}(?![\w/])", " ", words)
-        if count > 1 or count and field in of:
-            return ()
-        of |= {field: value} if count else {}
-    for pattern, field in ((PERIOD, "period"), (OVER, "counted")):
-        found = pattern.findall(words)
-        if len(found) > 1:
-            return ()
-        words, of = pattern.sub(" ", words), of | ({field: found[0]} if found else {})
-    figures = list(FIGURE.finditer(words))
-    if len(figures) != 1:
-        return ()
-    figure, counted = figures[0], of.pop("counted", None)
-    words = f"{words[: figure.start()]} {words[figure.end() :]}".casefold()
-    for word, direction in DIRECTIONS.items():
-        words, count = re.subn(rf"(?<!\w){word}(?!\w)", " ", words)
-        of |= {"direction": direction} if count else {}
-    measure, words = _find_measure(words)
-    left = set(re.findall(r"[^\W\d]+|[^\s\w]|\d+", words.replace("'s ", " ")))
-    unit = UNITS.get(figure["unit"] or "", "money" if figure["currency"] else None)
-    names_subject = of or left & WHOLE_RUN or measure in OF_THE_RUN
-    if (
-        measure is None
-        or not left <= NEUTRAL
-        or not names_subject
-        or not _suits(MEASURES[measure].unit, unit)
-    ):
-        return ()
-    told = [(measure, figure["number"]), *([("trades", counted)] if counted else [])]
-    return tuple(
-        ValueClaim.model_validate({"measure": name, "of": of, "stated": number.replace(",", "")})
-        for name, number in told
+def _is_of_same_words(claims: tuple[ValueClaim, ...], facts: RunFacts) -> bool:
+    """Whether a claim is not so, and is of another figure that goes by the same words."""
+    return any(
+        isinstance(check(claim, facts), Refusal)
+        and not isinstance(check(claim.model_copy(update={"measure": other}), facts), Refusal)
+        for claim in claims
+        for other in SAME_WORDS.get(claim.measure, ())
     )
 
 
-def _find_measure(words: str) -> tuple[str | None, str]:
-    """The one measure that the words name, and the words without it; None where they name none, or two."""
-    found = []
-    for called, name in NOUNS:
-        words, count = re.subn(rf"(?<!\w){re.escape(called)}(?!\w)", " ", words)
-        found += [name] * count
-    of_trades = [name for name in found if name != "trades"] or found[:1]
-    return (of_trades[0] if len(of_trades) == 1 else None), words
+@dataclass(frozen=True)
+class _Reader:
+    """What a run's names are, and the orders of words that they may stand in."""
+
+    fields: dict[str, str]
+    named: re.Pattern[str]
+    orders: tuple[re.Pattern[str], ...]
+
+    @classmethod
+    def of(cls, facts: RunFacts) -> "_Reader":
+        """The reader of a run; a name of two things is none."""
+        held = {"playbook": facts.playbook_ids, "symbol": facts.symbols, "regime": regimes(facts)}
+        often = Counter(name for names in held.values() for name in names)
+        fields = {name: field for field, names in held.items() for name in names if often[name] == 1}
+        name = _any_of(fields)
+        within = rf"(?: of {name}| in (?:{name}|{PERIOD}))*"
+        subject = rf"(?:(?i:the )?(?i:run|trades|longs|shorts)|{name}){within}"
+        measure, counted = (f"(?P<measure>(?i:{_any_of(nouns)}))" for nouns in (NOUNS, COUNTED))
+        orders = (
+            rf"(?i:the )?{measure}(?P<who>(?: of {subject})?{within}) (?:is|are|was|were) {FIGURE}{OVER}",
+            rf"(?P<who>{subject})'s {measure} (?:is|are|was|were) {FIGURE}{OVER}",
+            rf"(?P<who>{subject}) (?:had|has|have|made) (?:an? )?{measure} of {FIGURE}{OVER}",
+            rf"(?P<who>{subject}) (?:had|has|have|made) {FIGURE} {counted}(?P<then> in {PERIOD})?",
+        )
+        named = re.compile(rf"(?<![\w/.-])(?:{name}|{PERIOD}|(?i:longs|shorts|run))(?![\w/-])")
+        begins = rf"(?P<when>(?i:in) {PERIOD} )?"
+        return cls(fields, named, tuple(re.compile(begins + order) for order in orders))
+
+    def narrows(self, heading: str) -> bool:
+        """Whether what stands under a heading is of a part alone, or something is said of it as a whole."""
+        is_sentence = heading.endswith(":") and heading[0].isupper() and " " in heading
+        return is_sentence or any(map(str.isdigit, heading)) or self.named.search(heading) is not None
+
+    def read(self, sentence: str) -> tuple[ValueClaim, ...]:
+        """What a sentence claims; nothing where a word of it is in no order, or anything is named twice."""
+        words = " ".join(re.sub(rf"^{ITEM.pattern}", "", sentence).split())
+        found = next((match for order in self.orders if (match := order.fullmatch(words))), None)
+        if found is None:
+            return ()
+        of = self._subject(found.groupdict(default=""))
+        noun, counted = found["measure"].casefold(), found.groupdict().get("counted")
+        name = NOUNS.get(noun) or COUNTED[noun]
+        is_read = of is not None and _suits(MEASURES[name], found["number"], found["unit"])
+        if not is_read or counted and not MEASURES[name].of_trades:
+            return ()
+        told = [(name, found["number"]), *([("trades", counted)] if counted else [])]
+        return tuple(
+            ValueClaim.model_validate({"measure": measure, "of": of, "stated": number.replace(",", "")})
+            for measure, number in told
+        )
+
+    def _subject(self, parts: Mapping[str, str]) -> dict[str, str] | None:
+        """Whom the figure is of; None where a field is named twice, or nobody is for a measure of trades."""
+        names = self.named.findall(" ".join(parts.get(part, "") for part in ("when", "who", "then")))
+        of: dict[str, str] = {}
+        for name in names:
+            if (direction := DIRECTIONS.get(name.casefold())) is not None:
+                field, value = "direction", direction
+            else:
+                field, value = self.fields.get(name, "period" if name[0].isdigit() else "run"), name
+            if field in of:
+                return None
+            of[field] = value
+        noun = parts["measure"].casefold()
+        is_whole = not parts["who"] and NOUNS.get(noun) in OF_THE_RUN
+        if not of and not is_whole or "run" in of and of.keys() - {"run", "period"}:
+            return None
+        of.pop("run", None)
+        return of
 
 
-def _suits(own: Unit, named: Unit | None) -> bool:
-    """Whether a unit is that of a measure; counts, ratios and money are named by the measure itself."""
-    return own == named or named is None and own in ("count", "score", "money")
+def _suits(measure: Measure, number: str, unit: str | None) -> bool:
+    """Whether a figure is given in the unit of a measure, with its sign, and with at most one digit less.
+
+    Counts, ratios and money are named by the measure itself; in which currency the run does not say.
+    """
+    own, (_, _, decimals) = measure.unit, number.partition(".")
+    is_signed = number[0] in "+-"
+    is_zero = not Decimal(number.replace(",", ""))
+    return (
+        (own == UNITS[unit] if unit else own in ("count", "score", "money"))
+        and ("," not in number or own in ("count", "money"))
+        and (not decimals or own != "count")
+        and len(decimals) != THOUSANDS
+        and len(decimals) >= measure.digits - (not is_zero)
+        and not (is_zero and is_signed)
+        and (measure.signed or is_zero or is_signed == (own == "r"))
+    )
 
 
-def _nouns() -> tuple[tuple[str, str], ...]:
-    """What each measure is called, by the table and by its own name, the longest first."""
-    called = {measure.noun.casefold(): name for name, measure in MEASURES.items()}
-    called |= {name.replace("_", " "): name for name in MEASURES}
-    called |= {noun.removeprefix("number of "): name for noun, name in called.items()}
-    called["number of"] = "trades"  # of longs or shorts, which are read before
-    return tuple(sorted(called.items(), key=lambda item: (-len(item[0]), item[0])))
-
-
-NOUNS = _nouns()
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for one of some words, the longest first; for nothing where there are none."""
+    found = sorted(words, key=lambda word: (-len(word), word))
+    return f"(?:{'|'.join(map(re.escape, found)) or '(?!)'})"

@@ -21,7 +21,7 @@ from schemas.claims import (
 )
 from schemas.deliberation import Author, CallUsage, Critique, CritiqueSource, TextCandidate, TextFinding
 from schemas.vocabulary import Severity
-from services.claims.sections import WrittenText, rename_symbols, write_sections
+from services.claims.sections import WrittenText, keep_comment, rename_symbols, write_sections
 from services.deliberation.budget import Budget
 from services.deliberation.policies import OF_WEIGHT, Round
 from services.deliberation.refine import CLAIM_REFUSED, NOTHING_LEFT, Draft, Task, sections_of
@@ -63,10 +63,19 @@ class ClaimText:
         return Draft(text, author, reasoning, usage or CallUsage(), source=named)
 
     def name(self, sections: Sequence[Section]) -> tuple[Section, ...]:
-        """The sections with each symbol by its own name, under the topics that there are."""
+        """The sections with each symbol by its own name, under the topics that there are.
+
+        Of a comment that is not kept nothing is left but that there was one: it is empty.
+        """
         named = rename_symbols(sections, self.symbols) if self.symbols else sections
         return tuple(
-            part if part.topic in self.topics else part.model_copy(update={"topic": OTHER}) for part in named
+            part.model_copy(
+                update={
+                    "topic": part.topic if part.topic in self.topics else OTHER,
+                    "comment": part.comment and (keep_comment(part.comment, self.facts) or ""),
+                }
+            )
+            for part in named
         )
 
     def write(self, sections: Sequence[Section]) -> WrittenText:

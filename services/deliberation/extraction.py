@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from schemas.claims import CheckedClaim, Claim, ClaimVerdict, FactCheck
 from services.claims.check import ClaimResult, Refusal, check
-from services.claims.reading import check_claim, read_sentences
+from services.claims.reading import read_sentences
 from services.deliberation.budget import Budget
 from services.deliberation.forms import EXTRACTION, ExtractionReply, read_text_reply
 from services.deliberation.text_models import TextModels, read_as
@@ -77,12 +77,12 @@ def read_by_rules(text: str, facts: RunFacts) -> ReadClaims:
 
 def check_read(text: str, read: ReadClaims, facts: RunFacts) -> FactCheck:
     """Each claim that was read with its verdict, in the order of the text."""
-    claims = tuple(_check(text, found, read, facts) for found in read.claims)
+    claims = tuple(_check(text, found, facts) for found in read.claims)
     return FactCheck(known_at=facts.known_at, claims=claims)
 
 
-def _check(text: str, found: ReadClaim, read: ReadClaims, facts: RunFacts) -> CheckedClaim:
-    result = check(found.claim, facts) if read.by_model else check_claim(found.claim, facts)
+def _check(text: str, found: ReadClaim, facts: RunFacts) -> CheckedClaim:
+    result = check(found.claim, facts)
     return CheckedClaim(
         claim=found.claim,
         verdict=_verdict(result),

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
-from schemas.deliberation import CallUsage, Critique
+from schemas.deliberation import CallUsage, Critique, Deliberation
 from services.deliberation.budget import Budget
 from services.deliberation.refine import BUDGET_SPENT, CLAIM_REFUSED, Answer, Task
 from services.model_calls.asking import NoReply, ask_at_once
@@ -104,3 +105,33 @@ def describe_critique(critique: Critique) -> dict[str, Any]:
         "faults": [found.message for found in critique.findings if found.code != CLAIM_REFUSED],
     }
     return {name: value for name, value in said.items() if value not in (None, "", [], {})}
+
+
+def with_comments_alone(done: Deliberation, keep: Callable[[str], str | None]) -> Deliberation:
+    """The outcome with a critic's words on it left out where they are not kept, in its events too."""
+    words: dict[object, str] = {}
+    for critique in done.critiques:
+        if critique.source == "model":
+            lists = (critique.issues, critique.suggestions, critique.missing_elements)
+            lines = (critique.explanation, *chain.from_iterable(lists))
+            words |= {line: keep(line) or "" for line in lines if line}
+    critiques = [_reword(critique, words) for critique in done.critiques]
+    events = [
+        event.model_copy(
+            update={"fields": {name: _replace(value, words) for name, value in event.fields.items()}}
+        )
+        for event in done.events
+    ]
+    return done.model_copy(update={"critiques": tuple(critiques), "events": tuple(events)})
+
+
+def _replace(value: object, words: Mapping[object, str]) -> object:
+    return words.get(value, value) if isinstance(value, str) else value
+
+
+def _reword(critique: Critique, words: Mapping[object, str]) -> Critique:
+    if critique.source != "model":
+        return critique
+    lists = {name: getattr(critique, name) for name in ("issues", "suggestions", "missing_elements")}
+    kept = {name: tuple(words[line] for line in lines if words.get(line)) for name, lines in lists.items()}
+    return critique.model_copy(update={"explanation": words.get(critique.explanation, ""), **kept})

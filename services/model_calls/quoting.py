@@ -8,11 +8,12 @@ of these are written out as escapes; what can be read stays as it is, in every s
 import re
 from collections.abc import Iterable
 from typing import Any
-from unicodedata import category
+from unicodedata import category, normalize, numeric
 
 from schemas.canonical import canonical_json
 from schemas.claims import LONGEST_COMMENT
 
+SHORTEST_WITHIN = 3  # letters of a name that is found within words
 NOT_ASCII_TEXT = re.compile(r"[^ -~]")
 # Printable by their category and yet not to be seen: fillers, joiners and selectors of a variant.
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -55,11 +56,33 @@ def printable(text: str) -> str:
 
 
 def keep_comment(comment: str | None, names: Iterable[str]) -> str | None:
-    """A writer's own words, if they bring no digit and none of these names, case and all; else None."""
-    text = printable(comment or "").strip()
-    if not text or len(text) > LONGEST_COMMENT or any(character.isdigit() for character in text):
+    """A writer's own words on one line, if they bring no figure and none of these names; else None.
+
+    A figure is any character with a value. A name is looked for, case and all, in the letters alone, whatever
+    stands between or upon them; one of less than three characters is looked for as a word.
+    """
+    text = " ".join(printable(comment or "").split())
+    plain = _strip_marks(text)
+    has_figure = any(numeric(sign, None) is not None for sign in text + plain)
+    if not text or len(text) > LONGEST_COMMENT or has_figure:
         return None
-    return None if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names) else text
+    letters = _letters_of(plain)
+    return None if any(_is_named(_strip_marks(name), letters, plain) for name in names if name) else text
+
+
+def _strip_marks(text: str) -> str:
+    """The text in the plain form of its characters, without the marks on them."""
+    return "".join(sign for sign in normalize("NFKD", text) if not category(sign).startswith("M"))
+
+
+def _letters_of(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def _is_named(name: str, letters: str, plain: str) -> bool:
+    if len(_letters_of(name)) >= SHORTEST_WITHIN:
+        return _letters_of(name) in letters
+    return re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", plain) is not None
 
 
 def _may_stand(character: str) -> bool:

@@ -9,8 +9,11 @@ from typing import Any, cast
 import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
+from agents.strategies import reason_pass
+from schemas.deliberation import Deliberation
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.deliberation.forms import CRITIQUE, REASONS
+from services.deliberation.presets.reflection_pass import run_pass
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
 from services.model_calls.language_model import ModelReply
@@ -100,6 +103,28 @@ def test_rationale_of_a_model_is_written_from_the_snapshot_that_it_was_given():
             f"atr_14 is {shown['features']['atr_14']:.6g}; of {rates['population']} resolved trades "
             f"{rates['winners']} won and {rates['losers']} lost."
         )
+
+
+def test_words_of_critic_and_corrector_with_a_figure_or_a_name_are_stored_nowhere_else_than_their_calls(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    passes = []
+
+    async def pass_over(*given: Any, **told: Any) -> Deliberation:
+        passes.append(await run_pass(*given, **told))
+        return passes[-1]
+
+    monkeypatch.setattr(reason_pass, "run_pass", pass_over)
+    spoken = "AAPL won 99 of 99 \x1b[2J"
+    needs = NEEDS | {"explanation": spoken}
+    run, _, corrector = proposed(needs, {"because": MENDED, "comment": spoken})
+    stored = run.of("deliberation", "reflection_critique", "policy_proposal")
+    assert corrector.prompts
+    assert "won 99" not in json.dumps(stored)
+    assert {row["explanation"] for row in run.of("reflection_critique")} == {""}
+    assert {row["dropped_comments"] for row in of_the_model(run)} == {1}
+    sources = [part.payload() for done in passes for item in done.candidates for part in item.source]
+    assert {source["comment"] for source in sources} == {None, ""}
 
 
 def test_correction_is_made_within_the_deadline_of_the_strategist():

@@ -65,7 +65,7 @@ def factcheck(
     if json:
         print_json({"run_id": run_id, **document_of(checked, read)})
     else:
-        _print(run_id, checked, read)
+        print_checked(run_id, checked, read)
     raise typer.Exit(HOLDS if checked.holds else FAILS)
 
 
@@ -89,7 +89,8 @@ def document_of(checked: "FactCheck", read: "ReadClaims") -> dict[str, Any]:
     }
 
 
-def _print(run_id: str, checked: "FactCheck", read: "ReadClaims") -> None:
+def print_checked(run_id: str, checked: "FactCheck", read: "ReadClaims") -> None:
+    """The check of a text as a table; of what a model read, each claim in code's words beside the quote."""
     from rich.table import Column
     from rich.text import Text
 
@@ -102,8 +103,9 @@ def _print(run_id: str, checked: "FactCheck", read: "ReadClaims") -> None:
     if read.failed is not None:
         console.print(f"The model read nothing ({read.failed}); figures with their names were read.")
     if checked.claims:
-        heads = ("", "said", "the run has", "rows")
-        rows = ([Text(cell) for cell in _cells(claim)] for claim in checked.claims)
+        held = ("held as",) if read.by_model else ()  # of a model only code's own words say what it read
+        heads = ("", "said", *held, "the run has", "rows")
+        rows = ([Text(cell) for cell in _cells(claim, read.by_model)] for claim in checked.claims)
         console.print(made_table([Column(head, overflow="fold") for head in heads], rows, pad_edge=False))
     if read.not_read:
         console.print("Not read:")
@@ -111,6 +113,9 @@ def _print(run_id: str, checked: "FactCheck", read: "ReadClaims") -> None:
             console.print(Text(f"  {sentence}"))
 
 
-def _cells(claim: "CheckedClaim") -> tuple[str, ...]:
+def _cells(claim: "CheckedClaim", by_model: bool) -> tuple[str, ...]:
+    from services.claims.claim_words import describe_claim
+
     rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
-    return MARKS[claim.verdict], claim.text, claim.so or "", rows
+    held = (describe_claim(claim.claim),) if by_model else ()
+    return MARKS[claim.verdict], claim.text, *held, claim.so or "", rows

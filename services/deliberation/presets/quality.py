@@ -7,9 +7,8 @@ to it, and the last is the text as it was, with the error.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from schemas.deliberation import Critique, Deliberation
@@ -46,7 +45,7 @@ from services.deliberation.refine import (
     refine,
     sections_of,
 )
-from services.deliberation.text_models import MALFORMED, TextModels
+from services.deliberation.text_models import MALFORMED, TextModels, with_comments_alone
 from services.model_calls.asking import NoReply
 from services.model_calls.quoting import visible
 
@@ -261,7 +260,7 @@ def with_checks(done: Deliberation, facts: ClaimText | None) -> Deliberation:
     """
     if facts is None or not done.candidates:
         return done
-    done = _with_comments_alone(done, facts)
+    done = with_comments_alone(done, lambda words: keep_comment(words, facts.facts))
     stands = next((c for c in reversed(done.candidates) if c.text == done.final), done.candidates[-1])
     texts = dict.fromkeys((done.candidates[0].number, stands.number))
     checks = [facts.check(sections_of(done.candidates[number])) for number in texts]
@@ -272,35 +271,6 @@ def with_checks(done: Deliberation, facts: ClaimText | None) -> Deliberation:
             "details": {**done.details, "struck_claims": len(checks[-1].failures)},
         }
     )
-
-
-def _with_comments_alone(done: Deliberation, facts: ClaimText) -> Deliberation:
-    words: dict[object, str] = {}
-    for critique in done.critiques:
-        if critique.source == "model":
-            lists = (critique.issues, critique.suggestions, critique.missing_elements)
-            lines = (critique.explanation, *chain.from_iterable(lists))
-            words |= {line: keep_comment(line, facts.facts) or "" for line in lines if line}
-    critiques = [_reword(critique, words) for critique in done.critiques]
-    events = [
-        event.model_copy(
-            update={"fields": {name: _replace(value, words) for name, value in event.fields.items()}}
-        )
-        for event in done.events
-    ]
-    return done.model_copy(update={"critiques": tuple(critiques), "events": tuple(events)})
-
-
-def _replace(value: object, words: Mapping[object, str]) -> object:
-    return words.get(value, value) if isinstance(value, str) else value
-
-
-def _reword(critique: Critique, words: Mapping[object, str]) -> Critique:
-    if critique.source != "model":
-        return critique
-    lists = {name: getattr(critique, name) for name in ("issues", "suggestions", "missing_elements")}
-    kept = {name: tuple(words[line] for line in lines if words.get(line)) for name, lines in lists.items()}
-    return critique.model_copy(update={"explanation": words.get(critique.explanation, ""), **kept})
 
 
 async def run_quality(

@@ -355,7 +355,13 @@ def test_sections_keep_what_holds_and_count_what_does_not():
     ("comment", "stays"),
     [("A quiet window.", True), ("Gains of 3R.", False), ("Up ٣ times.", False), ("AAPL leads.", False),
      ("aapl leads.", True), ("channel_breakout earns.", False), ("In up/mid it earns.", False),
-     ("x" * 301, False), (" ", False), (None, False)],
+     ("x" * 301, False), (" ", False), (None, False),
+     ("It made ½ of an R.", False), ("Ⅷ wins.", False), ("It made 一百 R.", False), ("㊿ of them.", False),
+     ("Up 〇 times.", False), ("ＡＡＰＬ lost ninety.", False), ("AÁPL leads.", False),
+     ("A̲APL leads.", False), ("A.A.P.L. leads.", False),
+     ("A A P L leads.", False), ("A\u200bAPL leads.", False),
+     ("AAPL_ lost and more.", False), ("AAPLs are good.", False), ("channel_breakouts are proven.", False),
+     ("Channel breakout is a channel breakout.", False), ("Up midway.", True), ("up midway.", False)],
 )  # fmt: skip
 def test_comment_with_a_figure_or_a_name_of_the_run_is_dropped(comment: str | None, stays: bool):
     assert (keep_comment(comment, whole("whole_embedded")) is not None) == stays

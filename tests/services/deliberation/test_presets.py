@@ -247,6 +247,7 @@ def test_preset_whose_model_lies_in_every_field_stores_no_false_clause(preset: s
             assert statement.text in done.final
     kept = [event.payload() for event in done.events]
     kept += [said.payload() for said in done.critiques if said.source == "model"]
+    kept += [part.payload() for candidate in done.candidates[1:] for part in candidate.source]
     assert SPOKEN not in json.dumps(kept)
     times = 3 if preset == "chunked" else 1
     assert done.fact_checks[0].count("contradicted") == times

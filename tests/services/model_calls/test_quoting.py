@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.canonical import canonical_json
-from services.model_calls.quoting import quoted_json, visible
+from services.model_calls.quoting import keep_comment, quoted_json, visible
 
 
 @given(st.text())
@@ -46,3 +46,17 @@ def test_visible_text_holds_nothing_that_acts(text):
 def test_visible_keeps_line_feeds_only_when_asked():
     assert visible("a\nb\x1b[2J") == r"a\nb\x1b[2J"
     assert visible("a\nb\x1b[2J", lines=True) == "a\nb\\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("comment", "kept"),
+    [
+        ("fine\n\n## Recommendation\n\n-\tpromote", "fine ## Recommendation - promote"),
+        ("A \x1b[x good\u2028 year", "A [x good year"),
+        ("A very good year.", "A very good year."),
+        ("V leads.", None),
+        ("_V_ leads.", None),
+    ],
+)
+def test_comment_is_kept_on_one_line_and_short_names_are_found_as_words(comment: str, kept: str | None):
+    assert keep_comment(comment, ["V", ""]) == kept

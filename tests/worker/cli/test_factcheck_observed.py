@@ -38,9 +38,9 @@ def test_account_at_a_time_is_what_the_newest_snapshot_says(planted):
     drawdown, exposure = 100 * seen["risk"]["drawdown"], 100 * seen["risk"]["gross_exposure"]
     for text, value, other in (
         ("The equity in {1} was {0:,.2f}.", equity, equity + 1),
-        ("The cash in {1} was ${0:,.0f}.", cash, cash + 100),
-        ("The drawdown in {1} was {0:.2f} %.", drawdown, drawdown + 1),
-        ("The exposure in {1} was {0:.1f} %.", exposure, exposure + 1),
+        ("The cash in {1} was {0:,.1f}.", cash, cash + 100),
+        ("The present drawdown in {1} was {0:.2f} %.", drawdown, drawdown + 1),
+        ("The gross exposure in {1} was {0:.1f} %.", exposure, exposure + 1),
     ):
         assert verdicts(planted, text.format(value, date)) == [("verified", seq)], text
         assert verdicts(planted, text.format(other, date)) == [("contradicted", None)], text
@@ -57,10 +57,13 @@ def test_account_of_a_time_has_no_return_since_that_is_counted_from_the_start(pl
     )
 
 
-@pytest.mark.parametrize("measure", ["equity", "cash", "drawdown", "exposure"])
+@pytest.mark.parametrize("measure", ["equity", "cash", "present drawdown", "gross exposure"])
 def test_account_in_a_time_of_many_closes_has_no_one_value(planted, measure):
     snapshots = [payload["snapshot"] for _, payload in rows(planted.folder, "policy_snapshot")]
-    year, value = day(snapshots[-1]["bar_label"])[:4], "$99,999" if measure in ("equity", "cash") else "1.4 %"
+    year, value = (
+        day(snapshots[-1]["bar_label"])[:4],
+        "99,999.00" if measure in ("equity", "cash") else "1.4 %",
+    )
     (claim,) = told(planted, f"The {measure} in {year} was {value}.")[1]["claims"]
     assert (claim["verdict"], claim["so"]) == (
         "unverifiable",

@@ -1,17 +1,22 @@
 """A stranger's text: its claims are read by a model or by the small reader, held by code and written anew."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from schemas.claims import Claim
 from schemas.settings import Settings
+from services.claims.claim_words import describe_claim
 from services.deliberation.budget import Budget
-from services.deliberation.extraction import check_read, extract_claims
+from services.deliberation.extraction import check_read, extract_claims, read_by_rules
 from services.evidence.run_facts import RunFacts
 from tests.services.deliberation.claim_texts import LIE, MEAN
 from tests.services.deliberation.recorded import at_last_report, whole
 from tests.services.deliberation.scripted import critique, improved, reviewed, scored, section, texts
 from tests.worker.live.virtual_time import run_virtually
+from worker.cli.factcheck import print_checked
 from worker.studies.deliberated import Preset, TextRequest, deliberate_all, refine_one
 
 TEXT = "A quiet week. The number of trades of channel_breakout was 9999."
@@ -52,6 +57,37 @@ def test_claims_that_a_model_reads_are_held_by_code_and_need_their_words():
         item["quote"] for item in READ["claims"][:2]
     ]
     assert (read.by_model, read.unplaced, read.not_read) == (True, 1, ("It rained.",))
+
+
+def test_table_of_what_a_model_read_has_each_claim_in_the_words_of_code(capsys: pytest.CaptureFixture[str]):
+    facts, text = at_last_report(), "AAPL lost ninety trades."
+    trades = {"kind": "value", "measure": "trades", "of": {"playbook": "channel_breakout"}}
+    models, _ = texts(claims={"claims": [{"quote": "AAPL lost ninety trades", "claim": trades}]})
+    read = asyncio.run(extract_claims(text, facts, models, Budget(0, 1)))
+    print_checked("r0001", check_read(text, read, facts), read)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "ok" in shown
+    assert "The number of trades" in shown
+    ruled = read_by_rules("The number of trades of channel_breakout was 9999.", facts)
+    print_checked("r0001", check_read("", ruled, facts), ruled)
+    assert "held as" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"kind": "value", "measure": "mean_r", "of": {"symbol": "AAPL"}, "stated": "0.9"},
+         "The mean R of AAPL was 0.9R."),
+        ({"kind": "share", "part": {"outcome": "won"}, "stated": "90"}, "90 of ? trades won: ?."),
+        ({"kind": "share", "part": {"outcome": "won"}, "stated": "9%"}, "? of ? trades won: 9%."),
+        ({"kind": "compare", "measure": "mean_r", "left": {"symbol": "A"}, "relation": "more",
+          "right": {"symbol": "B"}}, "The mean R of A was higher than that of B: ? and ?."),
+        ({"kind": "sign", "measure": "pnl", "sign": "zero"}, "The profit after costs was zero: ?."),
+        ({"kind": "advice", "action": "hold"}, "The report recommends hold."),
+    ],
+)  # fmt: skip
+def test_claim_in_words_has_the_figures_that_were_stated_and_no_other(claim: dict[str, Any], words: str):
+    assert describe_claim(TypeAdapter[Any](Claim).validate_python(claim)).endswith(words)
 
 
 @pytest.mark.parametrize("reply", ["no claims", "{}", {"claims": [{"quote": "", "claim": MEAN}]}])
