@@ -90,10 +90,10 @@ class _QuestionParts:
     shows_playbook: bool = False
     guessed: bool = False
 
-    def note(self, token: str, argument: str, value: Any) -> None:
+    def note(self, argument: str, value: Any) -> None:
         """Note what a word says; won and lost at once is no one question."""
         if self.values.setdefault(argument, value) != value:
-            self.words.append(token)
+            self.words.append("")  # which no kind has
 
     def has(self, need: str) -> bool:
         """Whether it names what a kind of question needs; `one` is one trade, as in `the last trade`."""
@@ -155,7 +155,7 @@ class _Kind:
         if self.takes("period") and word not in (*UNTIL, *AT_END):
             return {"period": period}
         is_day = "state" in self.also and (word in AT_END or len(period) == len("2004-06-30"))
-        return {"at": moment} if word in UNTIL or is_day else None
+        return {"at": moment} if self.takes("at") and (word in UNTIL or is_day) else None
 
 
 READ = tomllib.loads(Path(__file__).with_name("question_words.toml").read_text("utf-8"))
@@ -169,7 +169,7 @@ BEFORE, VALUED, VERBS = (
 PHRASES = sorted(((text, word) for word, texts in READ["phrases"].items() for text in texts), reverse=True)
 KINDS = {name: _Kind(name, written) for name, written in READ["intents"].items()}
 LISTABLE = frozenset().union(*(kind.nouns for kind in KINDS.values()))
-KNOWN = frozenset([*POINTED, "it", "its"]).union(
+KNOWN = frozenset([*POINTED, "it", "its", ""]).union(
     FILLER, AUXILIARIES, ORDERS, BEFORE, VALUED, VERBS, *(kind.words for kind in KINDS.values()),
     *(text.split() for text, _ in PHRASES),
 )  # fmt: skip
@@ -237,7 +237,7 @@ def _read(text: str, context: Mapping[str, Any]) -> _QuestionParts:
         raise NotUnderstood("Names of two kinds are listed together: ask of each by itself.")
     text = LISTED.sub(r"\1 ", text).casefold()
     for by in filter(None, BY.findall(text)):
-        read.note(by, "by", by)
+        read.note("by", by)
     text = BY.sub(" ", text)
     for phrase, word in PHRASES:
         text = re.sub(rf"\b{re.escape(phrase)}\b", f" {word.replace('filler', '')} ", text)
@@ -250,13 +250,13 @@ def _read(text: str, context: Mapping[str, Any]) -> _QuestionParts:
         if token in BEFORE or token.isdecimal() and 1 <= int(token) <= MOST_ITEMS:
             _take_picked(place, token, read)
         elif value := VERBS.get(token) or VALUED.get(token):
-            read.note(token, ARGUMENTS[value], value)
+            read.note(ARGUMENTS[value], value)
             read.did |= token in VERBS
         elif token not in FILLER | AUXILIARIES | HELD | LISTABLE and not _guess_name(token, context, read):
             read.words.append(token)
         read.nouns += [token] if token in LISTABLE else []
     if read.has("one"):
-        read.note("one", "limit", 1)
+        read.note("limit", 1)
     return read
 
 
@@ -267,7 +267,7 @@ def _take_picked(place: int, token: str, read: _QuestionParts) -> None:
         end += 1
     is_of = [word for word in read.tokens[:place] if word != "the"][-1:] == ["of"]
     argument = ARGUMENTS.get(BEFORE[token], "order") if token in BEFORE else "limit"
-    read.note(token, argument, BEFORE.get(token) or int(token))
+    read.note(argument, BEFORE.get(token) or int(token))
     is_pick = argument in ("limit", "order")
     if LISTABLE.isdisjoint(read.tokens[end : end + 1]) or is_pick and is_of:
         read.words.append(token)

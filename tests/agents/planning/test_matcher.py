@@ -84,6 +84,7 @@ def test_moment_is_told_of_a_state_and_not_of_a_sum():
     assert calls_of("equity at the end of 2004") == [("account", at)]
     assert calls_of("costs as of 2004") == [("costs", at)]
     assert calls_of("costs at the end of 2004") is None
+    assert calls_of("runs as of 2004") is None
 
 
 def test_names_that_differ_in_case_alone_are_two():
