@@ -21,6 +21,7 @@ from worker.cli.options import (
     LATEST,
     DbOption,
     JsonOption,
+    OnceCommand,
     RunOption,
     open_for_run,
     open_for_writing,
@@ -288,4 +289,4 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 add_tools(app)
-app.command(WORDS, hidden=True)(ask_in_words)
+app.command(WORDS, cls=OnceCommand, hidden=True)(ask_in_words)

@@ -7,13 +7,12 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from schemas.errors import ConfigError
 from services.evidence.tools import TOOLS, EvidenceTool
 from worker.cli.answer_text import print_answer
 from worker.cli.console import print_document
-from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
+from worker.cli.options import DbOption, JsonOption, OnceCommand, open_to_read, store_address
 
 TYPES: dict[str, type] = {"integer": int, "number": float, "boolean": bool}
 
@@ -24,7 +23,7 @@ def add_tools(app: typer.Typer) -> None:
         app.command(tool.name, cls=ToolCommand, help=tool.description)(_command(tool))
 
 
-class ToolCommand(TyperCommand):
+class ToolCommand(OnceCommand):
     """One tool; where words follow that are none of its arguments, a question may be meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

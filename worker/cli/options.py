@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
@@ -41,6 +42,24 @@ AtOption = Annotated[
     option(metavar="TIME", help="As of the last bar that had closed at TIME (ISO, UTC). [the end]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+class OnceCommand(TyperCommand):
+    """A command whose options are given once; of two values one would be passed over without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments.
+
+        Raises:
+            ConfigError: an option that takes one value, or a switch with its other half, is there twice.
+        """
+        given = [param for param in self.make_parser(ctx).parse_args(args=[*args])[2] if param.opts]
+        for place, param in enumerate(given):
+            if param in given[:place] and not getattr(param, "multiple", True):
+                words = "/".join([*param.opts, *param.secondary_opts])
+                raise ConfigError(f"{words} is given twice: give it once")
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
 
 def store_address(db: str | None) -> str:

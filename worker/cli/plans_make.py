@@ -15,7 +15,16 @@ from schemas.errors import ConfigError, nearest
 from schemas.judge import JudgeAction
 from schemas.plan import CHANGE_FORMS, ChangeKind, fields_of
 from worker.cli.console import print_document, print_lines
-from worker.cli.options import LATEST, RUN_HELP, DbOption, JsonOption, argument, operator_name, option
+from worker.cli.options import (
+    LATEST,
+    RUN_HELP,
+    DbOption,
+    JsonOption,
+    OnceCommand,
+    argument,
+    operator_name,
+    option,
+)
 
 if TYPE_CHECKING:
     from services.store.plan_records import StoredPlan
@@ -51,7 +60,7 @@ app = typer.Typer(
 )
 
 
-@app.command("report")
+@app.command("report", cls=OnceCommand)
 async def make_report(
     report: Annotated[
         str | None, argument(metavar="REPORT", help="Report id, or the start of one. [the newest]")
@@ -77,7 +86,7 @@ async def make_report(
     print_plan(stored, json=json)
 
 
-@app.command("text")
+@app.command("text", cls=OnceCommand)
 async def make_text(
     text: Annotated[str, argument(metavar="TEXT", help="What to change, in words of yours.")],
     run: RunOption = LATEST,
@@ -162,7 +171,7 @@ def _parameter_of(kind: ChangeKind, name: str) -> Parameter:
 
 
 for _kind in CHANGE_FORMS:
-    app.command(_kind.replace("_", "-"))(_command_of(_kind))
+    app.command(_kind.replace("_", "-"), cls=OnceCommand)(_command_of(_kind))
 
 
 def print_plan(stored: "StoredPlan", *, json: bool, revision: int | None = None) -> None:

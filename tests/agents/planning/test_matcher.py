@@ -9,7 +9,7 @@ from agents.planning import matcher
 from agents.planning.matcher import NotUnderstood, match_question
 from services.ports import EvidenceQuestion
 from tests.agents.planning.fakes import CONTEXT
-from tests.agents.planning.question_bank import BESIDE, INTENTS, Calls
+from tests.agents.planning.question_bank import BESIDE, INTENTS, TURNED, Calls
 
 WITH_SYMBOL = {**CONTEXT, "recent_symbol": "IBM"}
 
@@ -44,6 +44,69 @@ def test_questions_of_the_bank_are_answered_or_asked_back_and_never_beside_the_p
     assert beside == []
     assert right >= 50
     assert back == 10
+
+
+@pytest.mark.parametrize("turn", TURNED)
+def test_question_that_one_known_word_turns_is_asked_back(turn):
+    answered = {text: made for text in TURNED[turn] if (made := calls_of(text, WITH_SYMBOL)) is not None}
+    assert answered == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("last 5 IBM trades", {"limit": 5, "symbol": "IBM"}),
+        (
+            "the 5 worst short trades in 2004",
+            {"limit": 5, "order": "worst", "direction": "short", "period": "2004"},
+        ),
+        ("IBM's last 3 losing trades", {"limit": 3, "outcome": "lost", "symbol": "IBM"}),
+        ("Show me the best trade", {"order": "best", "limit": 1}),
+        ("trades of strategy squeeze_breakout", {"playbook_id": "squeeze_breakout"}),
+        ("How did IBM do in the regime up/low?", {"symbol": "IBM", "regime": "up/low"}),
+        ("losers of IBM by regime", {"outcome": "lost", "symbol": "IBM", "by": "regime"}),
+        ("trades entered in 2004", {"period": "2004"}),
+        ("trades until 2004", {"at": "2004-12-31T23:59:59Z"}),
+    ],
+)
+def test_word_where_it_belongs_becomes_an_argument(text, wanted):
+    assert calls_of(text) == [("trades", wanted)]
+
+
+def test_yes_or_no_is_answered_by_what_was_proven_alone():
+    wanted = {"playbook_id": "squeeze_breakout", "regime": "up/low"}
+    assert calls_of("Is squeeze_breakout proven in up/low?") == [("gate", wanted)]
+    assert calls_of("Is squeeze_breakout defined?") is None
+
+
+def test_moment_is_told_of_a_state_and_not_of_a_sum():
+    at = {"at": "2004-12-31T23:59:59Z"}
+    assert calls_of("equity at the end of 2004") == [("account", at)]
+    assert calls_of("costs as of 2004") == [("costs", at)]
+    assert calls_of("costs at the end of 2004") is None
+    assert calls_of("runs as of 2004") is None
+
+
+def test_names_that_differ_in_case_alone_are_two():
+    context = {**CONTEXT, "symbols": ("IBM", "ibm")}
+    assert calls_of("trades of ibm", context) == [("trades", {"symbol": "ibm"})]
+    assert calls_of("trades of IBM", context) == [("trades", {"symbol": "IBM"})]
+
+
+def test_symbol_that_may_begin_a_sentence_is_asked_back_there():
+    context = {**CONTEXT, "symbols": ("A", "IBM")}
+    assert "--symbol" in back_of("A summary of IBM", context)
+    assert calls_of("trades of A", context) == [("trades", {"symbol": "A"})]
+
+
+def test_character_that_stands_for_a_name_within_is_no_name_and_no_filler():
+    for code in range(0xE000, 0xE008):
+        assert calls_of(f"trades of IBM {chr(code)}") is None
+
+
+def test_digit_that_is_no_number_is_asked_back():
+    assert calls_of("last ² trades") is None
+    assert calls_of("last 0 trades") is None
 
 
 def test_matcher_and_its_words_stay_within_their_lines():

@@ -318,6 +318,19 @@ def test_bad_input_is_one_line_that_names_the_next_step(desk, words, said):
     assert said in desk.complaint("ask", *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("trades", "--by", "symbol", "--by", "playbook"), "--by"),
+        (("trades", "--symbol=IBM", "--outcome", "lost", "--symbol", "MSFT"), "--symbol"),
+        (("account", "--at", "2004", "--at", "2005"), "--at"),
+        ((QUESTIONS[0], "--run", "r0001", "--run", "r0002"), "--run"),
+    ],
+)
+def test_option_that_is_there_twice_is_refused_by_name(desk, words, option):
+    assert f"{option} is given twice: give it once" in desk.complaint("ask", *words)
+
+
 def test_fresh_process_answers_without_pandas(desk):
     code = (
         "import sys\nfrom worker.cli import app\n"

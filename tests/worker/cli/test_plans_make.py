@@ -53,6 +53,14 @@ def test_switch_of_a_typed_change_bans_or_lets_in_again(planted):
     assert "already_set" in planted.complaint(*words, "--eligible")
 
 
+@pytest.mark.parametrize("halves", [("--ineligible", "--eligible"), ("--eligible", "--ineligible")])
+def test_switch_with_both_halves_is_refused_by_name_before_anything_is_made(planted, halves):
+    words = ("plans", "make", "set-eligibility", "mean_reversion", "--regime", "sideways/low", *IN_BOOKS)
+    before = answered(planted, "plans", "list")
+    assert "--eligible/--ineligible is given twice" in planted.complaint(*words, *halves)
+    assert answered(planted, "plans", "list") == before
+
+
 def test_refused_typed_change_names_value_bound_and_next_step_before_anything_is_made(planted):
     told = planted.complaint("plans", "make", *RISK[:-1], "0.09", *IN_BOOKS)
     assert "risk_out_of_bounds, risk 0.09 lies outside [0.0005, " in told
