@@ -39,7 +39,8 @@ class CommitLoop:
         sleep: how to wait.
 
     Attributes:
-        away_since: seconds of the event loop's clock since when the store has been away; None once it has worked for a while.
+        away_since: seconds by the clock of the event loop, since when the store has been away; None once it
+            has worked for a while.
         failures: how often a commit failed.
     """
 
