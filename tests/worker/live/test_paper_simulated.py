@@ -18,6 +18,12 @@ def test_paper_day_with_all_faults_breaks_nothing_and_the_same_seed_has_the_same
     assert played(seed, 1, kills=2).digest == one.digest
 
 
+def test_paper_takes_entries_again_once_an_outage_of_the_store_is_over() -> None:
+    one = played(1, 1, kills=0)
+    assert (one.breaks, one.outages) == ([], 1)
+    assert one.orders > 0
+
+
 def test_paper_hours_on_a_real_store_in_virtual_time_break_nothing_and_repeat_themselves(tmp_path) -> None:
     digests = set()
     for name in ("one", "two"):
