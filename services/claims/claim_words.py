@@ -12,7 +12,7 @@ FIGURES = {"share": 3, "compare": 2}  # in a sentence; one in any other
 
 
 @dataclass(frozen=True)
-class _Stated(Figure):
+class _FigureRead(Figure):
     """A figure as a text states it."""
 
     words: str = OPEN
@@ -29,5 +29,5 @@ def describe_claim(claim: Claim) -> str:
         words[0] = claim.stated + SUFFIX.get(MEASURES[claim.measure].unit, "")
     if isinstance(claim, ShareClaim) and claim.stated is not None:
         words[2 if claim.stated.endswith("%") else 0] = claim.stated
-    figures = tuple(_Stated(0.0, "count", 0, said) for said in words)
+    figures = tuple(_FigureRead(0.0, "count", 0, said) for said in words)
     return render(claim, ClaimResult(figures, ()))

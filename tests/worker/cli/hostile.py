@@ -91,7 +91,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("why", bad, "--run", "r0001"): 2,
         ("ask", "which trades lost?", "--run", "r0001"): 0,
         ("ask", "which rules does mean_reversion have?", "--conversation", MARKUP): 0,
-        ("ask", "what is the market?", "--run", "r0001", "--json"): 0,
+        ("ask", "market", "--run", "r0001", "--json"): 0,
         ("ask", "how did [/x] do?", "--run", "r0001"): 0,
         ("ask", "QUESTION", "--run", "r0001"): 3,
         ("ask", "runs"): 0,
