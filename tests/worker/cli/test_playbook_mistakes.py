@@ -62,6 +62,13 @@ def test_mistakes_of_a_file_are_said_by_the_command_that_trades_it_and_listed(fo
     assert all(f"wrong, {field}: " in shown for field in FIELDS)
 
 
+@pytest.mark.parametrize("words", [("paper",), ("ablate", "--seeds", "0", "--out", "worth")])
+def test_mistakes_are_said_by_every_command_that_trades_playbooks(folder, words):
+    command, *options = words
+    said = run(command, "run.toml", *options, "--symbols", "AAPL", "--to", "2000-04-28")
+    assert all(f"thinktwice: playbook 'wrong', {field}: " in said.stderr for field in FIELDS), said.output
+
+
 def test_mistakes_of_a_folder_are_warnings_of_the_library(folder):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
