@@ -103,6 +103,7 @@ def assemble(
         lambda: policy_loop.backgrounds,
         wordings,
         minds.text_models(),
+        bars.symbols,
     )
     provider = assemble_provider(
         settings,

@@ -10,13 +10,15 @@ from schemas.background import DecisionBackground
 from schemas.errors import ConfigError
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
+from schemas.reflection import InvariantContext
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from services.deliberation.forms import CRITIQUE, REASONS
 from services.deliberation.text_models import TextModels
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-from services.policy_loop.invariant_context import tolerances
+from services.policy_checks.bases import BaseCheck
+from services.policy_loop.invariant_context import invariant_context, tolerances
 from services.ports import BackgroundReader, PlaybookReader, Strategist
 
 
@@ -28,6 +30,7 @@ def configured_strategist(
     backgrounds: Callable[[], Mapping[str, DecisionBackground]],
     wordings: Wordings,
     texts: TextModels,
+    symbols: tuple[str, ...],
 ) -> Strategist:
     """The strategist of a run; `policies` are those frozen in it, `backgrounds` those of open evaluations.
 
@@ -36,8 +39,7 @@ def configured_strategist(
     Raises:
         ConfigError: it asks a model and there is none.
     """
-    envelope = settings.envelope
-    rules = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
+    rules = configured_rules(settings, playbooks, symbols)
     if settings.policy_loop.strategist == "rules":
         return rules
     if model is None:
@@ -54,6 +56,19 @@ def configured_strategist(
         settings, model, rules, playbooks, frozen, background, wordings,
         texts=texts if texts.has(CRITIQUE, REASONS) else None,
     )  # fmt: skip
+
+
+def configured_rules(
+    settings: Settings, playbooks: PlaybookReader, symbols: tuple[str, ...]
+) -> RuleStrategist:
+    """The rules of a run over these symbols: bases that cannot pass now are not offered."""
+
+    def invariants(snapshot: PolicySnapshot) -> InvariantContext:
+        return invariant_context(settings, snapshot, playbooks, symbols)
+
+    envelope = settings.envelope
+    check = BaseCheck(settings.reflection, playbooks, invariants)
+    return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check)
 
 
 def model_strategist(

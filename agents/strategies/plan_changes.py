@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from agents.strategies.rule_strategist import RuleStrategist, proposal_of
+from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import (
     Change,
     FaultKind,
@@ -80,16 +80,15 @@ def plan_bases(
     """
     if snapshot.position is not None or snapshot.regime is None:
         return ()
-    regime = snapshot.regime
-    ranked = rules.rank(snapshot, regime)
-    eligible = {(candidate.playbook.id, candidate.direction) for candidate in ranked}
+    ranked = rules.rank(snapshot, snapshot.regime)
+    eligible = {(base.playbook.id, base.direction) for base in ranked}
     found: list[PlanBase] = []
     if revision is not None:
         found.append(PlanBase(revision.proposal, "refused"))
     in_force = None if snapshot.active_policy_id is None else frozen(snapshot.active_policy_id)
     if in_force is not None and (in_force.playbook_id, in_force.direction) in eligible:
         found.append(PlanBase(in_force, "in_force"))
-    found += [PlanBase(proposal_of(candidate, snapshot, regime), "playbook") for candidate in ranked]
+    found += [PlanBase(base.proposal, "playbook") for base in ranked]
     first: dict[str, PlanBase] = {}
     for base in found:
         first.setdefault(base.id, base)

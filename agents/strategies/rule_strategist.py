@@ -1,8 +1,9 @@
 """The `rules` strategist: a real one that needs no model.
 
-It ranks the playbooks that the regime allows by shrunken point-in-time expectancy, then by fewest episodes,
-then by id, and proposes the first. On a revision it applies what would satisfy the findings if that only
-tightens, else it offers the next playbook. A pure function of the snapshot and the revision.
+It ranks the playbooks that the regime allows and whose own plan can pass now: by shrunken point-in-time
+expectancy, then by fewest episodes, then by id; those whose invalidation is true at this close come last. It
+proposes the first. On a revision it applies what would satisfy the findings if that only tightens, else it
+offers the next playbook. A pure function of the snapshot and the revision.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.rendering import render_rules
+from services.policy_checks.bases import BaseCheck
 from services.policy_checks.reasons import with_reasons
 from services.policy_loop.clamps import rules_conviction
 from services.ports import PlaybookReader, Revision
@@ -34,6 +36,31 @@ class Candidate:
     episodes: int
 
 
+@dataclass(frozen=True)
+class RankedBase:
+    """The own plan of a playbook that can pass now; `is_over`: its invalidation is true at this close."""
+
+    candidate: Candidate
+    proposal: PolicyProposal
+    is_over: bool = False
+
+    @property
+    def playbook(self) -> PlaybookDefinition:
+        """Whose plan it is."""
+        return self.candidate.playbook
+
+    @property
+    def direction(self) -> Direction:
+        """Of the plan."""
+        return self.candidate.direction
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str, str]:
+        """Less is better."""
+        one = self.candidate
+        return self.is_over, -one.expectancy_r, one.episodes, one.playbook.id, one.direction
+
+
 class RuleStrategist:
     """Strategist of the rules tier.
 
@@ -41,6 +68,7 @@ class RuleStrategist:
         playbooks: read-only registry.
         allowed_directions: directions the envelope allows.
         allowed_playbooks: playbooks the envelope allows; empty means all.
+        check: what a base has to pass before it is offered; None: every base is.
     """
 
     def __init__(
@@ -48,10 +76,12 @@ class RuleStrategist:
         playbooks: PlaybookReader,
         allowed_directions: tuple[str, ...] = ("long", "short"),
         allowed_playbooks: tuple[str, ...] = (),
+        check: BaseCheck | None = None,
     ) -> None:
         self._playbooks = playbooks
         self._directions = allowed_directions
         self._allowed = allowed_playbooks
+        self._check = check
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
         """A proposal, a held or tightened position, or an abstention with its reason."""
@@ -68,32 +98,52 @@ class RuleStrategist:
                 kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=tightened
             )
         tried = (revision.proposal.playbook_id, revision.proposal.direction)
-        places = [k for k, plan in enumerate(ranked) if (plan.playbook.id, plan.direction) == tried]
+        places = [k for k, base in enumerate(ranked) if (base.playbook.id, base.direction) == tried]
         return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
 
-    def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
-        """Eligible playbooks and directions, best first."""
+    def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[RankedBase]:
+        """Eligible playbooks and directions whose own plan can pass now, best first."""
+        bases = (self._base(one, snapshot, regime) for one in self._eligible(snapshot, regime))
+        return sorted((base for base in bases if base is not None), key=lambda base: base.rank)
+
+    def _eligible(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
         known = {expectation.playbook_id: expectation for expectation in snapshot.expectations}
-        candidates = [
+        return [
             candidate(playbook, direction, known[playbook.id])
             for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         ]
-        return sorted(
-            candidates, key=lambda plan: (-plan.expectancy_r, plan.episodes, plan.playbook.id, plan.direction)
-        )
+
+    def _base(self, one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> RankedBase | None:
+        """The base of a playbook, tightened where that is all it needs; None where it cannot pass now."""
+        proposal = proposal_of(one, snapshot, regime)
+        if self._check is None:
+            return RankedBase(one, proposal)
+        if found := self._check.findings(proposal, snapshot):
+            tightened = tighten(proposal, found)
+            if tightened is None or self._check.findings(tightened, snapshot):
+                return None
+            proposal = tightened
+        return RankedBase(one, proposal, self._check.is_over(proposal, snapshot))
 
     def _propose(
-        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[Candidate], place: int
+        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[RankedBase], place: int
     ) -> StrategistAnswer:
         if place >= len(ranked):
-            reason = "no playbook is eligible in this regime" if not ranked else "no other eligible playbook"
+            reason = "no other eligible playbook" if ranked else self._why_none(snapshot, regime)
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")
-        chosen = ranked[place]
+        chosen = ranked[place].candidate
         measured = f"expectancy {chosen.expectancy_r:.3f}R over {chosen.episodes} episodes"
         reason = f"rank {place + 1} of {len(ranked)}: {measured}"
-        proposal = proposal_of(chosen, snapshot, regime)
-        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal)
+        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=ranked[place].proposal)
+
+    def _why_none(self, snapshot: PolicySnapshot, regime: RegimeView) -> str:
+        eligible = self._eligible(snapshot, regime)
+        if not eligible or self._check is None:
+            return "no playbook is eligible in this regime"
+        plans = (proposal_of(one, snapshot, regime) for one in eligible)
+        codes = {found.code for plan in plans for found in self._check.findings(plan, snapshot)}
+        return f"no eligible playbook can pass now: {', '.join(sorted(codes))}"
 
 
 def candidate(playbook: PlaybookDefinition, direction: Direction, known: ExpectationSummary) -> Candidate:

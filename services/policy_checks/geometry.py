@@ -3,11 +3,12 @@
 Levels are read once (`plan_levels`) and shared.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from services.policy_checks.findings import major, own_entry, own_rule_that, own_term
 from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
+from trading_core.rules.bounds import possible_of
 
 BASIS_POINTS = 10_000
 BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}
@@ -27,7 +28,8 @@ def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) 
 def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
     """A stop not on the losing side of the entry, a target not on the winning side, a price below zero.
 
-    Where the entry is a market order, it lies at the close.
+    Where the entry is a market order, it lies at the close. Of a plan whose setup is not true yet, levels
+    are judged that lie wrong at every close; the engine judges them at the one that orders.
     """
     return tuple(
         major(code, message, role, remedy=_side_remedy(request, code, role))
@@ -38,7 +40,7 @@ def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLe
 def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
     """A limit entry that the market has passed, or a stop entry that it has; a price below zero."""
     proposal, entry, close = request.proposal, levels.entry, levels.close
-    if entry is None or proposal.entry_kind == "market":
+    if levels.waits or entry is None or proposal.entry_kind == "market":
         return ()
     if entry <= 0:
         message = f"the entry {entry!r} is no price"
@@ -59,7 +61,7 @@ def management_is_out_of_reach(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
     """A scale-out or a break-even at or beyond the target, where the position is closed already."""
-    if levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
+    if levels.waits or levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
         return ()
     reach = levels.reward / levels.risk
     found = []
@@ -94,7 +96,8 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
     The reward is what reaching every level pays: a share that is scaled out earns only its own level.
     """
     if (
-        levels.entry is None
+        levels.waits
+        or levels.entry is None
         or levels.risk is None
         or levels.reward is None
         or _sides_are_wrong(request, levels)
@@ -128,6 +131,8 @@ def _misplaced_levels(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> list[tuple[str, str, str]]:
     """(code, role, message) of a stop and a target that lie on the wrong side, or below zero."""
+    if levels.waits:
+        return list(_never_right(request, levels))
     if levels.entry is None:
         return []
     sign = 1.0 if request.proposal.direction == "long" else -1.0
@@ -146,6 +151,19 @@ def _misplaced_levels(
     return found
 
 
+def _never_right(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Iterator[tuple[str, str, str]]:
+    """(code, role, message) of a stop and a target that lie on the wrong side whatever the market does."""
+    proposal = request.proposal
+    entry, long = "close" if proposal.entry is None else f"({proposal.entry})", proposal.direction == "long"
+    for role, below in (("stop", long), ("target", not long)):
+        text = getattr(proposal, role)
+        if levels.broken.keys().isdisjoint((role, "entry")):
+            side, where = ("<", "below") if below else (">", "above")
+            if not possible_of(f"({text}) {side} {entry}").true:
+                message = f"the {role} {text!r} of a {proposal.direction} plan is never {where} the entry"
+                yield f"{role}_on_wrong_side", role, message
+
+
 def _side_remedy(request: PolicyLevelReflectionRequest, code: str, role: str) -> Remedy | None:
     """The playbook's own level; where that lies wrong too, it is the entry that is out of place."""
 
@@ -162,10 +180,15 @@ def _misplaced_invalidation(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[str, str] | None:
     """Code and message of an invalidation that is unknown, true already, out of reach, or never fires."""
+    text = request.proposal.invalidation
+    if levels.waits:
+        ends_all = "setup" not in levels.broken and "invalidation" not in levels.broken
+        if ends_all and not possible_of(f"({request.proposal.setup}) and not ({text})").true:
+            return "invalidation_already_true", f"the invalidation {text!r} is true whenever the setup is"
+        return None
     reach = read_invalidation(request, levels)
     if reach is None:
         return None
-    text = request.proposal.invalidation
     if reach.now is None:
         return "level_unknown", f"the invalidation {text!r} is unknown on this snapshot"
     if reach.now:

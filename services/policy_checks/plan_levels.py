@@ -39,6 +39,8 @@ class PlanLevels:
         entry: where the plan enters: the close of a market entry, else its entry rule.
         stop, target: of the proposal.
         playbook_entry, playbook_stop: what the playbook's own rules give, the unit of its expectations.
+        waits: the setup is not true at this close, so the plan can act at a later one alone, and its levels
+            are those of that close.
         broken: reason by role for rules that do not parse or are of the wrong kind.
     """
 
@@ -48,6 +50,7 @@ class PlanLevels:
     target: float | None
     playbook_entry: float | None
     playbook_stop: float | None
+    waits: bool
     broken: dict[str, str]
 
     @property
@@ -107,8 +110,24 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
         target=None if "target" in broken else price(proposal.target),
         playbook_entry=price(own_rules.entry),
         playbook_stop=price(own_rules.stop),
+        waits="setup" not in broken and _waits(proposal.setup, snapshot),
         broken=broken,
     )
+
+
+def _waits(setup: str, snapshot: PolicySnapshot) -> bool:
+    """Whether a setup is not true at the close; one that reads bars before it acts after them alone."""
+    return parse(setup).tree.shift > 0 or is_true(setup, snapshot) is False
+
+
+def is_true(text: str, snapshot: PolicySnapshot) -> bool | None:
+    """Whether a condition is true at the close; None where it is unknown there, or needs bars before.
+
+    Raises:
+        RuleError: the text is no rule.
+    """
+    value = int(_fires(parse(text), snapshot, np.array([snapshot.close]))[0])
+    return None if value < 0 else value == 1
 
 
 def rule_text(proposal: PolicyProposal, role: str) -> str | None:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.settings import Settings
+from services.policy_loop.invariant_context import cost_bps
 from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
 from trading_core.kernel.flags import event_flags
@@ -14,15 +15,19 @@ from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
 
+BASIS_POINTS = 10_000.0
+
 
 def account_engine(settings: Settings, market: Market, guard: TickGuard) -> TriggerEngine:
     """An engine before the first bar of a market, with the kill switch as it is set."""
-    bars, envelope = market.bars, settings.envelope
+    bars, envelope, reflection = market.bars, settings.envelope, settings.reflection
     parameters = parameter_record(
         settings.execution,
         envelope,
         heartbeat=settings.policy_loop.heartbeat_bars(bars.timeframe),
         emit_events=True,
+        least_reward=0.0 if reflection.mode == "off" else reflection.min_reward_to_risk,
+        side_cost=cost_bps(settings.execution) / BASIS_POINTS,
     )
     windows = envelope.no_trade_windows
     engine = TriggerEngine(

@@ -27,6 +27,8 @@ def parameter_record(
     heartbeat: int,
     emit_events: bool,
     fixed_quantity: float | None = None,
+    least_reward: float = 0.0,
+    side_cost: float = 0.0,
 ) -> npt.NDArray[Any]:
     """The kernel's parameter record (1,). Without an envelope nothing limits size, exposure or loss.
 
@@ -36,6 +38,8 @@ def parameter_record(
         heartbeat: own bars between heartbeats, 0 never.
         emit_events: whether events are recorded and boundaries stop the kernel.
         fixed_quantity: units per trade instead of the configured sizing.
+        least_reward: reward to risk after costs below which an entry is refused; 0: any.
+        side_cost: fraction of notional that each side costs there.
     """
     p = np.zeros(1, dtype=rec.PARAMETERS)
     maker = execution.fee_bps if execution.maker_fee_bps is None else execution.maker_fee_bps
@@ -63,6 +67,8 @@ def parameter_record(
         "sizing": rec.SIZINGS.index(sizing),
         "fixed_quantity": execution.fixed_quantity if fixed_quantity is None else fixed_quantity,
         "volatility_multiple": execution.volatility_multiple,
+        "least_reward": least_reward,
+        "side_cost": side_cost,
         "heartbeat": heartbeat,
         "emit": emit_events,
         "boundaries": emit_events,

@@ -28,6 +28,7 @@ _R_UNKNOWN: Final = rec.code(rec.REFUSALS, "level_unknown")
 _R_THROTTLED: Final = rec.code(rec.REFUSALS, "throttled")
 _R_WINDOW: Final = rec.code(rec.REFUSALS, "no_trade_window")
 _R_PAUSED: Final = rec.code(rec.REFUSALS, "paused_after_losses")
+_R_REWARD: Final = rec.code(rec.REFUSALS, "reward_to_risk")
 _MARKET: Final = rec.code(rec.ENTRY_KINDS, "market")
 _LIMIT: Final = rec.code(rec.ENTRY_KINDS, "limit")
 _STOP: Final = rec.code(rec.ENTRY_KINDS, "stop")
@@ -91,6 +92,17 @@ def refusal_of(d: int, kind: int, close: float, base: float, stop: float, target
 
 
 @compiled
+def pays_too_little(st: Any, p: Any, base: float, risk: float, reward: float) -> bool:
+    """Whether reaching every level pays less for the risk than the fast reflection asks, after costs."""
+    share = st.policy_scale_share
+    if share > 0.0:
+        reward = share * min(st.policy_scale_r * risk, reward) + (1.0 - share) * reward
+    costs = 2.0 * base * p.side_cost
+    short: bool = reward - costs < p.least_reward * (risk + costs)
+    return short
+
+
+@compiled
 def accept_order(
     state: Any,
     port: Any,
@@ -121,6 +133,8 @@ def accept_order(
     refusal = find_block(st, port, p, t, moment, flags)
     if refusal < 0:
         refusal = refusal_of(d, kind, close, base, stop, target)
+    if refusal < 0 and p.least_reward > 0.0 and pays_too_little(st, p, base, risk, abs(target - base)):
+        refusal = _R_REWARD
     if refusal < 0 and p.sizing == _BY_VOLATILITY and not volatility > 0.0:
         refusal = _R_UNKNOWN
     if refusal < 0:

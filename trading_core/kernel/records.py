@@ -210,6 +210,8 @@ PARAMETERS: Final = np.dtype(
         ("sizing", "i8"),  # position in SIZINGS
         ("fixed_quantity", "f8"),
         ("volatility_multiple", "f8"),
+        ("least_reward", "f8"),  # reward to risk of an entry after the costs of both sides; 0: any
+        ("side_cost", "f8"),  # fraction of notional that a side costs, for it
         ("limited", "i8"),  # 0: rule research and shadow ledgers, which no envelope limits
         *((name, kind) for name, kind, _ in LIMITS),
         ("buckets", "i8"),
@@ -262,6 +264,7 @@ REFUSALS: Final = (
     "paused_after_losses",
     "unfilled",
     "invalidated",
+    "reward_to_risk",
 )
 CLAMPS: Final = (
     "risk_cap",

@@ -1,0 +1,53 @@
+"""Can a playbook's own plan pass now? Asked before it is offered, so that no base of ours is sent back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from schemas.proposal import PolicyProposal
+from schemas.reflection import Finding, InvariantContext, PolicyLevelReflectionRequest
+from schemas.settings import ReflectionSettings
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import Severity
+from services.policy_checks.coherence import check_coherence
+from services.policy_checks.expectation import check_expectation
+from services.policy_checks.invariants import check_invariants
+from services.policy_checks.plan_levels import is_true, read_levels
+from services.ports import PlaybookReader
+
+REFUSING = (Severity.MAJOR, Severity.BLOCKER)
+
+
+@dataclass(frozen=True)
+class BaseCheck:
+    """The deterministic checks of the fast reflection that need nothing but a snapshot.
+
+    Attributes:
+        settings: of the reflection.
+        playbooks: active versions.
+        invariants: the guardrails at a snapshot.
+    """
+
+    settings: ReflectionSettings
+    playbooks: PlaybookReader
+    invariants: Callable[[PolicySnapshot], InvariantContext]
+
+    def findings(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> tuple[Finding, ...]:
+        """What would send the plan back, or block it; none where the reflection is switched off."""
+        if self.settings.mode == "off":
+            return ()
+        request = PolicyLevelReflectionRequest(
+            snapshot=snapshot,
+            proposal=proposal,
+            playbook=self.playbooks.get(proposal.playbook_id).definition,
+            state=snapshot.state,
+            invariants=self.invariants(snapshot),
+        )
+        found = check_invariants(request)
+        if not any(finding.severity is Severity.BLOCKER for finding in found):
+            levels = read_levels(request)
+            found += check_coherence(request, levels) + check_expectation(request, levels, self.settings)
+        return tuple(finding for finding in found if finding.severity in REFUSING)
+
+    def is_over(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> bool:
+        """Whether the invalidation is true at this close, so that the setup has to come back first."""
+        return self.settings.mode != "off" and bool(is_true(proposal.invalidation, snapshot))
