@@ -178,6 +178,18 @@ class EventJournal(Protocol):
         ...
 
 
+class BaseCheck(Protocol):
+    """Whether a playbook's own plan can pass now, asked before it is offered."""
+
+    def findings(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> tuple[Finding, ...]:
+        """What would send the plan back, or block it."""
+        ...
+
+    def is_over(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> bool:
+        """Whether the invalidation is true at this close, so that the setup has to come back first."""
+        ...
+
+
 class Strategist(Protocol):
     """Answers one snapshot; sees a revision request on rounds after the first."""
 

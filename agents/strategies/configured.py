@@ -17,7 +17,7 @@ from services.deliberation.forms import CRITIQUE, REASONS
 from services.deliberation.text_models import TextModels
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
-from services.policy_checks.bases import BaseCheck
+from services.policy_checks.bases import SnapshotCheck
 from services.policy_loop.invariant_context import invariant_context, tolerances
 from services.ports import BackgroundReader, PlaybookReader, Strategist
 
@@ -67,7 +67,7 @@ def configured_rules(
         return invariant_context(settings, snapshot, playbooks, symbols)
 
     envelope = settings.envelope
-    check = BaseCheck(settings.reflection, playbooks, invariants)
+    check = SnapshotCheck(settings.reflection, playbooks, invariants)
     return RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks, check)
 
 

@@ -16,10 +16,9 @@ from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.rendering import render_rules
-from services.policy_checks.bases import BaseCheck
 from services.policy_checks.reasons import with_reasons
 from services.policy_loop.clamps import rules_conviction
-from services.ports import PlaybookReader, Revision
+from services.ports import BaseCheck, PlaybookReader, Revision
 
 TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
 BREAK_EVEN_AT_R = 1.0
@@ -37,7 +36,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class RankedBase:
+class OwnBase:
     """The own plan of a playbook that can pass now; `is_over`: its invalidation is true at this close."""
 
     candidate: Candidate
@@ -101,7 +100,7 @@ class RuleStrategist:
         places = [k for k, base in enumerate(ranked) if (base.playbook.id, base.direction) == tried]
         return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
 
-    def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[RankedBase]:
+    def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
         """Eligible playbooks and directions whose own plan can pass now, best first."""
         bases = (self._base(one, snapshot, regime) for one in self._eligible(snapshot, regime))
         return sorted((base for base in bases if base is not None), key=lambda base: base.rank)
@@ -114,20 +113,20 @@ class RuleStrategist:
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         ]
 
-    def _base(self, one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> RankedBase | None:
+    def _base(self, one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> OwnBase | None:
         """The base of a playbook, tightened where that is all it needs; None where it cannot pass now."""
         proposal = proposal_of(one, snapshot, regime)
         if self._check is None:
-            return RankedBase(one, proposal)
+            return OwnBase(one, proposal)
         if found := self._check.findings(proposal, snapshot):
             tightened = tighten(proposal, found)
             if tightened is None or self._check.findings(tightened, snapshot):
                 return None
             proposal = tightened
-        return RankedBase(one, proposal, self._check.is_over(proposal, snapshot))
+        return OwnBase(one, proposal, self._check.is_over(proposal, snapshot))
 
     def _propose(
-        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[RankedBase], place: int
+        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[OwnBase], place: int
     ) -> StrategistAnswer:
         if place >= len(ranked):
             reason = "no other eligible playbook" if ranked else self._why_none(snapshot, regime)

@@ -18,7 +18,7 @@ REFUSING = (Severity.MAJOR, Severity.BLOCKER)
 
 
 @dataclass(frozen=True)
-class BaseCheck:
+class SnapshotCheck:
     """The deterministic checks of the fast reflection that need nothing but a snapshot.
 
     Attributes:
