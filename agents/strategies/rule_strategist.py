@@ -102,7 +102,7 @@ class RuleStrategist:
 
     def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
         """Eligible playbooks and directions whose own plan can pass now, best first."""
-        bases = (self._base(one, snapshot, regime) for one in self._eligible(snapshot, regime))
+        bases = (self._base(plan, snapshot, regime) for plan in self._eligible(snapshot, regime))
         return sorted((base for base in bases if base is not None), key=lambda base: base.rank)
 
     def _eligible(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
@@ -140,7 +140,7 @@ class RuleStrategist:
         eligible = self._eligible(snapshot, regime)
         if not eligible or self._check is None:
             return "no playbook is eligible in this regime"
-        plans = (proposal_of(one, snapshot, regime) for one in eligible)
+        plans = (proposal_of(candidate, snapshot, regime) for candidate in eligible)
         codes = {found.code for plan in plans for found in self._check.findings(plan, snapshot)}
         return f"no eligible playbook can pass now: {', '.join(sorted(codes))}"
 

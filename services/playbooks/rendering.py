@@ -11,6 +11,7 @@ from typing import Literal
 
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import DirectionRules, PlaybookDefinition
+from schemas.proposal import PolicyProposal
 from schemas.vocabulary import Direction
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -83,6 +84,16 @@ def render_rules(
         overrides or {}
     )
     return _render_rules(tuple(rule_texts(definition.rules[direction]).items()), tuple(values.items()))
+
+
+def list_changes(proposal: PolicyProposal, playbook: PlaybookDefinition) -> frozenset[str]:
+    """Rules and terms of a plan that are not its playbook's own, by name; none of an unchanged base.
+
+    Raises:
+        ConfigError: the playbook has no rules for the plan's direction.
+    """
+    own = render_rules(playbook, proposal.direction).payload() | playbook.terms()
+    return frozenset(name for name, value in own.items() if getattr(proposal, name) != value)
 
 
 @lru_cache(maxsize=1024)

@@ -78,7 +78,7 @@ def horizon_is_too_short(
 
 def stop_is_inside_winners_mae(levels: PlanLevels, expected: ExpectationSummary) -> Finding | None:
     """A stop nearer than the excursion that one winner in five survived, measured in the playbook's own R."""
-    if levels.waits or levels.risk is None or levels.playbook_risk is None:
+    if levels.risk is None or levels.playbook_risk is None:
         return None
     survived = -expected.winner_mae_p80_r * levels.playbook_risk
     if levels.risk > survived:
@@ -91,7 +91,7 @@ def stop_is_inside_winners_mae(levels: PlanLevels, expected: ExpectationSummary)
 
 def target_is_beyond_mfe(levels: PlanLevels, expected: ExpectationSummary) -> Finding | None:
     """A target far beyond the median best excursion, measured in the playbook's own R."""
-    if levels.waits or levels.reward is None or levels.playbook_risk is None:
+    if levels.lie_ahead("entry", "stop", "target") or levels.reward is None or levels.playbook_risk is None:
         return None
     reachable = FARTHEST_TARGET_MFE * expected.mfe_p50_r * levels.playbook_risk
     if levels.reward <= reachable:

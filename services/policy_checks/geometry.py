@@ -61,7 +61,7 @@ def management_is_out_of_reach(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
     """A scale-out or a break-even at or beyond the target, where the position is closed already."""
-    if levels.waits or levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
+    if levels.risk is None or levels.reward is None or _has_no_reach(request, levels, *BEFORE_TARGET):
         return ()
     reach = levels.reward / levels.risk
     found = []
@@ -96,11 +96,10 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
     The reward is what reaching every level pays: a share that is scaled out earns only its own level.
     """
     if (
-        levels.waits
-        or levels.entry is None
+        levels.entry is None
         or levels.risk is None
         or levels.reward is None
-        or _sides_are_wrong(request, levels)
+        or _has_no_reach(request, levels, "scale_out_r", "scale_out_share")
     ):
         return ()
     costs = 2 * levels.entry * request.invariants.cost_bps_per_side / BASIS_POINTS
@@ -123,8 +122,10 @@ def _reward_after_scaling(request: PolicyLevelReflectionRequest, risk: float, re
     return share * min(at * risk, reward) + (1.0 - share) * reward
 
 
-def _sides_are_wrong(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> bool:
-    return bool(_misplaced_levels(request, levels))
+def _has_no_reach(request: PolicyLevelReflectionRequest, levels: PlanLevels, *terms: str) -> bool:
+    """Whether this close says nothing of how far stop and target lie, or they lie on the wrong side."""
+    ahead = levels.lie_ahead("entry", "stop", "target", *terms)
+    return ahead or bool(_misplaced_now(request, levels))
 
 
 def _misplaced_levels(
@@ -133,6 +134,11 @@ def _misplaced_levels(
     """(code, role, message) of a stop and a target that lie on the wrong side, or below zero."""
     if levels.waits:
         return list(_never_right(request, levels))
+    return _misplaced_now(request, levels)
+
+
+def _misplaced_now(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> list[tuple[str, str, str]]:
+    """As `_misplaced_levels`, of the levels at this close."""
     if levels.entry is None:
         return []
     sign = 1.0 if request.proposal.direction == "long" else -1.0
@@ -181,19 +187,18 @@ def _misplaced_invalidation(
 ) -> tuple[str, str] | None:
     """Code and message of an invalidation that is unknown, true already, out of reach, or never fires."""
     text = request.proposal.invalidation
-    if levels.waits:
-        ends_all = "setup" not in levels.broken and "invalidation" not in levels.broken
-        if ends_all and not possible_of(f"({request.proposal.setup}) and not ({text})").true:
-            return "invalidation_already_true", f"the invalidation {text!r} is true whenever the setup is"
-        return None
-    reach = read_invalidation(request, levels)
+    readable = levels.broken.keys().isdisjoint(("setup", "invalidation"))
+    if levels.waits and readable and not _can_hold(request.proposal.setup, text):
+        return "invalidation_already_true", f"the invalidation {text!r} is true whenever the setup is"
+    reach = None if levels.lie_ahead("invalidation", "stop") else read_invalidation(request, levels)
     if reach is None:
         return None
     if reach.now is None:
         return "level_unknown", f"the invalidation {text!r} is unknown on this snapshot"
     if reach.now:
-        return "invalidation_already_true", f"the invalidation {text!r} is true at this close"
-    if reach.before_stop or _sides_are_wrong(request, levels):
+        found = "invalidation_already_true", f"the invalidation {text!r} is true at this close"
+        return None if levels.waits else found
+    if reach.before_stop or _misplaced_now(request, levels):
         return None
     if reach.with_plan:
         message = (
@@ -205,6 +210,10 @@ def _misplaced_invalidation(
     if reach.price_alone:
         return "invalidation_never_fires", f"no price makes the invalidation {text!r} true"
     return None
+
+
+def _can_hold(setup: str, invalidation: str) -> bool:
+    return possible_of(f"({setup}) and not ({invalidation})").true
 
 
 def _unknown(request: PolicyLevelReflectionRequest, role: str) -> Finding:

@@ -18,7 +18,7 @@ from schemas.errors import RuleError
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
-from services.playbooks.rendering import KIND_OF_ROLE, render_rules
+from services.playbooks.rendering import KIND_OF_ROLE, list_changes, render_rules
 from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
 
@@ -41,6 +41,7 @@ class PlanLevels:
         playbook_entry, playbook_stop: what the playbook's own rules give, the unit of its expectations.
         waits: the setup is not true at this close, so the plan can act at a later one alone, and its levels
             are those of that close.
+        differs: rules and terms of the plan that are not those of its playbook.
         broken: reason by role for rules that do not parse or are of the wrong kind.
     """
 
@@ -51,7 +52,15 @@ class PlanLevels:
     playbook_entry: float | None
     playbook_stop: float | None
     waits: bool
+    differs: frozenset[str]
     broken: dict[str, str]
+
+    def lie_ahead(self, *names: str) -> bool:
+        """Whether these are the playbook's own and of a later close, so that this one says nothing of them.
+
+        What a strategist changed is measured against the playbook at this close too.
+        """
+        return self.waits and self.differs.isdisjoint(names)
 
     @property
     def risk(self) -> float | None:
@@ -111,6 +120,7 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
         playbook_entry=price(own_rules.entry),
         playbook_stop=price(own_rules.stop),
         waits="setup" not in broken and _waits(proposal.setup, snapshot),
+        differs=list_changes(proposal, request.playbook),
         broken=broken,
     )
 

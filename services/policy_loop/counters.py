@@ -39,6 +39,7 @@ class PolicyCounters(Stateful):
         budgets: where the time budgets of a reflection stand.
         over_budget: reflections that took longer than theirs, a slow strategist left out.
         sent_back_for: findings by code that sent a proposal back.
+        sent_back_own: proposals sent back whose rules are their playbook's own, as it offers them.
         examples: the first of each code for each playbook that it met, by code and playbook.
         abstained_in: abstentions by regime (`trend/volatility/structure`).
         of_history: skips on bars that lie before the run.
@@ -61,6 +62,7 @@ class PolicyCounters(Stateful):
     amendments: Counter[str] = field(default_factory=Counter)
     amendment_codes: Counter[str] = field(default_factory=Counter)
     sent_back_for: Counter[str] = field(default_factory=Counter)
+    sent_back_own: int = 0
     examples: dict[str, dict[str, FindingExample]] = field(default_factory=dict)
     abstained_in: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
@@ -80,8 +82,14 @@ class PolicyCounters(Stateful):
         self.overrides.update(str(reason) for reason in decision.overrides)
         self.of_history += len(decision.skips) if history else 0
 
-    def count_round(self, one: PlanRound, regime: RegimeView | None = None) -> None:
-        """One answer of the strategist in a regime, with the reflection that it met."""
+    def count_round(self, one: PlanRound, regime: RegimeView | None = None, *, is_own: bool = False) -> None:
+        """One answer of the strategist in a regime, with the reflection that it met.
+
+        Args:
+            one: of a plan.
+            regime: at its snapshot.
+            is_own: the rules that it proposes are its playbook's own.
+        """
         self.answers[str(one.answer.kind)] += 1
         self.sources[one.answer.model] += 1
         if one.answer.fallback is not None:
@@ -94,6 +102,7 @@ class PolicyCounters(Stateful):
             self.reflections[str(one.reflection.status)] += 1
             self.finding_codes.update(finding.code for finding in one.reflection.findings)
             self._count_sent_back(one.answer, one.reflection.findings)
+            self.sent_back_own += is_own and one.reflection.status is not ReflectionStatus.PASS
             self._count_reflection(one.reflection)
 
     def count_amendment(self, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta) -> None:
@@ -137,6 +146,7 @@ class PolicyCounters(Stateful):
             "reflections": reflections,
             "finding_codes": dict(sorted(self.finding_codes.items())),
             "sent_back_for": dict(sorted(self.sent_back_for.items())),
+            "sent_back_own": self.sent_back_own,
             "amendments": {
                 str(name): self.amendments[name] for name in (*ReflectionStatus, InvocationOutcome.DISABLED)
             },

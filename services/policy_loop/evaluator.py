@@ -25,6 +25,7 @@ from schemas.vocabulary import (
     PlanKind,
     Severity,
 )
+from services.playbooks.rendering import list_changes
 from services.policy_checks.plan_levels import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamp_proposal
 from services.policy_loop.counters import PolicyCounters
@@ -130,12 +131,19 @@ class PolicyEvaluator:
         for answered in plan.rounds:
             evaluation.record.round(evaluation.rounds, snapshot, answered)
             evaluation.rounds += 1
-            self._counters.count_round(answered, snapshot.regime)
+            self._counters.count_round(answered, snapshot.regime, is_own=self._is_own(answered))
             if answered.reflection is not None:
                 evaluation.note_reflection(answered.reflection)
             elif plan.end in (PlanEnd.STAND_DOWN, PlanEnd.BLOCKED):
                 bare = answered.answer.proposal is None
                 evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT if bare else plan.reason)
+
+    def _is_own(self, answered: PlanRound) -> bool:
+        proposal = answered.answer.proposal
+        if proposal is None or not isinstance(answered.reflection, PolicyLevelReflectionResult):
+            return False
+        playbook = self._playbooks.get(proposal.playbook_id).definition
+        return proposal.direction in playbook.rules and not list_changes(proposal, playbook)
 
     def _without_proposal(
         self, evaluation: Evaluation, snapshot: PolicySnapshot, answer: StrategistAnswer

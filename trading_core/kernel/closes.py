@@ -48,6 +48,14 @@ def expire(st: Any, out: Any, t: int, s: int) -> None:
 
 
 @compiled
+def is_set_up(st: Any, truths: Any, t: int) -> bool:
+    """Whether the setup is true, and the invalidation does not take it back at the same close."""
+    over = st.k_invalidation >= 0 and truths[st.k_invalidation, t] == 1
+    true: bool = truths[st.k_setup, t] == 1 and not over
+    return true
+
+
+@compiled
 def arm(
     state: Any,
     port: Any,

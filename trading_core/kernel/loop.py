@@ -13,7 +13,7 @@ function of its own.
 from typing import Any, Final
 
 from trading_core.kernel.boundaries import policy_events, quiet
-from trading_core.kernel.closes import arm, at_close_armed, at_close_holding, expire
+from trading_core.kernel.closes import arm, at_close_armed, at_close_holding, expire, is_set_up
 from trading_core.kernel.compiled import compiled, inlined
 from trading_core.kernel.events import go
 from trading_core.kernel.fills import at_open, fill_entry, inside_bar, open_position
@@ -96,7 +96,7 @@ def close_of_symbol(
     elif st.state == IDLE and st.policy >= 0 and t >= st.policy_first_t:
         if st.policy_never_ends == 0 and st.own > st.policy_expires_own:
             expire(st, out, t, s)
-        elif truths[st.k_setup, t] == 1 and (p.reentry == 1 or st.exit_own != st.own):
+        elif is_set_up(st, truths, t) and (p.reentry == 1 or st.exit_own != st.own):
             arm(state, port, out, p, numbers, t, s, high, low, close, moment, flags)
     if p.fill_close == 1 and st.order == 1 and st.order_t == t and st.order_kind == _MARKET:
         open_position(st, port, out, p, t, s, close, 0)

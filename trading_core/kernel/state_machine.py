@@ -14,7 +14,10 @@ STATES: Final = tuple(PolicyState)
 IDLE, THESIS_ARMED, POSITION_OPEN, HOLD_LOCK, COOLDOWN, INVALIDATED = range(len(STATES))
 
 TRANSITIONS: Final[dict[tuple[PolicyState, PolicyState], str]] = {
-    (PolicyState.IDLE, PolicyState.THESIS_ARMED): "the setup of the frozen policy is true at a close",
+    (
+        PolicyState.IDLE,
+        PolicyState.THESIS_ARMED,
+    ): "the setup of the frozen policy is true at a close, its invalidation is not",
     (
         PolicyState.THESIS_ARMED,
         PolicyState.IDLE,

@@ -117,7 +117,8 @@ def thoughts(document: Document) -> Rows:
     yield "evaluations", f"{policy['evaluations']:,}   {share} of bars"
     yield from strategist_rows(document["strategist"])
     sent_back = met["revise"] + met["block"]
-    yield "fast reflection", f"sent back {sent_back:,} of {sent_back + met['pass']:,} proposals"
+    own = f", {policy['sent_back_own']:,} of playbooks as they are" if policy["sent_back_own"] else ""
+    yield "fast reflection", f"sent back {sent_back:,} of {sent_back + met['pass']:,} proposals{own}"
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"

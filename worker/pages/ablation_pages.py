@@ -85,7 +85,18 @@ def _plot(document: dict[str, Any]) -> Element:
 
 
 Part = dict[str, Any]
-ARM_HEAD = ("arm", "run", "return", "trades", "mean R", "drawdown", "in market", "mean gross")
+ARM_HEAD = (
+    "arm",
+    "run",
+    "return",
+    "trades",
+    "mean R",
+    "drawdown",
+    "in market",
+    "mean gross",
+    "sent back",
+    "of own bases",
+)
 PAPER_HEAD = ("plans that were", "plans", "trades", "mean", "interval", "on the whole")
 _PAPER = {"won": "would have won", "lost": "would have lost", "unknown": "unknown"}
 
@@ -104,6 +115,8 @@ def arm_row(one: Part) -> list[str]:
         percent(run["max_drawdown"]),
         percent(run["exposure"]["bars"]),
         percent(run["exposure"]["gross"]),
+        f"{run['sent_back']['proposals']:,}",
+        f"{run['sent_back']['own_bases']:,}",
     ]
 
 

@@ -15,7 +15,16 @@ from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.rendering import number_text, render_rules, rule_texts
 from services.policy_checks.expectation import expectation_of
 from services.policy_checks.plan_levels import PlanLevels, read_levels
-from tests.services.policy_checks.plans import DAY, NOW, PLAYBOOKS, account, changed, held, summary
+from tests.services.policy_checks.plans import (
+    DAY,
+    NOW,
+    PLAYBOOKS,
+    account,
+    acting,
+    changed,
+    held,
+    summary,
+)
 
 Request = PolicyLevelReflectionRequest
 Spoil = Callable[[Request], Request | None]
@@ -84,7 +93,7 @@ def flipped_direction(request: Request) -> Request:
 
 @fault("stop_on_wrong_side")
 def stop_on_the_winning_side(request: Request) -> Request:
-    return plan(request, stop=ahead(request, 0.5))
+    return plan(acting(request), stop=ahead(request, 0.5))
 
 
 @fault("stop_on_wrong_side")
@@ -94,7 +103,7 @@ def stop_at_the_entry(request: Request) -> Request:
 
 @fault("target_on_wrong_side")
 def target_on_the_losing_side(request: Request) -> Request:
-    return plan(request, target=against(request, 0.5))
+    return plan(acting(request), target=against(request, 0.5))
 
 
 @fault("target_on_wrong_side", "stop_on_wrong_side")
@@ -105,7 +114,7 @@ def stop_and_target_exchanged(request: Request) -> Request:
 @fault("level_not_a_price")
 def level_below_zero(request: Request) -> Request:
     role = "stop" if request.proposal.direction == "long" else "target"
-    return plan(request, **{role: "close - 2 * close"})
+    return plan(acting(request), **{role: "close - 2 * close"})
 
 
 @fault("level_unknown")
@@ -117,7 +126,7 @@ def stop_that_needs_bars_before(request: Request) -> Request:
 def limit_beyond_the_market(request: Request) -> Request:
     price = priced(request.snapshot.close * (1.0 + 0.01 * sign(request)))
     refinement = {"refinement": None, "refinement_kind": "stop"}
-    return plan(request, entry_kind="limit", entry=price, **refinement)
+    return plan(acting(request), entry_kind="limit", entry=price, **refinement)
 
 
 @fault("invalidation_beyond_stop")
@@ -128,7 +137,7 @@ def invalidation_beyond_the_stop(request: Request) -> Request:
 @fault("invalidation_already_true")
 def invalidation_true_already(request: Request) -> Request:
     close = request.snapshot.close
-    return plan(request, invalidation=_beyond(request, priced(close * (1.0 + 0.001 * sign(request)))))
+    return plan(acting(request), invalidation=_beyond(request, priced(close * (1.0 + 0.001 * sign(request)))))
 
 
 @fault("invalidation_contradicts_direction")
@@ -327,7 +336,7 @@ def target_beyond_three_best_excursions(request: Request) -> Request | None:
 
 @fault("target_beyond_mfe")
 def excursions_that_never_came_near_the_target(request: Request) -> Request:
-    return _expecting(request, mfe_p50_r=0.25)
+    return _expecting(acting(request), mfe_p50_r=0.25)
 
 
 @fault("reward_to_risk_too_low")
@@ -340,7 +349,7 @@ def costs_that_eat_the_reward(request: Request) -> Request:
     risk = levels(request).risk
     assert risk is not None
     bps = 0.75 * risk / request.snapshot.close * 10_000
-    return changed(request, {"invariants.cost_bps_per_side": bps})
+    return changed(acting(request), {"invariants.cost_bps_per_side": bps})
 
 
 def _expecting(request: Request, **measured: float) -> Request:

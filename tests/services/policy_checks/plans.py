@@ -19,7 +19,7 @@ from schemas.snapshot import (
 )
 from schemas.vocabulary import Direction, PolicyState, Timeframe
 from services.playbooks.loader import load_playbooks
-from services.playbooks.rendering import render_rules, rule_texts
+from services.playbooks.rendering import number_text, render_rules, rule_texts
 from trading_core.rules import parse
 
 NOW = 1_262_304_000_000_000_000
@@ -178,6 +178,13 @@ def _case(
         failure_mode=mode,
         known_at=known_at,
     )
+
+
+def acting(request: PolicyLevelReflectionRequest) -> PolicyLevelReflectionRequest:
+    """The request with a setup, of its playbook too, that is true at this close: levels are those of now."""
+    setup = f"close > {number_text(request.snapshot.close / 2)}"
+    rules = {way: changed(own, {"setup": setup}) for way, own in request.playbook.rules.items()}
+    return changed(request, {"proposal.setup": setup, "playbook.rules": rules})
 
 
 def account(**values: Any) -> dict[str, Any]:

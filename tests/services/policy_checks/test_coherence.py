@@ -11,6 +11,7 @@ from tests.services.policy_checks.plans import (
     CLOSE,
     PLAN_IDS,
     PLANS,
+    acting,
     changed,
     codes,
     playbook_named,
@@ -79,14 +80,18 @@ def test_coherence_unknown_feature_error_names_the_nearest():
 @EVERY_PLAN
 def test_coherence_stop_on_the_wrong_side_is_found(playbook, direction):
     _, wrong = sides(direction)
-    request = changed(right_request(playbook, direction), {"proposal.stop": f"close {wrong} 2 * atr_14"})
+    request = changed(
+        acting(right_request(playbook, direction)), {"proposal.stop": f"close {wrong} 2 * atr_14"}
+    )
     assert "stop_on_wrong_side" in codes(check(request))
 
 
 @EVERY_PLAN
 def test_coherence_target_on_the_wrong_side_is_found(playbook, direction):
     wrong, _ = sides(direction)
-    request = changed(right_request(playbook, direction), {"proposal.target": f"close {wrong} 4 * atr_14"})
+    request = changed(
+        acting(right_request(playbook, direction)), {"proposal.target": f"close {wrong} 4 * atr_14"}
+    )
     assert "target_on_wrong_side" in codes(check(request))
 
 
@@ -102,12 +107,12 @@ def test_coherence_stop_at_the_close_is_on_the_wrong_side():
     ],
 )
 def test_coherence_level_on_the_wrong_side_message_says_where_it_must_lie(direction, stop, message):
-    request = changed(right_request(direction=direction), {"proposal.stop": stop})
+    request = changed(acting(right_request(direction=direction)), {"proposal.stop": stop})
     assert message in [f.message for f in check(request)]
 
 
 def test_coherence_stop_at_zero_is_no_price():
-    assert "level_not_a_price" in codes(check(changed(right_request(), {"proposal.stop": "0"})))
+    assert "level_not_a_price" in codes(check(changed(acting(right_request()), {"proposal.stop": "0"})))
 
 
 def test_coherence_reward_exactly_at_the_minimum_finds_nothing_about_it():
@@ -119,7 +124,7 @@ def test_coherence_reward_exactly_at_the_minimum_finds_nothing_about_it():
 
 def test_coherence_stop_below_zero_is_no_price():
     assert "level_not_a_price" in codes(
-        check(changed(right_request(), {"proposal.stop": "close - 60 * atr_14"}))
+        check(changed(acting(right_request()), {"proposal.stop": "close - 60 * atr_14"}))
     )
 
 
@@ -143,7 +148,7 @@ def test_coherence_invalidation_beyond_the_stop_is_found(playbook, direction):
     ],
 )
 def test_coherence_invalidation_at_the_ends_of_the_way_to_the_stop_is_told_apart(text, found):
-    request = changed(right_request(), {"proposal.stop": "96", "proposal.invalidation": text})
+    request = changed(acting(right_request()), {"proposal.stop": "96", "proposal.invalidation": text})
     assert [code for code in codes(check(request)) if code.startswith("invalidation")] == found
 
 
@@ -151,7 +156,7 @@ def test_coherence_invalidation_at_the_ends_of_the_way_to_the_stop_is_told_apart
     ("text", "found"), [("low < 99.5", True), ("high > 100.5", True), ("low < 99.3", False)]
 )
 def test_coherence_invalidation_on_the_bars_extremes_is_read_where_they_lie(text, found):
-    request = changed(right_request(), {"proposal.invalidation": text})
+    request = changed(acting(right_request()), {"proposal.invalidation": text})
     extremes = request.snapshot.features | {"low": 99.4, "high": 100.6}
     request = changed(request, {"snapshot.features": extremes})
     assert ("invalidation_already_true" in codes(check(request))) is found
@@ -200,7 +205,7 @@ def test_coherence_invalidation_that_fires_on_success_is_found(form, playbook, d
 @EVERY_PLAN
 def test_coherence_invalidation_true_at_the_close_is_found(playbook, direction):
     text = "close < 101" if direction == "long" else "close > 99"
-    request = changed(right_request(playbook, direction), {"proposal.invalidation": text})
+    request = changed(acting(right_request(playbook, direction)), {"proposal.invalidation": text})
     assert "invalidation_already_true" in codes(check(request))
 
 

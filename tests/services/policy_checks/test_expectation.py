@@ -4,7 +4,15 @@ from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Severity
 from services.policy_checks.expectation import check_expectation, expectation_of
 from services.policy_checks.plan_levels import read_levels
-from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, codes, expected, right_request
+from tests.services.policy_checks.plans import (
+    PLAN_IDS,
+    PLANS,
+    acting,
+    changed,
+    codes,
+    expected,
+    right_request,
+)
 
 EVERY_PLAN = pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 SETTINGS = ReflectionSettings()
@@ -79,7 +87,7 @@ def test_expectation_target_beyond_reach_is_found(playbook, direction):
 
 
 def test_expectation_excursion_measured_smaller_brings_the_target_out_of_reach():
-    assert only(measured(right_request(), mfe_p50_r=0.3, n=80), "target_beyond_mfe").op == "at_most"
+    assert only(measured(acting(right_request()), mfe_p50_r=0.3, n=80), "target_beyond_mfe").op == "at_most"
 
 
 def test_expectation_unknown_levels_find_nothing_about_stop_and_target():

@@ -5,7 +5,7 @@ import pytest
 from schemas.settings import ExecutionSettings, Settings
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.plan_levels import on_grid, read_levels
-from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
+from tests.services.policy_checks.plans import PLAN_IDS, PLANS, acting, changed, right_request
 from tests.worker.test_session_wires import finished, session
 
 LEVELS = ("entry", "stop", "target", "playbook_entry", "playbook_stop")
@@ -21,7 +21,7 @@ def test_levels_of_a_plan_are_those_of_its_rules_on_the_grid(playbook, direction
 
 
 def test_plan_whose_stop_falls_on_its_entry_is_sent_back():
-    request = changed(right_request(), {"invariants.tick_size": 50.0})
+    request = changed(acting(right_request()), {"invariants.tick_size": 50.0})
     codes = {found.code for found in check_coherence(request, read_levels(request))}
     assert "stop_on_wrong_side" in codes
 

@@ -203,6 +203,10 @@ def _run(result: ArmResult) -> dict[str, Any]:
         **{name: performance[name] for name in names},
         "exposure": _exposure([result]),
         **{name: policy[name] for name in ("evaluations", "frozen", "stand_downs", "revisions")},
+        "sent_back": {
+            "proposals": sum(policy["reflections"][status] for status in ("revise", "block")),
+            "own_bases": policy["sent_back_own"],
+        },
         "errors": document["errors"],
         "contamination": document["contamination"]["label"],
     }

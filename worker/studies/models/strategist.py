@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from agents.strategies.configured import model_strategist
+from agents.strategies.configured import configured_rules, model_strategist
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_changes import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
@@ -137,8 +137,7 @@ class StrategistQuestion:
 
     def rules(self, settings: Settings) -> RuleStrategist:
         """The rules as they ranked the bases of this question."""
-        envelope = settings.envelope
-        return RuleStrategist(self.playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
+        return configured_rules(settings, self.playbooks, (self.snapshot.symbol,))
 
 
 class StrategistPanel(Panel[StrategistQuestion, Decided]):
