@@ -10,6 +10,13 @@ from schemas.proposal import PolicyProposal
 from schemas.vocabulary import PlanKind
 
 
+class PassedOver(Contract):
+    """A playbook's own plan that ranks before the proposal and cannot pass now; `codes` say why."""
+
+    proposal: PolicyProposal
+    codes: tuple[str, ...]
+
+
 class StrategistAnswer(Contract):
     """What a strategist said: a proposal, a held position, a tighter stop, or an abstention.
 
@@ -25,6 +32,7 @@ class StrategistAnswer(Contract):
     model: str = "rules"
     prompt_hash: str | None = None
     fallback: str | None = None
+    passed_over: tuple[PassedOver, ...] = ()
     comment: str | None = None
     dropped_comments: int = Field(default=0, ge=0)
     deliberation: Deliberation | None = Field(

@@ -13,7 +13,7 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
 from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
-from schemas.strategist_answer import StrategistAnswer
+from schemas.strategist_answer import PassedOver, StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.rendering import render_rules
 from services.policy_checks.reasons import with_reasons
@@ -37,11 +37,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class OwnBase:
-    """The own plan of a playbook that can pass now; `is_over`: its invalidation is true at this close."""
+    """The own plan of a playbook; `is_over`: its invalidation is true at this close.
+
+    `codes` say why it cannot pass now; none of one that can.
+    """
 
     candidate: Candidate
     proposal: PolicyProposal
     is_over: bool = False
+    codes: tuple[str, ...] = ()
 
     @property
     def playbook(self) -> PlaybookDefinition:
@@ -88,61 +92,66 @@ class RuleStrategist:
             return hold_or_tighten(snapshot, snapshot.position)
         if snapshot.regime is None:
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no regime yet")
-        ranked = self.rank(snapshot, snapshot.regime)
-        if revision is None:
-            return self._propose(snapshot, snapshot.regime, ranked, 0)
-        tightened = tighten(revision.proposal, revision.findings)
-        if tightened is not None:
+        if revision is not None and (better := tighten(revision.proposal, revision.findings)) is not None:
             return StrategistAnswer(
-                kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=tightened
+                kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=better
             )
-        tried = (revision.proposal.playbook_id, revision.proposal.direction)
-        places = [k for k, base in enumerate(ranked) if (base.playbook.id, base.direction) == tried]
-        return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
+        refused = None if revision is None else revision.proposal
+        return _answer_of(self._bases(snapshot, snapshot.regime), snapshot.regime, refused)
 
     def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
         """Eligible playbooks and directions whose own plan can pass now, best first."""
-        bases = (self._base(plan, snapshot, regime) for plan in self._eligible(snapshot, regime))
-        return sorted((base for base in bases if base is not None), key=lambda base: base.rank)
+        return [base for base in self._bases(snapshot, regime) if not base.codes]
 
-    def _eligible(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
+    def _bases(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
+        """As `rank`, with those that cannot pass now."""
         known = {expectation.playbook_id: expectation for expectation in snapshot.expectations}
-        return [
-            candidate(playbook, direction, known[playbook.id])
+        found = (
+            self._base(candidate(playbook, direction, known[playbook.id]), snapshot, regime)
             for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
-        ]
+        )
+        return sorted(found, key=lambda base: base.rank)
 
-    def _base(self, one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> OwnBase | None:
-        """The base of a playbook, tightened where that is all it needs; None where it cannot pass now."""
+    def _base(self, one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> OwnBase:
+        """The base of a playbook, tightened where that is all it needs."""
         proposal = proposal_of(one, snapshot, regime)
         if self._check is None:
             return OwnBase(one, proposal)
-        if found := self._check.findings(proposal, snapshot):
-            tightened = tighten(proposal, found)
-            if tightened is None or self._check.findings(tightened, snapshot):
-                return None
-            proposal = tightened
-        return OwnBase(one, proposal, self._check.is_over(proposal, snapshot))
+        found = self._check.findings(proposal, snapshot)
+        if found and (tightened := tighten(proposal, found)) is not None:
+            proposal, found = tightened, self._check.findings(tightened, snapshot)
+        codes = tuple(finding.code for finding in found)
+        return OwnBase(one, proposal, self._check.is_over(proposal, snapshot), codes)
 
-    def _propose(
-        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[OwnBase], place: int
-    ) -> StrategistAnswer:
-        if place >= len(ranked):
-            reason = "no other eligible playbook" if ranked else self._why_none(snapshot, regime)
-            return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")
-        chosen = ranked[place].candidate
-        measured = f"expectancy {chosen.expectancy_r:.3f}R over {chosen.episodes} episodes"
-        reason = f"rank {place + 1} of {len(ranked)}: {measured}"
-        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=ranked[place].proposal)
 
-    def _why_none(self, snapshot: PolicySnapshot, regime: RegimeView) -> str:
-        eligible = self._eligible(snapshot, regime)
-        if not eligible or self._check is None:
-            return "no playbook is eligible in this regime"
-        plans = (proposal_of(candidate, snapshot, regime) for candidate in eligible)
-        codes = {found.code for plan in plans for found in self._check.findings(plan, snapshot)}
-        return f"no eligible playbook can pass now: {', '.join(sorted(codes))}"
+def _answer_of(bases: list[OwnBase], regime: RegimeView, refused: PolicyProposal | None) -> StrategistAnswer:
+    """The first base that can pass, or the first after the refused one; with those passed over for it."""
+    ranked, place = [base for base in bases if not base.codes], 0
+    if refused is not None:
+        tried = (refused.playbook_id, refused.direction)
+        places = [k for k, base in enumerate(ranked) if (base.playbook.id, base.direction) == tried]
+        place = places[0] + 1 if places else len(ranked)
+    chosen = ranked[place] if place < len(ranked) else None
+    over = tuple(
+        PassedOver(proposal=base.proposal, codes=base.codes)
+        for base in bases
+        if base.codes and refused is None and (chosen is None or base.rank < chosen.rank)
+    )
+    if chosen is None:
+        reason = f"{'no other eligible playbook' if ranked else _why_none(bases)} ({regime.labels.key})"
+        return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
+    plan = chosen.candidate
+    measured = f"expectancy {plan.expectancy_r:.3f}R over {plan.episodes} episodes"
+    reason = f"rank {place + 1} of {len(ranked)}: {measured}"
+    return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=chosen.proposal, passed_over=over)
+
+
+def _why_none(bases: list[OwnBase]) -> str:
+    if not bases:
+        return "no playbook is eligible in this regime"
+    codes = sorted({code for base in bases for code in base.codes})
+    return f"no eligible playbook can pass now: {', '.join(codes)}"
 
 
 def candidate(playbook: PlaybookDefinition, direction: Direction, known: ExpectationSummary) -> Candidate:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from services.policy_checks.findings import major, own_entry, own_rule_that, own_term
-from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
+from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels, symbolic_reach
 from trading_core.rules.bounds import possible_of
 
 BASIS_POINTS = 10_000
@@ -61,7 +61,9 @@ def management_is_out_of_reach(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
     """A scale-out or a break-even at or beyond the target, where the position is closed already."""
-    if levels.risk is None or levels.reward is None or _has_no_reach(request, levels, *BEFORE_TARGET):
+    if levels.lie_ahead("entry", "stop", "target", *BEFORE_TARGET) or _misplaced_now(request, levels):
+        return ()
+    if levels.risk is None or levels.reward is None:
         return ()
     reach = levels.reward / levels.risk
     found = []
@@ -95,24 +97,30 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
 
     The reward is what reaching every level pays: a share that is scaled out earns only its own level.
     """
+    found, minimum = _reward_to_risk(request, levels), request.invariants.min_reward_to_risk
+    if found is None or found >= minimum:
+        return ()
+    message = f"reward to risk after costs is {found:.3f}, the minimum is {minimum!r}"
+    remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
+    return (major("reward_to_risk_too_low", message, remedy=remedy),)
+
+
+def _reward_to_risk(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> float | None:
+    """After costs at this close; of levels that lie ahead what it is at every close, before costs."""
+    if levels.lie_ahead("entry", "stop", "target", "scale_out_r", "scale_out_share"):
+        known = levels.broken.keys().isdisjoint(("entry", "stop", "target"))
+        reach = symbolic_reach(request.proposal) if known else None
+        return reach and _reward_after_scaling(request, 1.0, reach)
     if (
         levels.entry is None
         or levels.risk is None
         or levels.reward is None
-        or _has_no_reach(request, levels, "scale_out_r", "scale_out_share")
+        or _misplaced_now(request, levels)
     ):
-        return ()
+        return None
     costs = 2 * levels.entry * request.invariants.cost_bps_per_side / BASIS_POINTS
-    reward, minimum = (
-        _reward_after_scaling(request, levels.risk, levels.reward),
-        request.invariants.min_reward_to_risk,
-    )
-    ratio = (reward - costs) / (levels.risk + costs)
-    if ratio >= minimum:
-        return ()
-    message = f"reward to risk after costs is {ratio:.3f}, the minimum is {minimum!r}"
-    remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
-    return (major("reward_to_risk_too_low", message, remedy=remedy),)
+    reward = _reward_after_scaling(request, levels.risk, levels.reward)
+    return (reward - costs) / (levels.risk + costs)
 
 
 def _reward_after_scaling(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
@@ -120,12 +128,6 @@ def _reward_after_scaling(request: PolicyLevelReflectionRequest, risk: float, re
     if at is None or share is None:
         return reward
     return share * min(at * risk, reward) + (1.0 - share) * reward
-
-
-def _has_no_reach(request: PolicyLevelReflectionRequest, levels: PlanLevels, *terms: str) -> bool:
-    """Whether this close says nothing of how far stop and target lie, or they lie on the wrong side."""
-    ahead = levels.lie_ahead("entry", "stop", "target", *terms)
-    return ahead or bool(_misplaced_now(request, levels))
 
 
 def _misplaced_levels(

@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import RuleError
+from schemas.playbook import DirectionRules
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.rendering import KIND_OF_ROLE, list_changes, render_rules
+from trading_core.rules.bounds import ratio
 from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
 
@@ -76,6 +78,17 @@ class PlanLevels:
     def playbook_risk(self) -> float | None:
         """Distance from the playbook's own entry to its own stop; None if unknown or zero."""
         return _distance(self.playbook_entry, self.playbook_stop)
+
+
+def symbolic_reach(rules: DirectionRules | PolicyProposal) -> float | None:
+    """Reward over risk where it is the same at every close; None where it is not.
+
+    Raises:
+        RuleError: a text is no rule.
+    """
+    entry = "close" if rules.entry is None else rules.entry
+    reward, risk = f"({rules.target}) - ({entry})", f"({entry}) - ({rules.stop})"
+    return ratio(parse(reward).tree, parse(risk).tree)
 
 
 @dataclass(frozen=True)

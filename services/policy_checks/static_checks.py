@@ -9,8 +9,8 @@ from schemas.settings import Settings
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules, rule_texts
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE, LONGEST_HORIZON_P90
-from trading_core.rules.bounds import possible_of, ratio
-from trading_core.rules.grammar import parse
+from services.policy_checks.plan_levels import symbolic_reach
+from trading_core.rules.bounds import possible_of
 
 HORIZON_BOUND: int = InvariantContext.model_fields["max_horizon_bars"].default
 
@@ -107,8 +107,7 @@ def _of_levels(
             yield f"rules.{direction}.{role}", f"{role}_on_wrong_side", message
     if wrong:
         return
-    reward, risk = f"({rules.target}) - ({entry})", f"({entry}) - ({rules.stop})"
-    reach = ratio(parse(reward).tree, parse(risk).tree)
+    reach = symbolic_reach(rules)
     if reach is None:
         return
     field, farthest = f"rules.{direction}.target", FARTHEST_TARGET_MFE * playbook.expectation.mfe_p50_r

@@ -39,7 +39,8 @@ class PolicyCounters(Stateful):
         budgets: where the time budgets of a reflection stand.
         over_budget: reflections that took longer than theirs, a slow strategist left out.
         sent_back_for: findings by code that sent a proposal back.
-        sent_back_own: proposals sent back whose rules are their playbook's own, as it offers them.
+        sent_back_own: proposals sent back whose rules are their playbook's own.
+        passed_over: playbooks' own plans that were not offered, by the first finding against each.
         examples: the first of each code for each playbook that it met, by code and playbook.
         abstained_in: abstentions by regime (`trend/volatility/structure`).
         of_history: skips on bars that lie before the run.
@@ -63,6 +64,7 @@ class PolicyCounters(Stateful):
     amendment_codes: Counter[str] = field(default_factory=Counter)
     sent_back_for: Counter[str] = field(default_factory=Counter)
     sent_back_own: int = 0
+    passed_over: Counter[str] = field(default_factory=Counter)
     examples: dict[str, dict[str, FindingExample]] = field(default_factory=dict)
     abstained_in: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
@@ -92,6 +94,7 @@ class PolicyCounters(Stateful):
         """
         self.answers[str(one.answer.kind)] += 1
         self.sources[one.answer.model] += 1
+        self.passed_over.update(base.codes[0] for base in one.answer.passed_over)
         if one.answer.fallback is not None:
             self.fallbacks[one.answer.fallback] += 1
         if (refined := one.answer.deliberation) is not None:
@@ -147,6 +150,7 @@ class PolicyCounters(Stateful):
             "finding_codes": dict(sorted(self.finding_codes.items())),
             "sent_back_for": dict(sorted(self.sent_back_for.items())),
             "sent_back_own": self.sent_back_own,
+            "passed_over": dict(sorted(self.passed_over.items())),
             "amendments": {
                 str(name): self.amendments[name] for name in (*ReflectionStatus, InvocationOutcome.DISABLED)
             },

@@ -23,7 +23,14 @@ from trading_core.trigger_engine import Boundary
 
 Reflection = PolicyLevelReflectionResult | ReflectionInvocationMeta
 BY_RULES: Mapping[str, Any] = MappingProxyType(
-    {"model": "rules", "fallback": None, "prompt_hash": None, "comment": None, "dropped_comments": 0}
+    {
+        "model": "rules",
+        "fallback": None,
+        "prompt_hash": None,
+        "comment": None,
+        "dropped_comments": 0,
+        "passed_over": (),
+    }
 )
 
 
@@ -129,7 +136,13 @@ class PolicyJournal:
         asked = {"model": answer.model, "fallback": answer.fallback, "prompt_hash": answer.prompt_hash}
         own_words = {"comment": answer.comment, "dropped_comments": answer.dropped_comments}
         self._write_proposal(
-            number, snapshot, answer.proposal, None, str(answer.kind), answer.reason, asked | own_words
+            number,
+            snapshot,
+            answer.proposal,
+            None,
+            str(answer.kind),
+            answer.reason,
+            asked | own_words | {"passed_over": answer.passed_over},
         )
         if answer.deliberation is not None and answer.proposal is not None:
             told = deliberation_rows(

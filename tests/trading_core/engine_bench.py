@@ -30,10 +30,11 @@ def engine_on(
     execution: ExecutionSettings = NO_COSTS,
     envelope: EnvelopeSettings | None = None,
     cash: float = 100_000.0,
+    **rewards: float,
 ) -> TriggerEngine:
-    """An engine before its first bar."""
+    """An engine before its first bar; `rewards` are `least_reward` and `side_cost` of the parameters."""
     envelope = envelope or EnvelopeSettings()
-    parameters = parameter_record(execution, envelope, heartbeat=heartbeat, emit_events=True)
+    parameters = parameter_record(execution, envelope, heartbeat=heartbeat, emit_events=True, **rewards)
     shape = bars.shape
     flags = np.zeros(shape, dtype=np.uint8) if flags is None else np.asarray(flags, dtype=np.uint8)
     return TriggerEngine(
@@ -200,6 +201,7 @@ def play(
     execution: dict[str, Any] | None = None,
     envelope: EnvelopeSettings | None = None,
     timeframe: str = "1d",
+    rewards: dict[str, float] | None = None,
     **policy: Any,
 ) -> Play:
     """Two flat bars with the setup at row 1, then `rows`; row 2 is the first of them.
@@ -216,7 +218,7 @@ def play(
                 given[name] = 200.0 - np.asarray(given[name], dtype=np.float64)
     bars = series(market, timeframe=timeframe)
     settings = ExecutionSettings(**{"fee_bps": 0.0, "slippage_bps": 0.0, **(execution or {})})
-    engine = engine_on(bars, flags=flags, execution=settings, envelope=envelope or WIDE)
+    engine = engine_on(bars, flags=flags, execution=settings, envelope=envelope or WIDE, **(rewards or {}))
     install(engine, direction=direction, **given)
     return Play(engine, direction, run_all(engine))
 

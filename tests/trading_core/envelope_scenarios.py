@@ -201,6 +201,13 @@ def levels() -> Played:
     return engine, [*rest_of(engine)]
 
 
+def too_little_reward() -> Played:
+    """Three units of risk for two of reward, where a reward of 0.8 is asked for."""
+    engine = engine_on(panel({"X": flat(6)}), envelope=limits_of(), least_reward=0.8)
+    order(engine, "X", [2], stop=97.0, target=102.0)
+    return engine, [*rest_of(engine)]
+
+
 def resting_orders() -> Played:
     """One runs out of time, one is invalidated, one meets a no-trade window, one is retired."""
     bars = panel({name: flat(8) for name in "UVXY"})

@@ -70,6 +70,7 @@ STORIES: dict[Callable[[], played.Played], list[str]] = {
         "2 U refused wrong_side", "2 V refused no_planned_risk", "2 X refused level_unknown",
         "2 Y refused level_unknown",
     ],
+    played.too_little_reward: ["2 X refused reward_to_risk"],
     played.resting_orders: [
         "3 Y refused retired", "4 V invalidated", "4 V refused invalidated", "4 X refused no_trade_window",
         "5 U refused unfilled", "5 U expired",

@@ -271,3 +271,35 @@ def test_kernel_emergency_takes_a_limit_back_without_refining_it():
     engine.set_kill_switch(True)
     events += [event for step in run_all(engine) for event in step.events]
     assert story(engine, events) == ["4 breach kill_switch", "4 X refused envelope"]
+
+
+ASKED = {"least_reward": 0.8, "side_cost": 0.001}
+REWARDS = {  # a stop at 95, so 5 at risk and 0.2 of costs: 4.36 pays for 0.8 of the risk after costs
+    "just enough": ({"target": 104.37}, False),
+    "just too little": ({"target": 104.35}, True),
+    "enough but for a share that is scaled out": (
+        {"target": 104.37, "scale_out_r": 0.5, "scale_out_share": 0.5},
+        True,
+    ),
+    "scaled out beyond the target, which ends it": (
+        {"target": 104.37, "scale_out_r": 3.0, "scale_out_share": 0.5},
+        False,
+    ),
+}
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize("name", REWARDS)
+def test_kernel_orders_refuse_an_entry_whose_reward_is_too_little_after_costs(name, direction):
+    terms, refused = REWARDS[name]
+    told = play([FLAT, FLAT], direction, rewards=ASKED, **terms)
+    assert ("2 refused reward_to_risk" in told.story()) is refused
+    assert "reward_to_risk" not in " ".join(play([FLAT, FLAT], direction, **terms).story())
+
+
+@BOTH_SIDES
+def test_kernel_orders_setup_that_is_over_at_its_close_arms_nothing_until_it_is_not(direction):
+    told = play([FLAT] * 5, direction, setup=[1, 3], activation=[4], invalidation=[1])
+    assert told.story() == ["5 entry 100"]
+    armed = [event.bar_label for step in told.steps for event in step.events if event.kind == "thesis_armed"]
+    assert armed == [int(told.engine.bars.times[3])]

@@ -116,7 +116,7 @@ def arm_row(one: Part) -> list[str]:
         percent(run["exposure"]["bars"]),
         percent(run["exposure"]["gross"]),
         f"{run['sent_back']['proposals']:,}",
-        f"{run['sent_back']['own_bases']:,}",
+        *(f"{run['sent_back'][kind]:,}" for kind in ("own_bases", "not_offered")),
     ]
 
 

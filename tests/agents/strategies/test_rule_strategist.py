@@ -5,10 +5,14 @@ import asyncio
 import pytest
 
 from agents.strategies.rule_strategist import RuleStrategist
-from schemas.vocabulary import PlanKind
+from schemas.reflection import Finding
+from schemas.settings import ReflectionSettings
+from schemas.vocabulary import CheckName, PlanKind
 from services.playbooks.registry import PlaybookRegistry
+from services.policy_checks.bases import SnapshotCheck
+from services.ports import Revision
 from tests.services.policy_checks.amendments import policy_of, position_of
-from tests.services.policy_checks.plans import PLAYBOOKS, changed, expected, right_request
+from tests.services.policy_checks.plans import PLAYBOOKS, acting, changed, expected, right_request
 from trading_core.tick_guard import TickGuard
 
 SNAPSHOT = right_request().snapshot
@@ -22,6 +26,25 @@ def seen(**measured):
     level = {"expectancy_r": 0.1, "n": 10}
     known = tuple(expected(book, **(level | measured.get(book.id, {}))) for book in PLAYBOOKS)
     return SNAPSHOT.model_copy(update={"expectations": known})
+
+
+class Check:
+    """Codes by playbook of what cannot pass, and playbooks whose invalidation is true."""
+
+    def __init__(self, codes=(), over=(), check=CheckName.COHERENCE):
+        self.codes, self.over, self.check = dict(codes), set(over), check
+
+    def findings(self, proposal, snapshot):
+        codes = self.codes.get(proposal.playbook_id, ())
+        return tuple(Finding(check=self.check, code=code, severity="major", message=code) for code in codes)
+
+    def is_over(self, proposal, snapshot):
+        return proposal.playbook_id in self.over
+
+
+def answered(check, revision=None):
+    strategist = RuleStrategist(READER, ("long",), check=check)
+    return asyncio.run(strategist.answer(seen(), revision))
 
 
 def proposed(snapshot):
@@ -60,3 +83,50 @@ def test_rule_strategist_in_a_position_tightens_on_one_r_and_on_a_shock_and_else
         (PlanKind.HOLD, None),
         (PlanKind.TIGHTEN, 97.5),
     ]
+
+
+def test_rule_strategist_offers_the_first_base_that_can_pass_and_says_which_it_passed_over():
+    first, second = ELIGIBLE[:2]
+    answer = answered(Check({first: ("reward_to_risk_too_low", "level_unknown")}))
+    assert answer.proposal.playbook_id == second
+    (over,) = answer.passed_over
+    assert (over.proposal.playbook_id, over.codes) == (first, ("reward_to_risk_too_low", "level_unknown"))
+    assert answered(Check({ELIGIBLE[-1]: ("level_unknown",)})).passed_over == ()
+
+
+def test_rule_strategist_abstains_with_the_findings_where_no_base_can_pass():
+    answer = answered(Check(dict.fromkeys(ELIGIBLE, ("level_unknown",))))
+    assert answer.kind is PlanKind.ABSTAIN
+    assert answer.reason.startswith("no eligible playbook can pass now: level_unknown")
+    assert [over.proposal.playbook_id for over in answer.passed_over] == ELIGIBLE
+
+
+def test_rule_strategist_ranks_a_base_last_whose_invalidation_is_true():
+    assert answered(Check(over=ELIGIBLE[:1])).proposal.playbook_id == ELIGIBLE[1]
+    assert answered(Check(over=ELIGIBLE)).proposal.playbook_id == ELIGIBLE[0]
+
+
+def test_rule_strategist_offers_the_next_base_after_the_refused_one_and_counts_none_twice():
+    check = Check({ELIGIBLE[0]: ("level_unknown",)})
+    refused = answered(check).proposal
+    revision = Revision(refused, (), "the judge refused it", 1)
+    answer = answered(check, revision)
+    assert answer.passed_over == ()
+    assert answer.proposal is None or answer.proposal.playbook_id not in ELIGIBLE[:2]
+
+
+def test_base_check_finds_what_the_reflection_would_and_nothing_where_it_is_off():
+    request = acting(right_request())
+    costly = changed(request.invariants, {"cost_bps_per_side": 400.0})
+    book = changed(request.playbook, {})
+    reader = PlaybookRegistry((book,), TickGuard(), SNAPSHOT.known_at).reader()
+    on, off = (
+        SnapshotCheck(ReflectionSettings(mode=mode), reader, lambda snapshot: costly)
+        for mode in ("deterministic", "off")
+    )
+    assert "reward_to_risk_too_low" in {
+        found.code for found in on.findings(request.proposal, request.snapshot)
+    }
+    assert off.findings(request.proposal, request.snapshot) == ()
+    over = changed(request.proposal, {"invalidation": "close < 200"})
+    assert (on.is_over(over, request.snapshot), off.is_over(over, request.snapshot)) == (True, False)

@@ -157,7 +157,7 @@ def test_coherence_invalidation_at_the_ends_of_the_way_to_the_stop_is_told_apart
 )
 def test_coherence_invalidation_on_the_bars_extremes_is_read_where_they_lie(text, found):
     request = changed(acting(right_request()), {"proposal.invalidation": text})
-    extremes = request.snapshot.features | {"low": 99.4, "high": 100.6}
+    extremes = dict(request.snapshot.features) | {"low": 99.4, "high": 100.6}
     request = changed(request, {"snapshot.features": extremes})
     assert ("invalidation_already_true" in codes(check(request))) is found
 

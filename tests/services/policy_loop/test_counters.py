@@ -48,7 +48,7 @@ def test_counters_reflection_over_the_budget_of_its_event_is_counted(source, lat
 @pytest.mark.parametrize(("budget_ms", "share"), [(0.001, 1), (60_000.0, 0)])
 def test_run_counts_its_reflections_against_the_budget_of_its_settings(budget_ms, share):
     budgets = ReflectionSettings(budget_event_ms=budget_ms, budget_heartbeat_ms=budget_ms)
-    policy = run_on(embedded_bars("2003-01-01", "2003-08-15"), Settings(reflection=budgets)).document[
+    policy = run_on(embedded_bars("2003-01-01", "2004-03-31"), Settings(reflection=budgets)).document[
         "policy_loop"
     ]
     verdicts = [policy["reflections"], policy["amendments"]]

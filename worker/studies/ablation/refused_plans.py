@@ -60,7 +60,10 @@ class PaperTrades:
 
 
 async def refused_plans(rows: AsyncIterator[JournalRow], bars: BarSeries) -> list[RefusedPlan]:
-    """Refused plans of a journal, in its order, from its rows of `KINDS`; none made in a position."""
+    """Refused plans of a journal, in its order, from its rows of `KINDS`; none made in a position.
+
+    Bases that were not offered for what the reflection would have found are among them.
+    """
     held, proposal = False, None
     found: list[tuple[Reason, int, int, PolicyProposal]] = []
     looked: dict[int, list[int]] = {s: [] for s in range(len(bars.symbols))}
@@ -73,6 +76,8 @@ async def refused_plans(rows: AsyncIterator[JournalRow], bars: BarSeries) -> lis
             held = payload["snapshot"]["position"] is not None
         elif row.kind == "policy_proposal":
             proposal = payload["proposal"]
+            for base in payload["passed_over"]:
+                found.append(("revised", s, at, PolicyProposal.model_validate(base["proposal"])))
         elif not held and payload["result"]["status"] in REASONS and proposal is not None:
             plan = PolicyProposal.model_validate(proposal)
             found.append((REASONS[payload["result"]["status"]], s, at, plan))

@@ -237,19 +237,26 @@ async def runner_of(store: "Store", record: "RunRecord") -> BacktestRunner:
 
 
 async def veto_rates(rows: AsyncIterator[JournalRow]) -> tuple[VetoRate, ...]:
-    """Shares of reflected proposals that were sent back and blocked, by round, from rows in their order."""
+    """Shares of reflected proposals that were sent back and blocked, by round, from rows in their order.
+
+    A base that was not offered for what the reflection would have found counts as a round that sent it back.
+    """
     counts: list[dict[str, int]] = []
     number = 0
+
+    def count(status: str) -> None:
+        counts.extend({} for _ in range(number + 1 - len(counts)))
+        counts[number][status] = counts[number].get(status, 0) + 1
+
     async for row in rows:
         payload = json.loads(row.payload)
         if row.kind == "policy_proposal":
             number = payload["round"]
-            continue
-        if payload.get("amendment") is not None:
-            continue  # a coin throws about plans
-        counts += [{} for _ in range(number + 1 - len(counts))]
-        status = payload["result"]["status"]
-        counts[number][status] = counts[number].get(status, 0) + 1
+            if payload["passed_over"]:
+                count("revise")
+                number += 1
+        elif payload.get("amendment") is None:  # a coin throws about plans
+            count(payload["result"]["status"])
     return tuple(_rate(count) for count in counts) or (VetoRate(0.0, 0.0),)
 
 

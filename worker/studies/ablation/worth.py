@@ -206,6 +206,7 @@ def _run(result: ArmResult) -> dict[str, Any]:
         "sent_back": {
             "proposals": sum(policy["reflections"][status] for status in ("revise", "block")),
             "own_bases": policy["sent_back_own"],
+            "not_offered": sum(policy["passed_over"].values()),
         },
         "errors": document["errors"],
         "contamination": document["contamination"]["label"],

@@ -149,8 +149,11 @@ def test_veto_rates_are_those_of_the_journal_by_round():
     parsed = [(row.kind, json.loads(row.payload)) for row in rows]
     number, first = None, []
     for kind, payload in parsed:
-        number = payload["round"] if kind == "policy_proposal" else number
-        if kind == "policy_reflection" and number == 0:
+        if kind == "policy_proposal":
+            number = payload["round"]
+            first += ["revise"] if payload["passed_over"] else []
+            number += len(payload["passed_over"]) > 0
+        elif kind == "policy_reflection" and number == 0:
             first.append(payload["result"]["status"])
     assert 0.0 < rates[0].revise < 1.0
     assert rates[0].revise == first.count("revise") / len(first)
