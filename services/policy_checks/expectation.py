@@ -91,7 +91,9 @@ def stop_is_inside_winners_mae(levels: PlanLevels, expected: ExpectationSummary)
 
 def target_is_beyond_mfe(levels: PlanLevels, expected: ExpectationSummary) -> Finding | None:
     """A target far beyond the median best excursion, measured in the playbook's own R."""
-    if levels.lie_ahead("entry", "stop", "target") or levels.reward is None or levels.playbook_risk is None:
+    if levels.lie_ahead("entry", "stop", "target"):
+        return _reach_beyond_mfe(levels.reach, FARTHEST_TARGET_MFE * expected.mfe_p50_r)
+    if levels.reward is None or levels.playbook_risk is None:
         return None
     reachable = FARTHEST_TARGET_MFE * expected.mfe_p50_r * levels.playbook_risk
     if levels.reward <= reachable:
@@ -105,7 +107,17 @@ def target_is_beyond_mfe(levels: PlanLevels, expected: ExpectationSummary) -> Fi
     )
 
 
-def _major(code: str, message: str, remedy: Remedy) -> Finding:
+def _reach_beyond_mfe(reach: float | None, reachable: float) -> Finding | None:
+    """Of levels that lie ahead: in R, which is the same at every close; the plan has nothing to change."""
+    if reach is None or reach <= reachable:
+        return None
+    message = (
+        f"the target is {reach:.2f}R away, {FARTHEST_TARGET_MFE:g} median best excursions are {reachable:.2f}"
+    )
+    return _major("target_beyond_mfe", message, None)
+
+
+def _major(code: str, message: str, remedy: Remedy | None) -> Finding:
     return Finding(
         check=CheckName.EXPECTATION, code=code, severity=Severity.MAJOR, message=message, remedy=remedy
     )

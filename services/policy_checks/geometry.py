@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from services.policy_checks.findings import major, own_entry, own_rule_that, own_term
-from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels, symbolic_reach
+from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
 from trading_core.rules.bounds import possible_of
 
 BASIS_POINTS = 10_000
@@ -108,9 +108,7 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
 def _reward_to_risk(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> float | None:
     """After costs at this close; of levels that lie ahead what it is at every close, before costs."""
     if levels.lie_ahead("entry", "stop", "target", "scale_out_r", "scale_out_share"):
-        known = levels.broken.keys().isdisjoint(("entry", "stop", "target"))
-        reach = symbolic_reach(request.proposal) if known else None
-        return reach and _reward_after_scaling(request, 1.0, reach)
+        return levels.reach and _reward_after_scaling(request, 1.0, levels.reach)
     if (
         levels.entry is None
         or levels.risk is None

@@ -44,6 +44,7 @@ class PlanLevels:
         waits: the setup is not true at this close, so the plan can act at a later one alone, and its levels
             are those of that close.
         differs: rules and terms of the plan that are not those of its playbook.
+        reach: reward over risk of a plan that waits, where it is the same at every close; else None.
         broken: reason by role for rules that do not parse or are of the wrong kind.
     """
 
@@ -55,6 +56,7 @@ class PlanLevels:
     playbook_stop: float | None
     waits: bool
     differs: frozenset[str]
+    reach: float | None
     broken: dict[str, str]
 
     def lie_ahead(self, *names: str) -> bool:
@@ -125,6 +127,8 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
     def price(text: str | None) -> float | None:
         return snapshot.close if text is None else price_of(text, snapshot, tick)
 
+    waits = "setup" not in broken and _waits(proposal.setup, snapshot)
+    readable = broken.keys().isdisjoint(("entry", "stop", "target"))
     return PlanLevels(
         close=snapshot.close,
         entry=None if "entry" in broken else price(proposal.entry),
@@ -132,8 +136,9 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
         target=None if "target" in broken else price(proposal.target),
         playbook_entry=price(own_rules.entry),
         playbook_stop=price(own_rules.stop),
-        waits="setup" not in broken and _waits(proposal.setup, snapshot),
+        waits=waits,
         differs=list_changes(proposal, request.playbook),
+        reach=symbolic_reach(proposal) if waits and readable else None,
         broken=broken,
     )
 

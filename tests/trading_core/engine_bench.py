@@ -201,7 +201,7 @@ def play(
     execution: dict[str, Any] | None = None,
     envelope: EnvelopeSettings | None = None,
     timeframe: str = "1d",
-    rewards: dict[str, float] | None = None,
+    rewards: dict[str, Any] | None = None,
     **policy: Any,
 ) -> Play:
     """Two flat bars with the setup at row 1, then `rows`; row 2 is the first of them.

@@ -65,6 +65,7 @@ def test_setup_that_is_unknown_on_the_snapshot_is_judged_at_its_close():
         (CROSS | {"stop": "close + atr_14", "invalidation": "close < sma_50"}, "stop_on_wrong_side"),
         (CROSS | {"target": "close - atr_14", "invalidation": "close < sma_50"}, "target_on_wrong_side"),
         (CROSS | {"target": "close * 1.05", "invalidation": "close < sma_50"}, "reward_to_risk_too_low"),
+        (CROSS | {"target": "close * 2", "invalidation": "close < sma_50"}, "target_beyond_mfe"),
     ],
 )
 def test_what_no_market_can_make_right_is_found_while_the_plan_waits(rules, code):
