@@ -7,7 +7,7 @@ import pytest
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.reflection import Finding
 from schemas.settings import ReflectionSettings
-from schemas.vocabulary import CheckName, PlanKind
+from schemas.vocabulary import CheckName, PlanKind, Severity
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_checks.bases import SnapshotCheck
 from services.ports import Revision
@@ -36,7 +36,7 @@ class Check:
 
     def findings(self, proposal, snapshot):
         codes = self.codes.get(proposal.playbook_id, ())
-        return tuple(Finding(check=self.check, code=code, severity="major", message=code) for code in codes)
+        return tuple(Finding(check=self.check, code=code, severity=Severity.MAJOR, message=code) for code in codes)
 
     def is_over(self, proposal, snapshot):
         return proposal.playbook_id in self.over
