@@ -13,31 +13,58 @@ from schemas.order_terms import OrderTerms
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, Structure, Trend, VersionState, VolatilityBand
 
+LONGEST_HORIZON = 250  # own bars: the most that a plan may hold, see `InvariantContext`
+FAR_R = 100  # of a target that stands for none, in R
+
 
 class DirectionRules(Contract):
     """Rules of one direction. `{name}` stands for a parameter.
 
     Entry, stop, target, trail and refinement are price expressions.
 
-    `activation` None means: the setup bar's extreme is broken in the direction. `entry` is the price of a
-    limit or stop entry. `refinement` is a tighter stop or a better limit, read on every bar of the activation
-    window; `trail` a stop that follows the open position. See `OrderTerms`.
+    `activation` None means: the setup itself orders at its close, or, where there is an activation window, a
+    close within it beyond the setup bar's extreme in the direction. `entry` is the price of a limit or stop
+    entry. `refinement` is a tighter stop or a better limit, read on every bar of the activation window;
+    `trail` a stop that follows the open position. See `OrderTerms`.
+
+    One of `target` and `invalidation` may be left out. A target that is left out lies so far away that the
+    other exits come first, see `has_far_target`.
     """
 
     setup: str
     activation: str | None = None
     stop: str
-    target: str
-    invalidation: str
-    refinement: str | None = None
     entry: str | None = None
+    invalidation: str | None = None
+    target: str = Field(default_factory=lambda known: _far_target(known), validate_default=True)
+    refinement: str | None = None
     trail: str | None = None
+
+    @model_validator(mode="after")
+    def _has_a_way_out(self) -> "DirectionRules":
+        if self.invalidation is None and self.has_far_target:
+            raise ValueError(
+                "give a way out beside the stop: target (a price), invalidation (a condition that closes), "
+                "or both"
+            )
+        return self
+
+    @property
+    def has_far_target(self) -> bool:
+        """Whether the target is the one that stands for none."""
+        return self.target == _far_target(self.__dict__)
+
+
+def _far_target(known: Mapping[str, Any]) -> str:
+    """The price rule of a target that is not reached: `FAR_R` times the risk, for a short above zero."""
+    entry = "close" if known.get("entry") is None else f"({known['entry']})"
+    return f"max({entry} + {FAR_R} * ({entry} - ({known.get('stop')})), {entry} / {FAR_R})"
 
 
 class Expectation(Contract):
     """What trades of this playbook are expected to look like; R multiples after costs, holds in bars."""
 
-    source: Literal["design", "measured"] = "design"
+    source: Literal["default", "design", "measured"] = "design"
     expectancy_r: float = 0.0
     weight_trades: float = Field(default=20.0, gt=0)
     hit_rate: float = Field(ge=0, le=1)
@@ -51,6 +78,18 @@ class Expectation(Contract):
         le=20,
         description="largest R that a trade takes as its profit; None: learned from trades, 4 at first",
     )
+
+    @classmethod
+    def by_default(cls, horizon_bars: int) -> "Expectation":
+        """That of a bracket without an edge, held as long as the horizon lets it: nobody's claim."""
+        return cls(
+            source="default",
+            hit_rate=0.4,
+            hold_p50_bars=min(8, horizon_bars),
+            hold_p90_bars=max(20, horizon_bars),
+            winner_mae_p80_r=-0.8,
+            mfe_p50_r=1.0,
+        )
 
     @model_validator(mode="after")
     def _quantiles_ascend(self) -> "Expectation":
@@ -84,9 +123,9 @@ class Eligibility(Contract):
     `banned` holds `trend/volatility` cells taken out by a lesson.
     """
 
-    trend: tuple[Trend, ...] = Field(min_length=1)
-    volatility: tuple[VolatilityBand, ...] = Field(min_length=1)
-    structure: tuple[Structure, ...] = Field(min_length=1)
+    trend: tuple[Trend, ...] = Field(default=tuple(Trend), min_length=1)
+    volatility: tuple[VolatilityBand, ...] = Field(default=tuple(VolatilityBand), min_length=1)
+    structure: tuple[Structure, ...] = Field(default=tuple(Structure), min_length=1)
     banned: tuple[str, ...] = ()
 
     def allows(self, labels: RegimeLabels) -> bool:
@@ -100,22 +139,36 @@ class Eligibility(Contract):
 
 
 class PlaybookDefinition(OrderTerms):
-    """One version of a playbook. The version number is part of the content; its hash is its identity."""
+    """One version of a playbook. The version number is part of the content; its hash is its identity.
+
+    A file needs `id` and, in `rules` of a direction, `setup`, `stop` and a target or an invalidation. What
+    else is left out trades: in every regime, at the close of the setup, for as long as a plan may hold.
+    """
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)
     version: int = Field(default=1, ge=1)
-    title: str
-    description: str
+    title: str = Field(default_factory=lambda known: known.get("id", "").replace("_", " "))
+    description: str = Field(default_factory=lambda known: known.get("title", ""))
     enabled: bool = True
     timeframes: tuple[str, ...] = ()
-    eligibility: FrozenMap[Direction, Eligibility]
     rules: FrozenMap[Direction, DirectionRules]
+    eligibility: FrozenMap[Direction, Eligibility] = Field(
+        default_factory=lambda known: dict.fromkeys(known.get("rules", ()), Eligibility()),
+        validate_default=True,
+    )
     parameters: FrozenMap[str, Parameter] = Field(default={}, validate_default=True)
-    horizon_bars: int = Field(ge=2, le=500)
-    activation_window_bars: int = Field(default=3, ge=1, le=50)
+    horizon_bars: int = Field(default=LONGEST_HORIZON, ge=2, le=500)
+    activation_window_bars: int = Field(
+        default_factory=lambda known: 3 if _activations(known.get("rules", {})) else 0,
+        ge=0,
+        le=50,
+        description="own bars that a setup waits for its activation; 0: the setup itself orders at its close",
+    )
     risk_fraction: float = Field(default=0.005, gt=0, le=0.02)
     minimum_episodes: int = Field(default=20, ge=20)
-    expectation: Expectation
+    expectation: Expectation = Field(
+        default_factory=lambda known: Expectation.by_default(known.get("horizon_bars", LONGEST_HORIZON))
+    )
     known_at: int | None = Field(default=None, description="ns; None for a version that came in a file")
 
     def __repr__(self) -> str:
@@ -126,14 +179,32 @@ class PlaybookDefinition(OrderTerms):
         if not self.rules:
             raise ValueError("rules: give at least one of rules.long and rules.short")
         if set(self.eligibility) != set(self.rules):
-            raise ValueError(f"eligibility must name the same directions as rules: {sorted(self.rules)}")
+            raise ValueError(
+                f"eligibility must name the same directions as rules, {sorted(self.rules)}, or be left out"
+            )
         return self
 
     @model_validator(mode="after")
     def _rules_fit_terms(self) -> "PlaybookDefinition":
+        activated = _activations(self.rules)
+        if activated and self.activation_window_bars == 0:
+            raise ValueError(
+                f"activation_window_bars is 0, yet rules.{activated[0]} has an activation: leave one out"
+            )
+        is_said = "activation_window_bars" in self.model_fields_set
+        if activated and not is_said and set(self.rules) > set(activated):
+            raise ValueError(
+                f"rules.{activated[0]} has an activation and the other direction has none: give both one, or "
+                "activation_window_bars, within which the other waits for a close beyond its setup bar"
+            )
         for direction, rules in self.rules.items():
             self.refuse_rules(rules.entry, rules.refinement, f"rules.{direction}.")
         return self
+
+
+def _activations(rules: Mapping[Direction, DirectionRules]) -> list[Direction]:
+    """Directions whose rules have an activation."""
+    return [direction for direction, given in rules.items() if given.activation is not None]
 
 
 class PlaybookVersion(Contract):

@@ -13,6 +13,7 @@ class PolicyProposal(OrderTerms):
     """Typed plan of a strategist for one symbol; rules are texts of the rule language.
 
     The fields without a default are the least that a strategist has to say; see `OrderTerms` for the others.
+    An activation window of 0 bars means that the setup itself orders at its close, see `DirectionRules`.
     `because` is what it rests on, and `rationale` says that in words: written by code, or given by a stranger
     who gives no reasons. `argues_for` is what its author says they argue for; None where none was asked.
     """
@@ -22,11 +23,11 @@ class PolicyProposal(OrderTerms):
     thesis: str = Field(max_length=2_000)
     setup: str = Field(max_length=1_000)
     activation: str | None = Field(default=None, max_length=1_000)
-    activation_window_bars: int = Field(default=3, ge=1, le=50)
+    activation_window_bars: int = Field(default=3, ge=0, le=50)
     refinement: str | None = Field(default=None, max_length=1_000)
     stop: str = Field(max_length=1_000)
     target: str = Field(max_length=1_000)
-    invalidation: str = Field(max_length=1_000)
+    invalidation: str | None = Field(default=None, max_length=1_000)
     horizon_bars: int = Field(ge=1, le=500)
     conviction: float = Field(ge=0, le=1)
     because: tuple[PlanReason, ...] = Field(default=(), max_length=MOST_REASONS)
@@ -37,5 +38,7 @@ class PolicyProposal(OrderTerms):
 
     @model_validator(mode="after")
     def _rules_fit_terms(self) -> Self:
+        if self.activation is not None and self.activation_window_bars == 0:
+            raise ValueError("activation_window_bars is 0, yet the activation waits: leave one of them out")
         self.refuse_rules(self.entry, self.refinement, "")
         return self

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from schemas.contract import FINITE, Contract
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.no_learn import NoLearnZone
-from schemas.playbook import PlaybookDefinition
+from schemas.playbook import LONGEST_HORIZON, PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.settings.bounds import LARGEST_QUOTA
@@ -155,7 +155,7 @@ class InvariantContext(Contract):
     max_risk_fraction: float = Field(default=0.01, gt=0, le=1)
     max_gross_exposure: float = Field(default=1.0, gt=0)
     gross_exposure: float = Field(default=0.0, ge=0)
-    max_horizon_bars: int = Field(default=250, ge=1)
+    max_horizon_bars: int = Field(default=LONGEST_HORIZON, ge=1)
     max_activation_window_bars: int = Field(default=10, ge=1)
     max_staleness_bars: int = Field(default=2, ge=0)
     min_reward_to_risk: float = Field(default=0.8, ge=0)

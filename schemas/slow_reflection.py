@@ -114,7 +114,7 @@ class ExpectationCheck(Contract):
 
     playbook_id: str
     n: int = Field(ge=0)
-    source: str = Field(description="where the expectation comes from: design or measured")
+    source: str = Field(description="where the expectation comes from: default, design or measured")
     hold_p50_bars: float
     hold_p90_bars: float
     expected_hold_p50_bars: float

@@ -10,7 +10,7 @@ from schemas.proposal import PolicyProposal
 from schemas.vocabulary import PlanKind
 
 
-class PassedOver(Contract):
+class RefusedBase(Contract):
     """A playbook's own plan that ranks before the proposal and cannot pass now; `codes` say why."""
 
     proposal: PolicyProposal
@@ -32,7 +32,7 @@ class StrategistAnswer(Contract):
     model: str = "rules"
     prompt_hash: str | None = None
     fallback: str | None = None
-    passed_over: tuple[PassedOver, ...] = ()
+    passed_over: tuple[RefusedBase, ...] = ()
     comment: str | None = None
     dropped_comments: int = Field(default=0, ge=0)
     deliberation: Deliberation | None = Field(

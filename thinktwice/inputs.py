@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from schemas.errors import ConfigError, DataError, ThinktwiceError
-from schemas.playbook import DirectionRules, Eligibility, Expectation, Parameter, PlaybookDefinition
+from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
 from schemas.settings import Settings
-from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.loader import check_definition, explain, load_playbooks
 from services.policy_checks.static_checks import list_mistakes
 from thinktwice.boundary import trims_errors
@@ -54,7 +53,6 @@ WRITTEN = {
 }
 ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
-NO_EDGE = Expectation(hit_rate=0.4, hold_p50_bars=8, hold_p90_bars=20, winner_mae_p80_r=-0.8, mfe_p50_r=1.0)
 
 
 @trims_errors
@@ -116,22 +114,18 @@ def Playbook(
     short: Rules | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     expectation: Expectation | None = None,
-    horizon_bars: int = 20,
-    title: str | None = None,
     **fields: Any,
 ) -> PlaybookDefinition:
-    """A playbook in Python: rules of one or both directions, eligible in every regime unless told otherwise.
+    """A playbook in Python: what a playbook file holds, with the same defaults.
 
     Args:
         id: lower-case letters, digits and underscores.
-        long: `setup`, `stop`, `target`, `invalidation` and what else a direction may have, as text.
+        long: `setup`, `stop`, `target` or `invalidation`, and what else a direction may have, as text.
         short: the same of the other direction.
         parameters: numbers that rules name in braces, each with its grid.
         expectation: what its trades are expected to look like; None: those of a bracket without an edge, held
             as long as the horizon lets them.
-        horizon_bars: bars after the entry at which a trade ends.
-        title: for people; the id without underscores when left out.
-        fields: every other field of a playbook file.
+        fields: every other field of a playbook file, such as `horizon_bars`.
 
     Warns of what no market can make right, such as a stop beyond the entry.
 
@@ -141,17 +135,8 @@ def Playbook(
     rules = {side: given for side, given in (("long", long), ("short", short)) if given is not None}
     if not rules:
         raise ConfigError(f"playbook {id!r} has rules of neither direction: give long, short or both")
-    everywhere = Eligibility(trend=tuple(Trend), volatility=tuple(VolatilityBand), structure=tuple(Structure))
-    told: dict[str, Any] = {
-        "id": id,
-        "title": title or id.replace("_", " "),
-        "description": title or id.replace("_", " "),
-        "eligibility": dict.fromkeys(rules, everywhere),
-        "rules": rules,
-        "parameters": parameters or {},
-        "expectation": _without_edge(horizon_bars) if expectation is None else expectation,
-        "horizon_bars": horizon_bars,
-    }
+    told: dict[str, Any] = {"id": id, "rules": rules, "parameters": parameters or {}}
+    told |= {} if expectation is None else {"expectation": expectation}
     told |= fields
     try:
         definition = PlaybookDefinition(**told)
@@ -167,13 +152,6 @@ def warn_of_mistakes(definitions: Sequence[PlaybookDefinition], told: Settings, 
     """Warn of what no market can make right in playbooks; the settings are those of the run."""
     for mistake in list_mistakes(definitions, told):
         warnings.warn(mistake.text, stacklevel=stacklevel)
-
-
-def _without_edge(horizon_bars: int) -> Expectation:
-    """A holding time that fits the horizon: the usual one lies within it, the longest one reaches it."""
-    usual = max(1, min(NO_EDGE.hold_p50_bars, horizon_bars))
-    longest = max(NO_EDGE.hold_p90_bars, horizon_bars)
-    return NO_EDGE.model_copy(update={"hold_p50_bars": usual, "hold_p90_bars": longest})
 
 
 def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:

@@ -48,9 +48,8 @@ def linter(columns: RuleColumns) -> Linter:
     """A linter of proposals on the bars known at their snapshot."""
 
     def check(snapshot: PolicySnapshot, proposal: PolicyProposal) -> tuple[LintFinding, ...]:
-        texts = {"setup": proposal.setup, "invalidation": proposal.invalidation}
-        if proposal.activation is not None:
-            texts["activation"] = proposal.activation
+        roles = ("setup", "invalidation", "activation")
+        texts = {role: text for role in roles if (text := getattr(proposal, role)) is not None}
         bars = columns.bars
         row = int(bars.close_times.searchsorted(snapshot.known_at, side="right"))
         return tuple(lint(texts, columns, bars.symbols.index(snapshot.symbol), row))

@@ -13,7 +13,7 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
 from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
-from schemas.strategist_answer import PassedOver, StrategistAnswer
+from schemas.strategist_answer import RefusedBase, StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.rendering import render_rules
 from services.policy_checks.reasons import with_reasons
@@ -134,7 +134,7 @@ def _answer_of(bases: list[OwnBase], regime: RegimeView, refused: PolicyProposal
         place = places[0] + 1 if places else len(ranked)
     chosen = ranked[place] if place < len(ranked) else None
     over = tuple(
-        PassedOver(proposal=base.proposal, codes=base.codes)
+        RefusedBase(proposal=base.proposal, codes=base.codes)
         for base in bases
         if base.codes and refused is None and (chosen is None or base.rank < chosen.rank)
     )

@@ -128,5 +128,5 @@ class EnvelopeSettings(Contract):
 
     @property
     def risk_cap(self) -> float:
-        """Fraction of equity above which a playbook's risk blocks its plans."""
+        """Fraction of equity above which a playbook's risk is a finding; orders are clamped to the limit."""
         return max(HARD_RISK_CAP, self.risk_fraction)

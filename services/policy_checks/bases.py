@@ -50,4 +50,5 @@ class SnapshotCheck:
 
     def is_over(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> bool:
         """Whether the invalidation is true at this close, so that the setup has to come back first."""
-        return self.settings.mode != "off" and bool(is_true(proposal.invalidation, snapshot))
+        text = proposal.invalidation
+        return text is not None and self.settings.mode != "off" and bool(is_true(text, snapshot))

@@ -107,8 +107,13 @@ def orders_differ_from_playbook(
 
 
 def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
-    """A horizon or an activation window longer than the playbook's."""
+    """A horizon or an activation window longer than the playbook's, or none where the playbook waits."""
     found = []
+    window = request.playbook.activation_window_bars
+    if request.proposal.activation_window_bars == 0 < window:
+        message = f"the setup orders at its close, the playbook waits {window} bars for an activation"
+        remedy = Remedy(field="activation_window_bars", op="equals", value=window)
+        found.append(major("orders_differ_from_playbook", message, "activation_window_bars", remedy=remedy))
     for field in ("horizon_bars", "activation_window_bars"):
         asked, bound = getattr(request.proposal, field), getattr(request.playbook, field)
         if asked > bound:

@@ -2,7 +2,7 @@
 
 Expectations come with the snapshot, point in time; a request without one for this version is measured
 against the playbook's own design. Each finding carries the value that would satisfy it, so a strategist
-can tighten.
+can tighten. What rests on a prior alone is a note: the snapshot says that no trade has shown it yet.
 """
 
 from math import ceil, floor
@@ -12,6 +12,7 @@ from schemas.settings import ReflectionSettings
 from schemas.snapshot import ExpectationSummary
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.expectations import expectation_in
+from services.policy_checks.findings import has_far_target
 from services.policy_checks.plan_levels import PlanLevels
 
 LONGEST_HORIZON_P90 = 2.0  # a horizon of more than two P90 holds waits for what has never come
@@ -21,16 +22,30 @@ FARTHEST_TARGET_MFE = 3.0  # a target of more than three median best excursions 
 def check_expectation(
     request: PolicyLevelReflectionRequest, levels: PlanLevels, settings: ReflectionSettings
 ) -> tuple[Finding, ...]:
-    """Every mismatch between the plan and its playbook's expectation, in a fixed order."""
+    """Every mismatch between the plan and its playbook's expectation, in a fixed order.
+
+    A conviction is a claim of the plan's author, so it needs trades that show it and is never a note.
+    """
     expected = expectation_of(request)
+    is_note = expected in request.snapshot.expectations and rests_on_prior(expected)
+    severity = Severity.MINOR if is_note else Severity.MAJOR
+    sure = conviction_is_over_confident(request, expected, settings.conviction_tolerance)
     found = (
-        conviction_is_over_confident(request, expected, settings.conviction_tolerance),
         horizon_is_too_long(request, expected),
         horizon_is_too_short(request, expected),
         stop_is_inside_winners_mae(levels, expected),
-        target_is_beyond_mfe(levels, expected),
+        None if has_far_target(request) else target_is_beyond_mfe(levels, expected),
     )
-    return tuple(finding for finding in found if finding is not None)
+    eased = (finding and finding.model_copy(update={"severity": severity}) for finding in found)
+    return tuple(finding for finding in (sure, *eased) if finding is not None)
+
+
+def rests_on_prior(expected: ExpectationSummary) -> bool:
+    """Whether no trade says so: none is measured, or fewer than weigh as much as a prior nobody wrote."""
+    prior = expected.prior
+    if prior.source == "measured":
+        return False
+    return expected.n < (prior.weight_trades if prior.source == "default" else 1)
 
 
 def expectation_of(request: PolicyLevelReflectionRequest) -> ExpectationSummary:

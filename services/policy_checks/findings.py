@@ -93,6 +93,12 @@ def _wish(remedy: Remedy) -> str:
     return f"set {remedy.field} to {OP_WORDS[remedy.op]} {remedy.value!r}"
 
 
+def has_far_target(request: PolicyLevelReflectionRequest) -> bool:
+    """Whether the plan's playbook has no target of its own, so that nothing about it can be wrong."""
+    rules = request.playbook.rules.get(request.proposal.direction)
+    return rules is not None and rules.has_far_target
+
+
 def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:
     """Set the rule of a role to the playbook's; None where it has none, or the plan says it already."""
     proposal, playbook = request.proposal, request.playbook

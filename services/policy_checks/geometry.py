@@ -6,7 +6,7 @@ Levels are read once (`plan_levels`) and shared.
 from collections.abc import Callable, Iterator
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
-from services.policy_checks.findings import major, own_entry, own_rule_that, own_term
+from services.policy_checks.findings import has_far_target, major, own_entry, own_rule_that, own_term
 from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
 from trading_core.rules.bounds import possible_of
 
@@ -187,8 +187,8 @@ def _misplaced_invalidation(
 ) -> tuple[str, str] | None:
     """Code and message of an invalidation that is unknown, true already, out of reach, or never fires."""
     text = request.proposal.invalidation
-    readable = levels.broken.keys().isdisjoint(("setup", "invalidation"))
-    if levels.waits and readable and not _can_hold(request.proposal.setup, text):
+    readable = text is not None and levels.broken.keys().isdisjoint(("setup", "invalidation"))
+    if levels.waits and readable and not _can_hold(request.proposal.setup, str(text)):
         return "invalidation_already_true", f"the invalidation {text!r} is true whenever the setup is"
     reach = None if levels.lie_ahead("invalidation", "stop") else read_invalidation(request, levels)
     if reach is None:
@@ -198,8 +198,8 @@ def _misplaced_invalidation(
     if reach.now:
         found = "invalidation_already_true", f"the invalidation {text!r} is true at this close"
         return None if levels.waits else found
-    if reach.before_stop or _misplaced_now(request, levels):
-        return None
+    if reach.before_stop or has_far_target(request) or _misplaced_now(request, levels):
+        return None  # the only way out beside the stop may lie on either side
     if reach.with_plan:
         message = (
             f"the invalidation {text!r} fires as price moves in the plan's direction, and never against it"

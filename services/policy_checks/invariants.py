@@ -1,4 +1,4 @@
-"""Does the plan conflict with a deterministic guardrail? Every finding here blocks, before any dearer work.
+"""Does the plan conflict with a deterministic guardrail? What it breaks blocks, before any dearer work.
 
 The guardrails come in the request's `InvariantContext`; an empty list of allowed symbols or playbooks
 allows all of them. Which part of a plan is missing is asked here too: a plan without a stop is no plan.
@@ -14,7 +14,7 @@ IN_POSITION = (PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK)
 
 
 def check_invariants(request: PolicyLevelReflectionRequest) -> tuple[Finding, ...]:
-    """Every guardrail the request breaks, as blockers, in a fixed order."""
+    """Every guardrail the request breaks, as blockers, in a fixed order; a risk that is clamped is a note."""
     return run_critics(INVARIANT_CRITICS, request)
 
 
@@ -108,16 +108,15 @@ def entry_while_in_position(request: PolicyLevelReflectionRequest) -> Finding | 
 
 
 def risk_fraction_is_over_cap(request: PolicyLevelReflectionRequest) -> Finding | None:
-    """Risk per trade of the playbook above the cap.
-
-    The account's own limit is no part of this: the cap is never below it, and the engine clamps to it.
-    """
+    """Risk per trade of the playbook above the cap: a note, because the engine clamps each order."""
     cap, asked = request.invariants.max_risk_fraction, request.playbook.risk_fraction
     if asked > cap:
-        return _blocker(
-            "risk_fraction_over_cap",
-            f"risk fraction {asked!r} of the playbook is over the cap {cap!r}",
-            Remedy(field="risk_fraction", op="at_most", value=cap),
+        return Finding(
+            check=CheckName.INVARIANT,
+            code="risk_fraction_over_cap",
+            severity=Severity.MINOR,
+            message=f"risk fraction {asked!r} of the playbook is over the cap {cap!r}: orders are clamped",
+            remedy=Remedy(field="risk_fraction", op="at_most", value=cap),
         )
     return None
 

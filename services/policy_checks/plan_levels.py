@@ -176,12 +176,13 @@ def price_of(text: str, snapshot: PolicySnapshot, tick: float) -> float | None:
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:
-    """Where the invalidation fires; None if its rule is broken, or a level is unknown."""
-    if "invalidation" in levels.broken:
+    """Where the invalidation fires; None if there is none, its rule is broken, or a level is unknown."""
+    text = request.proposal.invalidation
+    if text is None or "invalidation" in levels.broken:
         return None
     if levels.entry is None or levels.stop is None or levels.target is None:
         return None
-    rule = parse(request.proposal.invalidation)
+    rule = parse(text)
     long = request.proposal.direction == "long"
     lead = rule.tree.shift + 1
     adverse = _path(levels.close, levels.entry, levels.stop, LOWEST if long else HIGHEST, lead)

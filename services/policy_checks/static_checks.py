@@ -59,20 +59,20 @@ def _of_numbers(playbook: PlaybookDefinition, settings: Settings) -> Iterator[Pa
             "horizon_over_bound",
             f"{horizon} bars are over the bound of {HORIZON_BOUND}, so every plan is blocked: shorten it",
         )
-    elif horizon > longest:
+    elif horizon > longest and playbook.expectation.source != "default":
         yield (
             "horizon_bars",
             "horizon_too_long",
             f"{horizon} bars are more than {LONGEST_HORIZON_P90:g} times expectation.hold_p90_bars "
             f"({playbook.expectation.hold_p90_bars:g}), so plans are sent back: shorten it, or expect more",
         )
-    cap = settings.envelope.risk_cap
+    cap, limit = settings.envelope.risk_cap, settings.envelope.risk_fraction
     if playbook.risk_fraction > cap:
         yield (
             "risk_fraction",
             "risk_fraction_over_cap",
-            f"{playbook.risk_fraction:g} of equity is above the cap of {cap:g}, so every plan is blocked: "
-            "lower it",
+            f"{playbook.risk_fraction:g} of equity is above the cap of {cap:g}, so every order is clamped to "
+            f"envelope.risk_fraction ({limit:g}), which is an event: lower it",
         )
 
 
@@ -85,6 +85,8 @@ def _of_conditions(rules: DirectionRules, direction: Direction) -> Iterator[Part
             yield field, "unreachable", f"{text!r} can never be true: loosen it"
         elif not can_be.false:
             yield field, "tautology", f"{text!r} is true whatever the market does: narrow it"
+    if rules.invalidation is None:
+        return
     can_trade = possible_of(rules.setup).true and possible_of(rules.invalidation).false
     if can_trade and not possible_of(f"({rules.setup}) and not ({rules.invalidation})").true:
         message = (
@@ -116,7 +118,7 @@ def _of_levels(
             f"it is {reach:.2f} times the distance of the stop, at least {least:g} is asked for: move one"
         )
         yield field, "reward_to_risk_too_low", message
-    elif reach > farthest:
+    elif reach > farthest and playbook.expectation.source != "default":
         message = (
             f"it is {reach:.2f} times the distance of the stop, {FARTHEST_TARGET_MFE:g} times "
             f"expectation.mfe_p50_r are {farthest:g}: move it nearer, or expect more"

@@ -36,7 +36,7 @@ def clamp_proposal(
     """
     bounds: dict[str, float | int] = {
         "horizon_bars": playbook.horizon_bars,
-        "activation_window_bars": playbook.activation_window_bars,
+        "activation_window_bars": max(playbook.activation_window_bars, int(proposal.activation is not None)),
         "conviction": highest_conviction(snapshot, playbook, tolerance),
     }
     clamps = tuple(

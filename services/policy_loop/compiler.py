@@ -97,7 +97,8 @@ def compile_orders(
         place: where the rules become columns.
         tag: the owner.
         direction: of the rules.
-        window: own bars that the thesis stays armed, and that an entry rests.
+        window: own bars that the thesis stays armed, and that an entry rests; 0: the setup orders at its
+            close, and an entry rests for one bar.
         horizon: own bars of the time stop.
         risk_fraction: of equity at the stop.
         volatility: price rule that sizing divides by.
@@ -119,6 +120,7 @@ def compile_orders(
         window=window,
         horizon=horizon,
         risk_fraction=risk_fraction,
+        immediate=window == 0,
         never_ends=never_ends,
         entry_kind=terms.entry_kind,
         entry=place.number(rules.entry),

@@ -8,9 +8,6 @@ from schemas.snapshot import PolicySnapshot
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE
 from services.ports import PlaybookReader
 
-# A playbook above it and above the envelope is blocked; one above the envelope alone is clamped by the
-# engine, which is an event.
-
 
 def invariant_context(
     settings: Settings, snapshot: PolicySnapshot, playbooks: PlaybookReader, symbols: tuple[str, ...]

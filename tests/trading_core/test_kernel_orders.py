@@ -274,7 +274,9 @@ def test_kernel_emergency_takes_a_limit_back_without_refining_it():
 
 
 ASKED: dict[str, float] = {"least_reward": 0.8, "side_cost": 0.001}
-REWARDS: dict[str, tuple[dict[str, Any], bool]] = {  # a stop at 95, so 5 at risk and 0.2 of costs: 4.36 pays for 0.8 of the risk after costs
+REWARDS: dict[
+    str, tuple[dict[str, Any], bool]
+] = {  # a stop at 95, so 5 at risk and 0.2 of costs: 4.36 pays for 0.8 of the risk after costs
     "just enough": ({"target": 104.37}, False),
     "just too little": ({"target": 104.35}, True),
     "enough but for a share that is scaled out": (

@@ -78,9 +78,10 @@ def arm(
     st.armed_stop = _NAN
     emit(out, t, s, (_ARMED, st.policy_direction, st.policy), (high, low, close))
     go(st, port, out, t, s, THESIS_ARMED)
-    if st.policy_immediate == 1 and not accept_order(
-        state, port, out, p, numbers, t, s, close, moment, flags
-    ):
+    if st.policy_immediate == 0:
+        return
+    emit(out, t, s, (_ACTIVATED, 0, st.policy), (close,))
+    if not accept_order(state, port, out, p, numbers, t, s, close, moment, flags):
         go(st, port, out, t, s, IDLE)
 
 

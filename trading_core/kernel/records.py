@@ -85,7 +85,7 @@ SYMBOL: Final = np.dtype(
         ("policy_window", "i8"),
         ("policy_horizon", "i8"),
         ("policy_risk", "f8"),
-        ("policy_immediate", "i8"),  # the setup itself orders: rule research and shadow ledgers
+        ("policy_immediate", "i8"),  # the setup itself orders, without an activation
         ("policy_never_ends", "i8"),  # never spent and never expires
         ("policy_stop_pct", "f8"),
         ("policy_target_pct", "f8"),

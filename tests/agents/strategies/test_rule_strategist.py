@@ -36,7 +36,9 @@ class Check:
 
     def findings(self, proposal, snapshot):
         codes = self.codes.get(proposal.playbook_id, ())
-        return tuple(Finding(check=self.check, code=code, severity=Severity.MAJOR, message=code) for code in codes)
+        return tuple(
+            Finding(check=self.check, code=code, severity=Severity.MAJOR, message=code) for code in codes
+        )
 
     def is_over(self, proposal, snapshot):
         return proposal.playbook_id in self.over

@@ -54,13 +54,13 @@ def test_embedded_stop_lies_beyond_the_invalidation_and_the_target_pays_the_rewa
         rules = render_rules(playbook, direction, overrides)
         reward = overrides.get("reward", playbook.parameters["reward"].value)
         for _ in range(20):
-            values = priced(rules.stop + rules.target + rules.invalidation, random)
+            values = priced(rules.stop + rules.target + (rules.invalidation or "") or "", random)
             stop, target = evaluate(rules.stop, values), evaluate(rules.target, values)
             entry = evaluate(rules.entry or "close", values)
             assert (entry - stop) * sign > 0
             assert (target - entry) * sign == pytest.approx(reward * (entry - stop) * sign)
             just_inside = values | {"close": stop + sign * 0.01 * values["atr_14"]}
-            assert evaluate(rules.invalidation, just_inside), "the invalidation comes before the stop"
+            assert evaluate(rules.invalidation or "", just_inside), "the invalidation comes before the stop"
 
 
 @pytest.mark.parametrize(("playbook", "direction"), BOTH, ids=NAMES)
@@ -71,10 +71,10 @@ def test_embedded_refinement_lies_between_stop_and_invalidation(playbook, direct
     sign = 1.0 if direction == "long" else -1.0
     random = np.random.default_rng(13)
     for _ in range(50):
-        values = priced(rules.stop + rules.refinement + rules.invalidation, random)
+        values = priced(rules.stop + rules.refinement + (rules.invalidation or "") or "", random)
         refined = evaluate(rules.refinement, values)
         assert (refined - evaluate(rules.stop, values)) * sign > 0
-        assert evaluate(rules.invalidation, values | {"close": refined})
+        assert evaluate(rules.invalidation or "", values | {"close": refined})
 
 
 @pytest.mark.parametrize(("playbook", "direction"), BOTH, ids=NAMES)
@@ -98,8 +98,8 @@ def test_embedded_trail_lies_beyond_the_invalidation(playbook, direction):
         return
     random = np.random.default_rng(17)
     for _ in range(50):
-        values = priced(rules.trail + rules.invalidation, random)
-        assert evaluate(rules.invalidation, values | {"close": evaluate(rules.trail, values)})
+        values = priced(rules.trail + (rules.invalidation or "") or "", random)
+        assert evaluate(rules.invalidation or "", values | {"close": evaluate(rules.trail, values)})
 
 
 def test_embedded_playbooks_use_every_way_to_enter_and_manage():

@@ -32,8 +32,8 @@ def changed(old: str, new: str) -> str:
     ("text", "words"),
     [
         (
-            changed("horizon_bars = 15", "horizon_bar = 15"),
-            ["horizon_bars", "missing", "Is it 'horizon_bar'?"],
+            changed("setup = ", "stup = "),
+            ["rules.long.setup", "missing", "Is it 'stup'?"],
         ),
         (changed("enabled = true", "enabeld = true"), ["enabeld", "unknown key", "Did you mean 'enabled'?"]),
         (changed("[rules.long]", "[rules.lnog]"), ["rules.lnog", "'long'"]),

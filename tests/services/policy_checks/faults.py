@@ -357,11 +357,6 @@ def _expecting(request: Request, **measured: float) -> Request:
     return changed(request, {"snapshot.expectations": (known,)})
 
 
-@fault("risk_fraction_over_cap")
-def risk_cap_broken(request: Request) -> Request:
-    return changed(request, {"invariants.max_risk_fraction": request.playbook.risk_fraction / 2})
-
-
 @fault("exposure_cap_reached")
 def exposure_cap_broken(request: Request) -> Request:
     return changed(request, account(gross_exposure=1.01))

@@ -138,8 +138,7 @@ def feature_value(name: str, direction: Direction) -> float:
 def expected(playbook: PlaybookDefinition, **measured: float) -> ExpectationSummary:
     prior = playbook.expectation
     names = ("expectancy_r", "hit_rate", "hold_p50_bars", "hold_p90_bars", "winner_mae_p80_r", "mfe_p50_r")
-    n = 40 if measured else 0
-    values: dict[str, Any] = {name: getattr(prior, name) for name in names} | {"n": n} | measured
+    values: dict[str, Any] = {name: getattr(prior, name) for name in names} | {"n": 40} | measured
     return ExpectationSummary(
         playbook_id=playbook.id, playbook_version=playbook.version, prior=prior, **values
     )

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from schemas.playbook import DirectionRules, Expectation
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Severity
 from services.policy_checks.expectation import check_expectation, expectation_of
@@ -119,3 +122,40 @@ def test_expectation_stop_at_the_excursion_of_winners_is_still_inside(stop, foun
 def test_expectation_target_at_three_median_excursions_is_within_reach(target, found):
     request = changed(right_request(), {"proposal.target": target})
     assert ("target_beyond_mfe" in codes(check(request))) is found
+
+
+SHORT = {"proposal.horizon_bars": 1}
+
+
+def test_expectation_finding_that_rests_on_a_prior_alone_is_a_note():
+    request = changed(right_request(), SHORT)
+    assert [found.severity for found in check(measured(request, n=0))] == [Severity.MINOR]
+    assert [found.severity for found in check(measured(request, n=1))] == [Severity.MAJOR]
+    sure = measured(changed(right_request(), {"proposal.conviction": 0.95}), n=0)
+    assert [found.severity for found in check(sure)] == [Severity.MAJOR], "its author claims it"
+    untold = changed(request, {"snapshot.expectations": ()})
+    assert [found.severity for found in check(untold)] == [Severity.MAJOR], (
+        "nobody says that none is measured"
+    )
+
+
+def test_expectation_that_nobody_wrote_needs_as_many_trades_as_it_weighs():
+    book = right_request().playbook
+    unwritten = changed(book, {"expectation": Expectation.by_default(book.horizon_bars)})
+    severities = []
+    for n in (0, 19, 20):
+        known = {"playbook": unwritten, "snapshot.expectations": (expected(unwritten, n=n),)}
+        severities += [found.severity for found in check(changed(right_request(), SHORT | known))]
+    assert severities == [Severity.MINOR, Severity.MINOR, Severity.MAJOR]
+
+
+@pytest.mark.parametrize("has_target", [True, False])
+def test_expectation_of_a_playbook_without_a_target_says_nothing_of_reach(has_target):
+    book = right_request().playbook
+    kept = {
+        role: text for role, text in book.rules["long"].payload().items() if has_target or role != "target"
+    }
+    known = {"playbook": changed(book, {"rules": dict(book.rules) | {"long": DirectionRules(**kept)}})}
+    request = changed(right_request(), known | {"proposal.target": "close + 30 * atr_14"})
+    levels = replace(read_levels(request), waits=False)
+    assert ("target_beyond_mfe" in codes(check_expectation(request, levels, SETTINGS))) == has_target

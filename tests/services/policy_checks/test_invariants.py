@@ -30,7 +30,6 @@ BROKEN: dict[str, dict[str, Any]] = {
     "playbook_disabled": {"playbook.enabled": False},
     "playbook_from_the_future": {"playbook.known_at": NOW + 1},
     "entry_while_in_position": {},
-    "risk_fraction_over_cap": {"playbook.risk_fraction": 0.02},
     "exposure_cap_reached": account(gross_exposure=1.0),
     "no_learn_zone_active": {"invariants.no_learn_zones": (AROUND_NOW,)},
     "stale_snapshot": {"snapshot.staleness_bars": 3},
@@ -168,3 +167,8 @@ def test_invariants_several_broken_are_all_found_in_a_fixed_order():
 def test_invariants_bound_broken_names_the_value_that_would_satisfy_it():
     found = check_invariants(changed(right_request(), {"proposal.horizon_bars": 400}))[0]
     assert found.remedy == Remedy(field="horizon_bars", op="at_most", value=250)
+
+
+def test_invariants_risk_over_the_cap_is_a_note_because_orders_are_clamped():
+    (found,) = check_invariants(changed(right_request(), {"playbook.risk_fraction": 0.02}))
+    assert (found.code, found.severity) == ("risk_fraction_over_cap", Severity.MINOR)

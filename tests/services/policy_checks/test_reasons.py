@@ -103,7 +103,7 @@ def test_rationale_is_written_from_the_snapshot():
     assert text == (
         f"Long by trend_pullback: its setup, {request.proposal.setup}, is true at this close; atr_14 is 2; "
         "of 1000 resolved trades 500 won and 450 lost; trend_pullback is expected to win 40% of its trades "
-        "and to make +0.00R with each, by its design and 0 resolved trades; the volatility is low."
+        "and to make +0.00R with each, by its design and 40 resolved trades; the volatility is low."
     )
 
 

@@ -1,0 +1,176 @@
+"""The smallest playbook trades at the default settings: its setup orders at its close, live as in a batch."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import thinktwice as tt
+from benchmarks.textbook_trades import DEFAULT_COOLDOWN, FOLDER, compare
+from schemas.errors import ConfigError
+from schemas.playbook import Expectation, PlaybookDefinition
+from schemas.settings import EnvelopeSettings, ReflectionSettings, RuntimeSettings, Settings
+from schemas.vocabulary import Structure, Trend, VolatilityBand
+from services.playbooks.loader import load_playbooks, parse_playbook
+from services.policy_checks.static_checks import list_mistakes
+from tests.worker.live.paper_runs import replayed, traded, waiting_feed
+from tests.worker.shared_runs import Run, run_on
+from trading_core.rules.columns import RuleColumns
+from worker.feeds.sample_data import load_embedded_bars
+
+SMALLEST = """
+id = "dual_average"
+[rules.long]
+setup = "crosses_above(sma_20, sma_50)"
+stop = "close - 10 * atr_14"
+invalidation = "sma_20 < sma_50"
+"""
+BARS = load_embedded_bars(["AAPL"], start="2003-01-01", end="2005-12-31")
+
+
+def read(text: str) -> PlaybookDefinition:
+    return parse_playbook(text.encode(), Path("mine.toml"))
+
+
+def events(run: Run, kind: str) -> list[dict[str, Any]]:
+    return [json.loads(row.payload) for row in run.rows if row.kind == kind]
+
+
+def test_smallest_playbook_has_defaults_that_trade():
+    playbook = read(SMALLEST)
+    assert (playbook.title, playbook.description) == ("dual average", "dual average")
+    assert playbook.horizon_bars == 250
+    assert playbook.activation_window_bars == 0
+    everywhere = playbook.eligibility["long"]
+    assert everywhere.trend == tuple(Trend)
+    assert everywhere.volatility == tuple(VolatilityBand)
+    assert everywhere.structure == tuple(Structure)
+    assert playbook.expectation == Expectation.by_default(250)
+    assert playbook.expectation.source == "default"
+    assert playbook.rules["long"].has_far_target
+    assert list_mistakes((playbook,), Settings()) == ()
+    assert tt.Playbook("dual_average", long=dict(playbook.rules["long"])) == playbook
+
+
+def test_eligibility_that_names_one_regime_label_leaves_the_others_open():
+    playbook = read(SMALLEST + '[eligibility.long]\ntrend = ["up"]\n')
+    assert playbook.eligibility["long"].trend == (Trend.UP,)
+    assert playbook.eligibility["long"].structure == tuple(Structure)
+
+
+def test_activation_rule_waits_three_bars_by_default():
+    assert read(SMALLEST + 'activation = "close > highest_5"\n').activation_window_bars == 3
+
+
+def test_window_without_an_activation_waits_for_a_close_beyond_the_setup_bar():
+    playbook = read("activation_window_bars = 3\n" + SMALLEST)
+    run = run_on(BARS, Settings(), [playbook])
+    armed, activated = events(run, "thesis_armed"), events(run, "activation_triggered")
+    assert 0 < len(activated) <= len(armed)
+    assert all(1 <= event["bars"] <= 3 for event in activated)
+    setups = {event["policy_id"]: event["setup_high"] for event in armed}
+    orders = events(run, "order_accepted")
+    assert all(order["signal_close"] > setups[order["policy_id"]] for order in orders)
+    assert len(orders) > 1
+
+
+def test_omitted_activation_orders_at_the_close_of_the_setup():
+    run = run_on(BARS, Settings(), [read(SMALLEST)])
+    labels = {kind: [event["bar_label"] for event in events(run, kind)] for kind in (
+        "thesis_armed", "activation_triggered", "order_accepted")}  # fmt: skip
+    assert len(labels["order_accepted"]) >= 4
+    assert labels["thesis_armed"] == labels["activation_triggered"] == labels["order_accepted"]
+    rows = {int(label): row for row, label in enumerate(BARS.times)}
+    filled = [rows[event["bar_label"]] for event in events(run, "entry_filled")]
+    assert filled == [rows[label] + 1 for label in labels["order_accepted"]]
+    assert {event["reason"] for event in events(run, "order_refused")} == set()
+
+
+def test_setup_whose_invalidation_is_true_orders_nothing_and_the_policy_stays():
+    playbook = read(SMALLEST.replace("crosses_above(sma_20, sma_50)", "close > prev(close, 1)"))
+    run = run_on(BARS, Settings(reflection=ReflectionSettings(mode="off")), [playbook])
+    columns = RuleColumns(BARS)
+    over = [columns.boolean("sma_20 < sma_50", s) for s in range(len(BARS.symbols))]
+    rows = {int(label): row for row, label in enumerate(BARS.times)}
+    armed = events(run, "thesis_armed")
+    assert len(armed) > 3
+    assert all(over[0][rows[event["bar_label"]]] == 0 for event in armed)
+    ended = {event["policy_id"] for event in events(run, "order_refused")}
+    assert len(events(run, "entry_filled")) > 3
+    assert ended == set()
+
+
+def test_limit_entry_without_a_window_rests_for_one_bar():
+    limit = read('entry_kind = "limit"\n' + SMALLEST + 'entry = "close - 0.5 * atr_14"\n')
+    run = run_on(BARS, Settings(), [limit])
+    rows = {int(label): row for row, label in enumerate(BARS.times)}
+    accepted = [rows[event["bar_label"]] for event in events(run, "order_accepted")]
+    filled = [rows[event["bar_label"]] for event in events(run, "entry_filled")]
+    refused = [(rows[event["bar_label"]], event["reason"]) for event in events(run, "order_refused")]
+    assert len(filled) >= 1
+    assert len(refused) >= 1
+    assert {reason for _, reason in refused} == {"unfilled"}
+    assert sorted(filled + [row for row, _ in refused]) == [row + 1 for row in accepted]
+
+
+def test_paper_and_its_replay_order_at_the_close_of_the_setup_as_the_backtest_does(tmp_path):
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books" / "mine.toml").write_text(SMALLEST, "utf-8")
+    settings = Settings(runtime=RuntimeSettings(playbooks=str(tmp_path / "books")))
+    bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2004-12-31")
+    batch = run_on(bars, settings, load_playbooks(tmp_path / "books"))
+    assert len(events(batch, "entry_filled")) >= 2
+    outcome = traded(tmp_path, settings, waiting_feed(bars))
+    assert outcome.document is not None
+    assert outcome.document["journal"]["head_hash"] == batch.document["journal"]["head_hash"]
+    assert replayed(tmp_path, settings).ok
+
+
+def test_risk_above_the_cap_is_clamped_with_an_event_and_trades():
+    bold = read("risk_fraction = 0.02\n" + SMALLEST)
+    run = run_on(BARS, Settings(envelope=EnvelopeSettings(risk_fraction=0.005)), [bold])
+    orders, clamps = events(run, "order_accepted"), events(run, "order_clamped")
+    assert len(orders) >= 4
+    assert [clamp["clamps"] for clamp in clamps] == [["risk_cap"]] * len(orders)
+    (mistake,) = list_mistakes((bold,), Settings())
+    assert "every order is clamped to envelope.risk_fraction (0.005)" in mistake.text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SMALLEST.partition("invalidation")[0], ["rules.long", "give a way out", "target"]),
+        (SMALLEST.replace("setup", "stup"), ["rules.long.setup", "missing", "Is it 'stup'?"]),
+        (SMALLEST.replace("sma_20,", "smma_20,"), ["rules.long.setup", "Did you mean 'sma_20'?"]),
+        (
+            SMALLEST + SMALLEST.partition("\n[")[2].replace("rules.long", "[rules.short")
+            + '[eligibility.long]\ntrend = ["up"]\n',
+            ["eligibility must name the same directions as rules, ['long', 'short'], or be left out"],
+        ),
+        (
+            'activation_window_bars = 0\n' + SMALLEST + 'activation = "close > highest_5"\n',
+            ["activation_window_bars is 0", "rules.long", "leave one out"],
+        ),
+        (
+            SMALLEST + 'activation = "close > highest_5"\n'
+            + SMALLEST.partition("\n[")[2].replace("rules.long", "[rules.short"),
+            ["rules.long has an activation and the other direction has none"],
+        ),
+    ],
+    ids=["no_way_out", "key", "feature", "half_eligibility", "window_of_none", "half_activation"],
+)  # fmt: skip
+def test_playbook_that_cannot_be_completed_is_refused_with_what_to_write(text, words):
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize("name", ["dual_average", "bollinger", "donchian", "rsi2"])
+def test_textbook_strategy_makes_four_of_five_of_its_trades_at_the_default_settings(name):
+    (playbook,) = (book for book in load_playbooks(FOLDER) if book.id == name)
+    assert len((FOLDER / f"{name}.toml").read_text("utf-8").splitlines()) <= 15
+    bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2010-12-31")
+    told = compare(bars, playbook, "deterministic", DEFAULT_COOLDOWN)
+    assert told["textbook"] >= 20
+    assert told["same entry"] >= 0.8 * told["textbook"], told
