@@ -33,6 +33,7 @@ from services.policy_loop.evaluator import PolicyEvaluator
 from services.policy_loop.freeze import amend, freeze
 from services.policy_loop.late_answers import LateAnswers
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
+from services.policy_loop.signal_log import SignalLog
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
 from trading_core.kernel.state_machine import STATES
@@ -52,6 +53,7 @@ class PolicyLoopService(Stateful):
         backgrounds: what was gathered for the evaluations that are out, by the hash of their snapshot.
         policies: every frozen policy by id.
         counters: what happened; telemetry.
+        signals: where symbols stood for setups that are true.
     """
 
     STATE: ClassVar = {
@@ -60,6 +62,7 @@ class PolicyLoopService(Stateful):
         "provider": PART,
         "_judge": PART,
         "counters": PART,
+        "signals": PART,
     }
     REBUILT = frozenset(
         {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal"}
@@ -95,16 +98,12 @@ class PolicyLoopService(Stateful):
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
         self.counters = PolicyCounters(settings.reflection)
+        self.signals = SignalLog(engine, self.in_force)
         self._late = LateAnswers(engine, builder, playbooks, lambda: self._settings.policy_loop)
         self._evaluator = PolicyEvaluator(
-            lambda: self._settings,
-            lambda: self.provider,
-            judge,
-            playbooks,
-            engine.bars.symbols,
-            self.policies.get,
-            self.counters,
-        )
+            lambda: self._settings, lambda: self.provider, judge, playbooks, engine.bars.symbols,
+            self.policies.get, self.counters,
+        )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """Every field of the state, and the policies that orders or positions still belong to.

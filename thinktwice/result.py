@@ -29,7 +29,7 @@ from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
 from worker.review.pictured import picture_of
 from worker.runs.run_result import RunResult
-from worker.runs.why_no_trade import headline_of_sent_back
+from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,8 +302,11 @@ class BacktestResult:
         return Cassette("this run", calls)
 
     def _repr_html_(self) -> str:
-        told = "".join(f"<p>{escape(line)}</p>" for line in self._silence())
-        return self._sketch() + self._figures().to_frame("value").to_html() + told
+        account, silence = (
+            "".join(f"<p>{escape(line)}</p>" for line in lines)
+            for lines in (account_lines(self.document), self._silence())
+        )
+        return account + self._sketch() + self._figures().to_frame("value").to_html() + silence
 
     def _sketch(self) -> str:
         import numpy as np
@@ -313,17 +316,18 @@ class BacktestResult:
         return equity_sketch(np.asarray(self._done.equity[1]), self._inputs.settings.account.cash)
 
     def _silence(self) -> list[str]:
-        """Why nothing was traded, or little, the most frequent reason first."""
+        """What would change that nothing was traded, the most frequent reason first, or why the run ended."""
         reasons = self.document["why_no_trade"]
         told = [
             f"no trade: {reason['reason']} {reason['count']:,}: {argument_words(reason['remedy'])}"
             for reason in reasons
         ]
         early = (self.document.get("ended_early") or {}).get("message")
-        return told or [line for line in [early, headline_of_sent_back(self.document)] if line is not None]
+        return told or ([] if early is None else [early])
 
     def __repr__(self) -> str:
-        return "\n".join([self.__class__.__name__, self._figures().to_string(), *self._silence()])
+        lines = [self.__class__.__name__, *account_lines(self.document), self._figures().to_string()]
+        return "\n".join([*lines, *self._silence()])
 
     def _figures(self) -> "pd.Series[Any]":
         import pandas as pd

@@ -133,7 +133,7 @@ class Session(Stateful):
     def listen(self) -> None:
         """Let slow loop and judge read the journal; the last wire, of a session that begins or goes on."""
         beside = () if self.kept is None else (self.kept.add,)
-        self.journal.read_by(self.slow_loop.facts.add, *beside)
+        self.journal.read_by(self.slow_loop.facts.add, self.policy_loop.signals.add, *beside)
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
@@ -154,6 +154,7 @@ class Session(Stateful):
         """Validate bars to the next boundary or slot and record what happened, at once."""
         engine, started = self.engine, time.perf_counter()
         rows = self.bars.shape[0] if end is None else end
+        self.policy_loop.signals.begin()
         step = engine.advance(min(rows, self.slow_loop.next_row(engine.t) + 1 if self.learning else rows))
         timing.engine_s += time.perf_counter() - started
         self.clock.advance(int(self.bars.close_times[step.t - 1]))
@@ -201,6 +202,7 @@ class Session(Stateful):
 
     def _record(self, step: Advance) -> None:
         self.bars_validated += step.bars_validated
+        self.policy_loop.signals.observe(step)
         for event in step.events:
             tick_event(self.journal, event)
             self.policy_loop.observe(event)

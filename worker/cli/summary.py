@@ -9,7 +9,7 @@ from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, made_table, print_json, stdout_console, table_of
 from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
-from worker.runs.why_no_trade import headline, headline_of_sent_back
+from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +43,8 @@ def render(
         full: with every counter.
     """
     _warn(document, console)
+    for line in account_lines(document):
+        console.print(line, style="yellow", soft_wrap=True)
     _no_trade(document, console)
     _head(document, console)
     for note in notes:
@@ -81,8 +83,6 @@ def _head(document: Document, console: "Console") -> None:
     bars = count_noun(data["bars"], "bar")
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     console.print(head, soft_wrap=True)
-    if (sent_back := headline_of_sent_back(document)) is not None:
-        console.print(sent_back, style="yellow", soft_wrap=True)
     if data["left_out"]:
         console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
@@ -97,13 +97,13 @@ def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
 
 
 def _no_trade(document: Document, console: "Console") -> None:
-    """Why there was no trade, and what would change it; nothing for a run that has opened a position."""
+    """What would change that there was no trade; nothing for a run that has opened a position."""
     causes = document["why_no_trade"]
     if not causes:
         return
-    console.print(headline(document), style="bold yellow", soft_wrap=True)
+    console.print("no trade, and what would change it:", style="bold yellow", soft_wrap=True)
     for cause in causes[:MOST_CAUSES]:
-        console.print(f"  {cause['reason']}: {cause['remedy']}", soft_wrap=True)
+        console.print(f"  {cause['reason']} {cause['count']:,}: {cause['remedy']}", soft_wrap=True)
     if len(causes) > MOST_CAUSES:
         console.print(f"  and {len(causes) - MOST_CAUSES} more reasons, see --json")
     console.print()

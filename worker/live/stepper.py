@@ -132,6 +132,8 @@ class LiveStepper:
         session = self.session
         self._busy_rows = self._busy_rows + 1 if session.policy_loop.in_flight else 0
         self.draining = self.draining or self._busy_rows >= DRAIN_AFTER
+        if row.history:
+            session.policy_loop.signals.first_row = self.rows
         while not session.engine.done:
             if self.lock_step:
                 await session.step(self.timing, history=row.history)

@@ -42,8 +42,7 @@ class RunPicture:
         curve: (T + 1,) equity with the cash in front.
         times: (T + 1,) of the curve, ns.
         hold: (T + 1,) what buy and hold of the same symbols was worth.
-        silence: why nothing was traded; None where something was.
-        sent_back: that most proposals were sent back; None where they were not.
+        account: what became of the signals, in lines.
         stale: open positions whose symbols have stopped trading, and what waits for them.
         outside: reports that a worker wrote about it and its journal does not hold, as `report_entries`.
     """
@@ -59,8 +58,7 @@ class RunPicture:
     curve: FloatArray
     times: IntArray
     hold: FloatArray
-    silence: str | None
-    sent_back: str | None
+    account: Sequence[str]
     stale: Sequence[str] = ()
     outside: tuple[dict[str, Any], ...] = ()
 

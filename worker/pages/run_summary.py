@@ -88,7 +88,7 @@ class RunSummary:
         """What a reader has to know before the figures."""
         document = self._document
         early = (document.get("ended_early") or {}).get("message")
-        lines = [self.unfinished, early, self._picture.sent_back, *self._picture.stale]
+        lines = [self.unfinished, early, *self._picture.account, *self._picture.stale]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:
@@ -97,11 +97,6 @@ class RunSummary:
             lines.append(f"errors: {document['errors']:,}")
         lines.append(TrialLedger.of_document(document.get("ledger", {})).line())
         return [line for line in lines if line]
-
-    @property
-    def no_trade(self) -> str | None:
-        """Why nothing was traded; None where something was."""
-        return self._picture.silence
 
     @property
     def whole_stands(self) -> bool:

@@ -15,7 +15,7 @@ from trading_core.bars import BarSeries
 from worker.pages.run_picture import RunPicture
 from worker.runs.course import Course, stale_positions
 from worker.runs.replay import stored_settings
-from worker.runs.why_no_trade import headline, headline_of_sent_back
+from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -92,7 +92,6 @@ def _picture(
         course.curve,
         course.times,
         hold_curve(course.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4),
-        headline(document) if document["why_no_trade"] else None,
-        headline_of_sent_back(document),
+        account_lines(document),
         stale,
     )

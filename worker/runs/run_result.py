@@ -50,6 +50,7 @@ from trading_core.trade_figures import (
 )
 from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course, stale_positions
+from worker.runs.signals import SignalAccount
 from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session, Timing
 
@@ -179,6 +180,7 @@ class RunResult:
             "reflection": session.settings.reflection.mode,
             "ended_early": session.ended_early,
             "why_no_trade": why_no_trade(self._facts(run_id)),
+            "signals": self.signals,
             "data": self._data(),
             "headline": headline(seen),
             "performance": self._performance(),
@@ -210,6 +212,13 @@ class RunResult:
             "timing": self._timings(),
             "errors": policy.errors + slow.errors,
         }
+
+    @cached_property
+    def signals(self) -> dict[str, Any]:
+        """Closes at which entry rules were true, and what became of each."""
+        session = self.session
+        log, done = session.policy_loop.signals, session.engine.t
+        return SignalAccount(session.settings, session.market, session.registry, log, done).document()
 
     def _facts(self, run_id: str) -> RunFacts:
         session, envelope = self.session, self.session.settings.envelope

@@ -4,14 +4,13 @@ A pure function of what the run counted; nothing here changes or repeats it. Eve
 keys that would change it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schemas.playbook import PlaybookDefinition
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import CheckName, EvaluationOutcome, InvocationOutcome, SkipReason
-from services.model_calls.quoting import count_noun
 from services.playbooks.rendering import render_rules, rule_texts
 from worker.runs.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
 
@@ -67,37 +66,6 @@ def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
         causes = [("run_ended", facts.policy.outcomes[EvaluationOutcome.FROZEN], ended)]
     causes = [*causes, *short] if _is_any_warm(facts) else [*short, *causes]
     return [{"reason": reason, "count": count, "remedy": remedy} for reason, count, remedy in causes]
-
-
-def headline(document: Mapping[str, Any]) -> str:
-    """One line for a run's document: how far it came, and the reasons with their counts."""
-    policy, causes = document["policy_loop"], document["why_no_trade"]
-    sent_back = policy["reflections"]["revise"] + policy["reflections"]["block"]
-    if not sent_back or policy["reflections"]["pass"]:
-        return f"no trade: {_list_causes(causes)}"
-    codes = [cause for cause in causes if cause["reason"] in policy["finding_codes"]]
-    others = [cause for cause in causes if cause not in codes]
-    also = f"; also {_list_causes(others)}" if others else ""
-    return f"no trade: all {sent_back:,} proposals were sent back: {_list_causes(codes)}{also}"
-
-
-def headline_of_sent_back(document: Mapping[str, Any]) -> str | None:
-    """One line for a run that traded though most of its proposals were sent back; None of any other."""
-    policy = document["policy_loop"]
-    sent_back = policy["reflections"]["revise"] + policy["reflections"]["block"]
-    proposals = sent_back + policy["reflections"]["pass"]
-    if document["why_no_trade"] or 2 * sent_back <= proposals:
-        return None
-    reasons = [{"reason": code, "count": count} for code, count in _by_count(policy["sent_back_for"])]
-    others = len(reasons) - MOST_NAMED
-    more = f" and {count_noun(others, 'more reason')}" if others > 0 else ""
-    return (
-        f"{sent_back:,} of {proposals:,} proposals were sent back: {_list_causes(reasons[:MOST_NAMED])}{more}"
-    )
-
-
-def _list_causes(causes: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{cause['reason']} {cause['count']:,}" for cause in causes)
 
 
 def _is_any_warm(facts: RunFacts) -> bool:

@@ -222,6 +222,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
         },
         "ended_early": None,
         "why_no_trade": [],
+        "signals": {"playbooks": [], "orders_refused": {}},
         "headline": {"window": "whole"} | FIGURES,
         "contamination": {
             "label": "clean",

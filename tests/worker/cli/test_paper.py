@@ -46,8 +46,10 @@ def test_paper_run_without_a_trade_says_why_as_the_backtest_does(tmp_path) -> No
     seen = in_terminal(("thinktwice", "paper", *few, *db), tmp_path, columns=200)
     seen.demand_clean()
     assert seen.code == 0
-    first = next(number for number, line in enumerate(seen.lines) if line.startswith("no trade"))
-    assert seen.lines[first : first + 2] == ["no trade: warming_up 19", f"  warming_up: {told[0]['remedy']}"]
+    first = seen.lines.index("no trade, and what would change it:")
+    assert seen.lines[first + 1] == f"  warming_up 19: {told[0]['remedy']}"
+    account = next(line for line in seen.lines if "trend_pullback: entry rule true" in line)
+    assert seen.lines.index(account) < first
 
 
 def test_paper_that_is_given_again_after_its_end_is_another_run(tmp_path) -> None:

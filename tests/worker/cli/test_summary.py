@@ -10,6 +10,7 @@ from tests.test_glossary import singular, terms
 from tests.worker.cli.fake_runner import FakeOutcome
 from tests.worker.shared_runs import embedded_run
 from worker.cli.summary import GROUPS, render
+from worker.runs.signal_lines import account_lines
 
 # Words of the summary that are no nouns of the field.
 OTHER = frozenset({
@@ -17,6 +18,8 @@ OTHER = frozenset({
     "largest", "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
     "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
     "what", "with", "won", "yet",
+    *("activated", "another", "could", "did", "expired", "filled", "half", "have", "its", "off", "ordered", "that"),
+    "traded",
 })  # fmt: skip
 COUNTERS = (
     "bars validated", "inside the tick path", "skips", "overrides", "reflections", "amendments",
@@ -64,7 +67,10 @@ def test_summary_says_the_figures_of_the_document(document):
 @pytest.mark.parametrize("width", [60, 200])
 def test_summary_has_a_row_for_every_playbook_symbol_and_reason_of_exit(document, width):
     text = shown(document, width=width)
-    assert max(map(len, text.splitlines()[1:])) <= width
+    account = account_lines(document)
+    assert text.splitlines()[: len(account)] == account, "they go on beyond the width, as does the next one"
+    assert max(map(len, account)) <= 320
+    assert max(map(len, text.splitlines()[len(account) + 1 :])) <= width
     ends = set()
     for key in ("by_playbook", "by_symbol", "by_exit"):
         assert document["performance"][key]
@@ -135,6 +141,7 @@ def test_summary_has_no_word_that_the_glossary_lacks(document):
         document["policy_loop"]["sent_back_for"],
         document["high_level"]["recommendations"],
         document["judge"],
+        document["signals"],
     ]
     named = set(re.findall(r"[a-z]+", json.dumps(given).lower()))
     text = shown(document | {"policy_loop": document["policy_loop"] | {"degraded_share": 0.5}})

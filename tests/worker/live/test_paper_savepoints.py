@@ -124,6 +124,7 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
         "high_level",
         "judge",
         "playbooks",
+        "signals",
         "tick_validation",
     ):
         assert _counted(outcome.document[part]) == _counted(calm().document[part]), part

@@ -150,8 +150,8 @@ SERVICES = (
     "OpenPositions", "PastRuns", "PlanCounters", "PlanOutcomes", "PlaybookLifecycle",
     "PlaybookRegistry", "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService",
     "PromotionLevels", "ReflectingPlanProvider", "RunModels", "RunPlans", "RunState", "Session",
-    "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent", "TickGuard",
-    "UntradedSignals",
+    "ShadowLedger", "ShadowTrials", "SignalLog", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent",
+    "TickGuard", "UntradedSignals",
 )  # fmt: skip
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked
 

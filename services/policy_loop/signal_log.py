@@ -1,0 +1,224 @@
+"""Where each symbol stood at each close for a setup that is true there: what the account of signals reads.
+
+Changes only are kept: what the engine says of a bar, and how each evaluation ended. A plan is in force from
+the bar after the one on which it was frozen.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from schemas.policy import FrozenPolicy
+from schemas.reflection import PolicyLevelReflectionResult
+from schemas.state import Stateful
+from schemas.tick_validation import TickValidationEvent
+from schemas.vocabulary import JudgeDecision, PolicyState, ReflectionStatus, TickEventKind
+from services.journal.chain import JournalRow
+from services.policy_checks.findings import REFUSING, EntryRule, LeftOut
+from trading_core.kernel.state_machine import STATES
+from trading_core.trigger_engine import Advance, TriggerEngine
+
+JUDGE = "judge_refused"
+ENDED = {
+    TickEventKind.ENTRY_FILLED: "filled",
+    TickEventKind.POLICY_EXPIRED: "expired",
+    TickEventKind.INVALIDATION_HIT: "invalidated",
+    TickEventKind.ORDER_REFUSED: "order_refused",
+}
+HELD = {
+    PolicyState.IDLE: "",
+    PolicyState.THESIS_ARMED: "armed",
+    PolicyState.COOLDOWN: "cooldown",
+    PolicyState.INVALIDATED: "invalidated",
+}
+IN_POSITION = "in_position"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What meets a setup that is true at a close.
+
+    Attributes:
+        held: why no setup is looked at: `armed`, `in_position`, `cooldown`, `invalidated`; empty: it is.
+        plan: entry rule of the plan in force; None without one.
+        ended: how the last plan, or the last evaluation, ended; empty before the first.
+        regime: `trend/volatility/structure` at the last evaluation; empty before the first.
+        refused: entry rules whose plan the last evaluation refused or could not offer, with the code.
+    """
+
+    held: str = ""
+    plan: EntryRule | None = None
+    ended: str = ""
+    regime: str = ""
+    refused: tuple[tuple[str, str, str], ...] = ()
+
+
+class SignalLog(Stateful):
+    """Log of one run.
+
+    Attributes:
+        standings: each once.
+        marks: by symbol: row from which on a standing holds, and its place in `standings`; rows ascend.
+        armed: by symbol: row at whose close a thesis was armed, and its entry rule.
+        refusals: orders refused or taken back, by reason.
+        first_row: rows before it are history, on which nothing is decided.
+        left_out: what a strategist did not offer at its last answer, taken when the evaluation ends.
+    """
+
+    STATE: ClassVar = {
+        "standings": list[Standing],
+        "marks": dict[str, list[tuple[int, int]]],
+        "armed": dict[str, list[tuple[int, str, str]]],
+        "refusals": Counter[str],
+        "first_row": int,
+    }
+    REBUILT = frozenset(
+        {"_engine", "_in_force", "left_out", "_takers", "_places", "_seen", "_asked", "_refused", "_regimes"}
+    )
+
+    def __init__(self, engine: TriggerEngine, in_force: Callable[[int], FrozenPolicy | None]) -> None:
+        """An empty log of an engine; `in_force` gives the policy of a symbol column."""
+        self._engine = engine
+        self._in_force = in_force
+        self.left_out: LeftOut = {}
+        self._places: dict[Standing, int] = {}
+        self._seen = np.full(len(engine.bars.symbols), -len(STATES) - 1, dtype=np.int64)
+        self._asked: dict[str, tuple[EntryRule, str]] = {}
+        self._refused: LeftOut = {}
+        self._regimes: dict[str, str] = {}
+        self.standings: list[Standing] = []
+        self.marks: dict[str, list[tuple[int, int]]] = {}
+        self.armed: dict[str, list[tuple[int, str, str]]] = {}
+        self.refusals: Counter[str] = Counter()
+        self.first_row = 0
+        self._takers = {
+            "policy_snapshot": self._snapshot,
+            "policy_proposal": self._proposal,
+            "policy_reflection": self._reflection,
+            "boundary_verdict": self._verdict,
+            "policy_evaluation": self._evaluation,
+            "order_refused": self._refusal,
+        }
+
+    def begin(self) -> None:
+        """Before bars are validated: what the policy loop has changed since holds from the next row on."""
+        for s in np.flatnonzero(self._codes() != self._seen).tolist():
+            state, policy = self._engine.state[s], self._in_force(s)
+            name, held = STATES[int(state["state"])], int(state["direction"]) != 0
+            self._mark(
+                self._engine.bars.symbols[s],
+                self._engine.t,
+                held=IN_POSITION if held else HELD[name],
+                plan=None if policy is None else (policy.playbook_id, policy.proposal.direction),
+            )
+
+    def observe(self, step: Advance) -> None:
+        """What validated bars did: theses armed, changes of state, and plans that ended."""
+        last: dict[str, int] = {}
+        ended: dict[str, str] = {}
+        for event in step.events:
+            if event.symbol is None:
+                continue
+            row = last[event.symbol] = int(np.searchsorted(self._engine.bars.times, event.bar_label))
+            if event.kind in ENDED:
+                ended[event.symbol] = ENDED[event.kind]
+            elif event.kind is TickEventKind.THESIS_ARMED:
+                rule = event.detail["playbook_id"], event.detail["direction"]
+                self.armed.setdefault(event.symbol, []).append((row, *rule))
+            elif event.kind is TickEventKind.STATE_TRANSITION:
+                self._move(event, row)
+        for symbol, row in last.items():
+            s = self._engine.bars.symbols.index(symbol)
+            if self._engine.state["policy"][s] < 0 and self._standing(symbol).plan is not None:
+                how = ended.get(symbol, "halted")
+                self._mark(symbol, row if how == "expired" else row + 1, plan=None, ended=how)
+        self._seen = self._codes()
+
+    def _move(self, event: TickValidationEvent, row: int) -> None:
+        """A change of state; a close at which a thesis or a position ended still belongs to it."""
+        source, target = PolicyState(event.detail["from"]), PolicyState(event.detail["to"])
+        symbol, held = str(event.symbol), HELD.get(target, IN_POSITION)
+        if target is PolicyState.COOLDOWN:
+            self._mark(symbol, row, held=IN_POSITION)
+            row += 1
+        elif target is PolicyState.INVALIDATED and source is not PolicyState.THESIS_ARMED:
+            held = IN_POSITION
+        elif source is PolicyState.THESIS_ARMED and held != IN_POSITION:
+            self._mark(symbol, row, held=HELD[source])
+            row += 1
+        self._mark(symbol, row + (target is PolicyState.THESIS_ARMED), held=held)
+
+    def add(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        """Take one row of the journal; only those of evaluations count."""
+        if row.kind in self._takers:
+            self._takers[row.kind](str(row.symbol), payload)
+
+    def _snapshot(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        regime = payload["snapshot"].regime
+        self._regimes[symbol] = "" if regime is None else f"{regime.labels.key}/{regime.labels.structure}"
+
+    def _proposal(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        if payload["round"] == 0:
+            self._refused[symbol] = {}
+        self._asked.pop(symbol, None)
+        if (plan := payload["proposal"]) is not None:
+            self._asked[symbol] = (plan.playbook_id, plan.direction), payload["proposal_hash"]
+
+    def _reflection(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        result = payload["result"]
+        if symbol not in self._asked or not isinstance(result, PolicyLevelReflectionResult):
+            return
+        rule, found = self._asked[symbol][0], self._refused[symbol]
+        if result.status is ReflectionStatus.PASS:
+            found.pop(rule, None)
+        else:
+            found[rule] = next(
+                (finding.code for finding in result.findings if finding.severity in REFUSING), "own"
+            )
+
+    def _verdict(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        rule, asked = self._asked.get(symbol, (None, None))
+        refused = payload["verdict"].decision is not JudgeDecision.APPROVE
+        if rule is not None and refused and asked == payload["proposal_hash"]:
+            self._refused[symbol].setdefault(rule, JUDGE)
+
+    def _evaluation(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        refused = self.left_out.pop(symbol, {}) | self._refused.pop(symbol, {})
+        self._mark(
+            symbol,
+            self._engine.t,
+            ended=payload["outcome"],
+            regime=self._regimes.pop(symbol, ""),
+            refused=tuple((*rule, code) for rule, code in sorted(refused.items())),
+        )
+
+    def _refusal(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        self.refusals[payload["reason"]] += 1
+
+    def _codes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        state = self._engine.state
+        codes: np.ndarray[tuple[int], np.dtype[np.int64]] = state["policy"] * len(STATES) + state["state"]
+        return codes
+
+    def _standing(self, symbol: str) -> Standing:
+        marks = self.marks.get(symbol)
+        return self.standings[marks[-1][1]] if marks else Standing()
+
+    def _mark(self, symbol: str, row: int, **changes: Any) -> None:
+        """Change what holds from a row on; rows that are behind already stay as they are."""
+        before = self._standing(symbol)
+        after = replace(before, **changes)
+        if after == before:
+            return
+        if len(self._places) != len(self.standings):  # after a restore
+            self._places = {standing: place for place, standing in enumerate(self.standings)}
+        place = self._places.setdefault(after, len(self.standings))
+        if place == len(self.standings):
+            self.standings.append(after)
+        marks = self.marks.setdefault(symbol, [])
+        if marks and marks[-1][0] >= row:
+            row = marks.pop()[0]
+        marks.append((row, place))

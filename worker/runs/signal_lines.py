@@ -1,0 +1,105 @@
+"""The account of signals in words, from the document of a run: a summary, a page and a result begin with it.
+
+What stopped most signals comes first; a setup that is never true, volume that is 0 everywhere and bars too
+few for a plan come before anything else.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from services.model_calls.quoting import count_noun
+
+Part = Mapping[str, Any]
+MOST_PLAYBOOKS, MOST_NAMED = 8, 3
+NAMED = frozenset({"blocked", "sent_back", "warming_up"})  # reasons whose details stand in the line
+NOT_LOST = frozenset({"in_position", "armed", "cooldown", "invalidated", "warming_up", "not_eligible"})
+NEVER = {
+    "false": "no setup of it was ever true: loosen rules.*.setup",
+    "unknown": "its setup could be computed at no bar: give it more bars",
+    "volume_is_zero": "its setup reads volume, and volume is 0 everywhere",
+}
+WORDS = {
+    "armed": "a thesis armed already",
+    "blocked": "blocked",
+    "cooldown": "in cooldown",
+    "in_position": "in a position",
+    "invalidated": "invalidated",
+    "judge_refused": "judge refused",
+    "no_policy": "no policy in force",
+    "not_eligible": "not eligible",
+    "other_plan": "another plan in force",
+    "plan_setup_not_true": "setup of its plan not true",
+    "sent_back": "sent back",
+    "warming_up": "warming up",
+}
+AFTER = {
+    "activation_triggered": "activated",
+    "thesis_expired": "expired",
+    "order_accepted": "ordered",
+    "entry_filled": "filled",
+}
+
+
+def account_lines(document: Part) -> list[str]:
+    """What became of the signals: a line for each playbook, what followed, a warning if most were lost."""
+    parts = sorted(document["signals"]["playbooks"], key=_rank)
+    lines = [_line(part) for part in parts[:MOST_PLAYBOOKS]]
+    if len(parts) > MOST_PLAYBOOKS:
+        lines.append(f"and {count_noun(len(parts) - MOST_PLAYBOOKS, 'more playbook')}, see --json")
+    if any(part["met"] for part in parts):
+        lines.append(_after(document))
+    met, lost = sum(part["met"] for part in parts), sum(count_lost(part) for part in parts)
+    if met < lost:
+        lines.append(
+            f"under half of the signals that could have traded met a plan: {met:,} of {met + lost:,}"
+        )
+    return lines
+
+
+def count_lost(part: Part) -> int:
+    """Signals that could have traded and met no plan.
+
+    Not those in a position, its cooldown or an armed thesis, nor where the playbook's own eligibility or the
+    warm-up rules them out.
+    """
+    return sum(count for reason, count in part["not_met"].items() if reason not in NOT_LOST)
+
+
+def _rank(part: Part) -> tuple[bool, bool, int, str]:
+    warming = part["not_met"].get("warming_up", 0)
+    return not part["never_true"], 2 * warming <= part["entry_rule_true"], -count_lost(part), part["playbook"]
+
+
+def _line(part: Part) -> str:
+    true, met, name = part["entry_rule_true"], part["met"], part["playbook"]
+    if not true:
+        return f"{name}: entry rule true 0 times: {NEVER[part['never_true']]}"
+    line = f"{name}: entry rule true {count_noun(true, 'time')}: {met:,} met a plan"
+    if true > met:
+        line += f", {true - met:,} did not: {', '.join(_reasons(part))}"
+    return f"{line}; its rules alone, with reflection off: {count_noun(part['rules_alone_trades'], 'trade')}"
+
+
+def _reasons(part: Part) -> Iterator[str]:
+    """Reasons with counts: those that lost signals first, then the others; each most first."""
+    ordered = sorted(part["not_met"].items(), key=lambda item: (item[0] in NOT_LOST, -item[1], item[0]))
+    for reason, count in ordered:
+        is_told = reason in NAMED or len(ordered) == 1
+        details = part["because"].get(reason, {}) if is_told else {}
+        named = [f"{name.replace('_', ' ')} {n:,}" for name, n in details.items() if name != "no_regime"]
+        more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+        yield f"{WORDS[reason]} {count:,}" + (
+            f" ({', '.join([*named[:MOST_NAMED], *more])})" if named else ""
+        )
+
+
+def _after(document: Part) -> str:
+    """How the theses that were armed went on, over all playbooks."""
+    events, refused = document["tick_validation"]["events"], document["signals"]["orders_refused"]
+    told = [f"{word} {events[kind]:,}" for kind, word in AFTER.items() if kind in events]
+    if refused:
+        ordered = sorted(refused.items(), key=lambda item: (-item[1], item[0]))
+        named = ", ".join(f"{reason} {count:,}" for reason, count in ordered)
+        told.append(f"orders refused {sum(refused.values()):,} ({named})")
+    armed = count_noun(events.get("thesis_armed", 0), "signal")
+    return f"of {armed} that met a plan: {', '.join(told) or 'all wait'}"

@@ -1,0 +1,233 @@
+"""Where the signals of a run went: at how many closes each entry rule was true, and what became of each.
+
+Signals that met a plan, and those that did not by reason, add up to the closes at which the rule was true.
+A pure function of a run as it stands; it reads columns that are there and what the run logged, and simulates
+nothing but the rules alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.playbook import Eligibility, PlaybookDefinition, PlaybookVersion
+from schemas.settings import Settings
+from schemas.vocabulary import Direction, VersionState
+from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.rendering import render_rules
+from services.policy_loop.signal_log import JUDGE, SignalLog, Standing
+from services.slow_loop.shadow_ledger import ShadowLedgers
+from trading_core.features.nodes import VOLUME, Node
+from trading_core.features.registry import resolve
+from trading_core.market import Market
+from trading_core.rules.grammar import parse
+
+Rows = npt.NDArray[np.int64]
+Reason = tuple[str, str]  # why a signal met no plan, and what exactly
+DIRECTIONS: tuple[Direction, ...] = ("long", "short")
+HALTS = frozenset({"kill_switch", "trading_halted"})
+MET = ("met", "")
+
+
+@dataclass(frozen=True)
+class EntryRule:
+    """One direction of a playbook version, and the rows at which it was the active one."""
+
+    definition: PlaybookDefinition
+    direction: Direction
+    start: int
+    stop: int
+
+    @property
+    def setup(self) -> str:
+        """The condition, with the values of its parameters."""
+        return render_rules(self.definition, self.direction).setup
+
+
+class SignalAccount:
+    """The account of one run, up to the last validated row."""
+
+    def __init__(
+        self, settings: Settings, market: Market, registry: PlaybookRegistry, log: SignalLog, done: int
+    ) -> None:
+        """An account of the rows before `done`."""
+        self._settings = settings
+        self._market = market
+        self._registry = registry
+        self._bars = market.bars
+        self._log = log
+        self._done = done
+
+    def document(self) -> dict[str, Any]:
+        """The `signals` part of the run's JSON document."""
+        names = dict.fromkeys(version.definition.id for version in self._registry.history())
+        return {
+            "playbooks": [self._playbook(name) for name in sorted(names)],
+            "orders_refused": dict(self._log.refusals.most_common()),
+        }
+
+    def _playbook(self, name: str) -> dict[str, Any]:
+        history = self._registry.history(name)
+        rules = list(self._rules(history))
+        sides = {side: self._count([rule for rule in rules if rule.direction == side]) for side in DIRECTIONS}
+        found = sum(sides.values(), Counter())
+        parts = {side: _part(counts) for side, counts in sides.items() if side in history[0].definition.rules}
+        because: dict[str, dict[str, int]] = {}
+        for (reason, detail), count in found.most_common():
+            if detail:
+                because.setdefault(reason, {})[detail] = count
+        return {
+            "playbook": name,
+            **_part(found),
+            "because": because,
+            "directions": parts,
+            "never_true": None if found else self._why_never(rules),
+            "rules_alone_trades": self._trades_alone(history[0].definition) if found else 0,
+        }
+
+    def _rules(self, history: tuple[PlaybookVersion, ...]) -> Iterator[EntryRule]:
+        """Entry rules with the rows at which they were active, history left out."""
+        closes, first = self._bars.close_times[: self._done], self._log.first_row
+        for number, version in enumerate(history):
+            if version.state is not VersionState.ACTIVE:
+                continue
+            begun = 0 if number == 0 else int(np.searchsorted(closes, version.since, side="right"))
+            left = [
+                later.since
+                for later in history[number + 1 :]
+                if later.definition.content_hash == version.definition.content_hash
+            ]
+            ended = int(np.searchsorted(closes, left[0], side="right")) if left else self._done
+            for direction in DIRECTIONS:
+                if direction in version.definition.rules:
+                    yield EntryRule(version.definition, direction, max(begun, first), ended)
+
+    def _count(self, rules: list[EntryRule]) -> Counter[Reason]:
+        counts: Counter[Reason] = Counter()
+        for rule in rules:
+            for s in range(len(self._bars.symbols)):
+                rows = self._rows(rule, s)
+                if rows.size:
+                    counts.update(self._count_rows(rule, s, rows))
+        return counts
+
+    def _rows(self, rule: EntryRule, s: int) -> Rows:
+        """Rows at whose close the rule is true."""
+        column = self._market.columns.boolean(rule.setup, s)
+        return rule.start + np.flatnonzero(column[rule.start : rule.stop] == 1)
+
+    def _count_rows(self, rule: EntryRule, s: int, rows: Rows) -> Counter[Reason]:
+        symbol, log = self._bars.symbols[s], self._log
+        armed = [
+            row for row, *owner in log.armed.get(symbol, ()) if owner == [rule.definition.id, rule.direction]
+        ]
+        met = np.isin(rows, armed)
+        counts = Counter({MET: int(met.sum())})
+        rows = rows[~met]
+        if (barred := self._why_barred(rule, symbol)) is not None:
+            return counts + Counter({("not_eligible", barred): rows.size})
+        cold = ~self._is_warm[rows, s]
+        counts["warming_up", "volume_is_zero" if self._is_silent[s] else "no_regime"] = int(cold.sum())
+        rows, marks = rows[~cold], log.marks.get(symbol, [])
+        begun = np.array([row for row, _ in marks], dtype=np.int64)
+        places = np.array([-1, *(place for _, place in marks)])[np.searchsorted(begun, rows, side="right")]
+        for place, count in zip(
+            *(part.tolist() for part in np.unique(places, return_counts=True)), strict=True
+        ):
+            standing = log.standings[place] if place >= 0 else Standing()
+            counts[_why(rule, standing)] += count
+        return +counts
+
+    def _why_barred(self, rule: EntryRule, symbol: str) -> str | None:
+        """What the playbook or the envelope rules out for the whole run."""
+        book, envelope = rule.definition, self._settings.envelope
+        checks = {
+            "enabled": book.enabled,
+            "timeframes": not book.timeframes or self._bars.timeframe in book.timeframes,
+            "eligibility": rule.direction in book.eligibility,
+            "allowed_directions": rule.direction in envelope.allowed_directions,
+            "allowed_playbooks": not envelope.allowed_playbooks or book.id in envelope.allowed_playbooks,
+            "allowed_symbols": not envelope.allowed_symbols or symbol in envelope.allowed_symbols,
+        }
+        return next((name for name, holds in checks.items() if not holds), None)
+
+    @cached_property
+    def _is_warm(self) -> npt.NDArray[np.bool_]:
+        """(T, S): where a regime is known, without which nothing is planned."""
+        regimes = self._market.regimes
+        known = (regimes.trend >= 0) & (regimes.volatility >= 0) & (regimes.structure >= 0)
+        warm: npt.NDArray[np.bool_] = known & np.isfinite(regimes.fingerprint).all(axis=2)
+        return warm
+
+    @cached_property
+    def _is_silent(self) -> npt.NDArray[np.bool_]:
+        """(S,): symbols whose volume is 0 at every bar."""
+        return np.asarray(~(self._bars.volume[: self._done] > 0.0).any(axis=0))
+
+    def _why_never(self, rules: list[EntryRule]) -> str:
+        """Why no entry rule of a playbook was true: its volume, its bars, or the market."""
+        symbols = range(len(self._bars.symbols))
+        features = {name for rule in rules for name in parse(rule.setup).features}
+        if self._is_silent.all() and any(_reads_volume(resolve(name).node) for name in features):
+            return "volume_is_zero"
+        columns = self._market.columns
+        known = any(
+            (columns.boolean(rule.setup, s)[: self._done] >= 0).any() for rule in rules for s in symbols
+        )
+        return "false" if known else "unknown"
+
+    def _trades_alone(self, definition: PlaybookDefinition) -> int:
+        """Trades closed by the rules of a version alone, at one unit, see `ShadowLedger`."""
+        ledgers = ShadowLedgers(self._market, self._settings.execution, self._settings.envelope)
+        trades = 0
+        for side in definition.eligibility:
+            for engine in ledgers.engines(ledgers.open(definition, (side,), self._log.first_row)):
+                while engine.t < self._done:
+                    trades += len(engine.advance(self._done).trades)
+        return trades
+
+
+def _part(counts: Counter[Reason]) -> dict[str, Any]:
+    """Closes at which a rule was true, those that met a plan, and the others by reason, most first."""
+    not_met: Counter[str] = Counter()
+    for (reason, _), count in counts.items():
+        not_met[reason] += count
+    met = not_met.pop("met", 0)
+    ordered = sorted(not_met.items(), key=lambda item: (-item[1], item[0]))
+    return {"entry_rule_true": counts.total(), "met": met, "not_met": {name: n for name, n in ordered if n}}
+
+
+def _why(rule: EntryRule, standing: Standing) -> Reason:
+    """Why a signal met no plan, and what exactly; the first reason that holds."""
+    own = rule.definition.id, rule.direction
+    if standing.held:
+        return standing.held, ""
+    if standing.plan == own:
+        return "plan_setup_not_true", ""
+    codes = {(playbook, direction): code for playbook, direction, code in standing.refused}
+    if (code := codes.get(own)) is not None:
+        if code in HALTS:
+            return "blocked", code
+        return (code, "") if code == JUDGE else ("sent_back", code)
+    if standing.regime and (label := _outside(rule.definition.eligibility[rule.direction], standing.regime)):
+        return "not_eligible", label
+    if standing.plan is not None:
+        return "other_plan", " ".join(standing.plan)
+    return "no_policy", standing.ended or "no_evaluation"
+
+
+def _reads_volume(node: Node) -> bool:
+    return node == VOLUME or any(_reads_volume(part) for part in node.inputs)
+
+
+def _outside(eligibility: Eligibility, regime: str) -> str | None:
+    """The first label of a regime that an entry rule is not eligible in; None: it is."""
+    trend, volatility, structure = regime.split("/")
+    axes = {"trend": trend, "volatility": volatility, "structure": structure}
+    barred = (f"{axis} {label}" for axis, label in axes.items() if label not in getattr(eligibility, axis))
+    banned = f"{trend}/{volatility}"
+    return next(barred, f"banned {banned}" if banned in eligibility.banned else None)
