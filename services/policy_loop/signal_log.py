@@ -15,13 +15,14 @@ from schemas.policy import FrozenPolicy
 from schemas.reflection import PolicyLevelReflectionResult
 from schemas.state import Stateful
 from schemas.tick_validation import TickValidationEvent
-from schemas.vocabulary import JudgeDecision, PolicyState, ReflectionStatus, TickEventKind
+from schemas.vocabulary import JudgeDecision, PolicyState, ReflectionStatus, Severity, TickEventKind
 from services.journal.chain import JournalRow
-from services.policy_checks.findings import REFUSING, EntryRule, LeftOut
 from trading_core.kernel.state_machine import STATES
 from trading_core.trigger_engine import Advance, TriggerEngine
 
+EntryRule = tuple[str, str]  # playbook and direction
 JUDGE = "judge_refused"
+REFUSING = (Severity.MAJOR, Severity.BLOCKER)
 ENDED = {
     TickEventKind.ENTRY_FILLED: "filled",
     TickEventKind.POLICY_EXPIRED: "expired",
@@ -44,6 +45,7 @@ class Standing:
     Attributes:
         held: why no setup is looked at: `armed`, `in_position`, `cooldown`, `invalidated`; empty: it is.
         plan: entry rule of the plan in force; None without one.
+        setup: what that plan waits for.
         ended: how the last plan, or the last evaluation, ended; empty before the first.
         regime: `trend/volatility/structure` at the last evaluation; empty before the first.
         refused: entry rules whose plan the last evaluation refused or could not offer, with the code.
@@ -51,6 +53,7 @@ class Standing:
 
     held: str = ""
     plan: EntryRule | None = None
+    setup: str = ""
     ended: str = ""
     regime: str = ""
     refused: tuple[tuple[str, str, str], ...] = ()
@@ -65,7 +68,6 @@ class SignalLog(Stateful):
         armed: by symbol: row at whose close a thesis was armed, and its entry rule.
         refusals: orders refused or taken back, by reason.
         first_row: rows before it are history, on which nothing is decided.
-        left_out: what a strategist did not offer at its last answer, taken when the evaluation ends.
     """
 
     STATE: ClassVar = {
@@ -76,18 +78,17 @@ class SignalLog(Stateful):
         "first_row": int,
     }
     REBUILT = frozenset(
-        {"_engine", "_in_force", "left_out", "_takers", "_places", "_seen", "_asked", "_refused", "_regimes"}
+        {"_engine", "_in_force", "_takers", "_places", "_seen", "_asked", "_refused", "_regimes"}
     )
 
     def __init__(self, engine: TriggerEngine, in_force: Callable[[int], FrozenPolicy | None]) -> None:
         """An empty log of an engine; `in_force` gives the policy of a symbol column."""
         self._engine = engine
         self._in_force = in_force
-        self.left_out: LeftOut = {}
         self._places: dict[Standing, int] = {}
         self._seen = np.full(len(engine.bars.symbols), -len(STATES) - 1, dtype=np.int64)
         self._asked: dict[str, tuple[EntryRule, str]] = {}
-        self._refused: LeftOut = {}
+        self._refused: dict[str, dict[EntryRule, str]] = {}
         self._regimes: dict[str, str] = {}
         self.standings: list[Standing] = []
         self.marks: dict[str, list[tuple[int, int]]] = {}
@@ -113,6 +114,7 @@ class SignalLog(Stateful):
                 self._engine.t,
                 held=IN_POSITION if held else HELD[name],
                 plan=None if policy is None else (policy.playbook_id, policy.proposal.direction),
+                setup="" if policy is None else policy.proposal.setup,
             )
 
     def observe(self, step: Advance) -> None:
@@ -134,7 +136,7 @@ class SignalLog(Stateful):
             s = self._engine.bars.symbols.index(symbol)
             if self._engine.state["policy"][s] < 0 and self._standing(symbol).plan is not None:
                 how = ended.get(symbol, "halted")
-                self._mark(symbol, row if how == "expired" else row + 1, plan=None, ended=how)
+                self._mark(symbol, row if how == "expired" else row + 1, plan=None, setup="", ended=how)
         self._seen = self._codes()
 
     def _move(self, event: TickValidationEvent, row: int) -> None:
@@ -163,6 +165,9 @@ class SignalLog(Stateful):
     def _proposal(self, symbol: str, payload: Mapping[str, Any]) -> None:
         if payload["round"] == 0:
             self._refused[symbol] = {}
+        for base in payload["passed_over"]:
+            rule = base.proposal.playbook_id, base.proposal.direction
+            self._refused[symbol].setdefault(rule, base.codes[0])
         self._asked.pop(symbol, None)
         if (plan := payload["proposal"]) is not None:
             self._asked[symbol] = (plan.playbook_id, plan.direction), payload["proposal_hash"]
@@ -186,7 +191,7 @@ class SignalLog(Stateful):
             self._refused[symbol].setdefault(rule, JUDGE)
 
     def _evaluation(self, symbol: str, payload: Mapping[str, Any]) -> None:
-        refused = self.left_out.pop(symbol, {}) | self._refused.pop(symbol, {})
+        refused = self._refused.pop(symbol, {})
         self._mark(
             symbol,
             self._engine.t,

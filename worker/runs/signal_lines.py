@@ -24,6 +24,7 @@ WORDS = {
     "cooldown": "in cooldown",
     "in_position": "in a position",
     "invalidated": "invalidated",
+    "invalidation_true": "invalidation true too",
     "judge_refused": "judge refused",
     "no_policy": "no policy in force",
     "not_eligible": "not eligible",

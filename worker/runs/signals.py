@@ -30,7 +30,7 @@ Rows = npt.NDArray[np.int64]
 Reason = tuple[str, str]  # why a signal met no plan, and what exactly
 DIRECTIONS: tuple[Direction, ...] = ("long", "short")
 HALTS = frozenset({"kill_switch", "trading_halted"})
-MET = ("met", "")
+MET, OTHER_SETUP = ("met", ""), ("plan_setup_not_true", "")
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,15 @@ class SignalAccount:
         rows, marks = rows[~cold], log.marks.get(symbol, [])
         begun = np.array([row for row, _ in marks], dtype=np.int64)
         places = np.array([-1, *(place for _, place in marks)])[np.searchsorted(begun, rows, side="right")]
-        for place, count in zip(
-            *(part.tolist() for part in np.unique(places, return_counts=True)), strict=True
-        ):
+        found, sizes = np.unique(places, return_counts=True)
+        for place, count in zip(found.tolist(), sizes.tolist(), strict=True):
             standing = log.standings[place] if place >= 0 else Standing()
-            counts[_why(rule, standing)] += count
+            reason = _why(rule, standing)
+            if reason == OTHER_SETUP:
+                fires = self._market.columns.boolean(standing.setup, s)[rows[places == place]] == 1
+                counts["invalidation_true", ""] += int(fires.sum())
+                count -= int(fires.sum())
+            counts[reason] += count
         return +counts
 
     def _why_barred(self, rule: EntryRule, symbol: str) -> str | None:
@@ -207,7 +211,7 @@ def _why(rule: EntryRule, standing: Standing) -> Reason:
     if standing.held:
         return standing.held, ""
     if standing.plan == own:
-        return "plan_setup_not_true", ""
+        return OTHER_SETUP
     codes = {(playbook, direction): code for playbook, direction, code in standing.refused}
     if (code := codes.get(own)) is not None:
         if code in HALTS:

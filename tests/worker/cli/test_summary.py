@@ -18,8 +18,8 @@ OTHER = frozenset({
     "largest", "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
     "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
     "what", "with", "won", "yet",
-    *("activated", "another", "could", "did", "expired", "filled", "half", "have", "its", "off", "ordered", "that"),
-    "traded",
+    "activated", "another", "could", "did", "expired", "filled", "half", "have", "its", "off", "ordered",
+    "that", "traded",
 })  # fmt: skip
 COUNTERS = (
     "bars validated", "inside the tick path", "skips", "overrides", "reflections", "amendments",
