@@ -22,6 +22,7 @@ from tests.worker.settings_walk.runs_seen import (
     late_answers,
     order_names,
     refusal,
+    refused_rounds,
 )
 from tests.worker.settings_walk.slow_seen import (
     BANNED,
@@ -60,7 +61,7 @@ WINDOWS, ZONES, BUCKETS = (
 )
 UNREFLECTED = {"reflection.mode": "off"}
 PATIENT_BUDGETS = {"reflection.budget_event_ms": 1e9, "reflection.budget_heartbeat_ms": 1e9}
-STEEP = {"envelope.max_drawdown": 0.01}
+STEEP = {"envelope.max_drawdown": 0.004}
 PROVEN = {"gate.block": "day", "gate.q": 0.49, "gate.winsor_low": -1.0, "gate.winsor_high": 1.0}
 SILENT = {
     "envelope.allowed_playbooks": ["buys_strength"],
@@ -116,10 +117,10 @@ DECISIONS: dict[str, Entry] = {
     f"{BUCKETS}[].max_exposure": Entry([BUCKET | {"max_exposure": 0.1}], TRADES, {BUCKETS: [BUCKET]}),
     "envelope.max_exposure_drift": Entry(0.0, TRADES, {"envelope.max_gross_exposure": 0.1}),
     "envelope.max_daily_loss": Entry(0.001, TRADES),
-    "envelope.max_drawdown": Entry(0.01, TRADES),
+    "envelope.max_drawdown": Entry(0.004, TRADES),
     "envelope.drawdown_release_bars": Entry(2, TRADES, STEEP),
     "envelope.recovery_bars": Entry(1, TRADES, STEEP),
-    "envelope.max_consecutive_losses": Entry(2, TRADES),
+    "envelope.max_consecutive_losses": Entry(1, TRADES),
     "envelope.max_symbol_losses": Entry(1, TRADES),
     "envelope.loss_pause_bars": Entry(40, TRADES, {"envelope.max_symbol_losses": 1}),
     "envelope.max_entries_per_hour": Entry(1, EAGER_TRADES),
@@ -147,7 +148,7 @@ DECISIONS: dict[str, Entry] = {
     "policy_loop.minimum_interval_s": Entry(36_000, HOURLY),
     "policy_loop.minimum_interval_bars": Entry(30, EVALUATIONS),
     "policy_loop.max_answer_bars": Entry(0, late_answers),
-    "policy_loop.max_revisions": Entry(0, EVALUATIONS),
+    "policy_loop.max_revisions": Entry(0, refused_rounds),
     f"{REGIME}weak_trend": Entry(0.6, EVALUATIONS),
     f"{REGIME}strong_trend": Entry(0.4, EVALUATIONS),
     f"{REGIME}fast_change": Entry(0.4, EVALUATIONS),
@@ -171,7 +172,7 @@ DECISIONS: dict[str, Entry] = {
     "reflection.max_staleness_bars": Entry(0, HOLED_REFLECTIONS),
     "reflection.contradiction_share": Entry(0.9, contradictions),
     "reflection.minimum_cases": Entry(2, REFLECTIONS),
-    "reflection.conviction_tolerance": Entry(0.0, REFLECTIONS),
+    "reflection.conviction_tolerance": Entry(0.0, TRADES),
     "memory.winners": Entry(1, REFLECTIONS),
     "memory.losers": Entry(1, REFLECTIONS),
     "memory.failures": Entry(1, REFLECTIONS),

@@ -15,7 +15,9 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
+from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.vocabulary import CheckName, Severity
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -25,7 +27,7 @@ from tests.worker.shared_runs import fewer_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
-from worker.bootstrap import assemble
+from worker.bootstrap import OwnParts, assemble
 from worker.cli.wiring import demand_known_symbols
 from worker.feeds.sample_data.worlds import make_world
 from worker.runs.backtest import run_backtest
@@ -162,6 +164,19 @@ def contradictions(settings: Settings) -> Any:
         provider._reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
     )
     return [finding.code for finding in result.findings]
+
+
+def never_today(request: PolicyLevelReflectionRequest) -> Finding:
+    """A critic that sends every plan back."""
+    return Finding(check=CheckName.OWN, code="not_today", severity=Severity.MAJOR, message="not today")
+
+
+def refused_rounds(settings: Settings) -> Any:
+    """Evaluations of a run in which every plan is sent back."""
+    journal = JournalWriter(sink := MemorySink())
+    own = OwnParts(critics=(never_today,))
+    asyncio.run(run_backtest(settings, fewer_bars("2004-01-01", "2004-12-31"), journal, own=own))
+    return rows_of(sink.rows, EVALUATED)
 
 
 def late_answers(settings: Settings) -> Any:
