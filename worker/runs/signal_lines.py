@@ -10,7 +10,7 @@ from typing import Any
 from services.model_calls.quoting import count_noun
 
 Part = Mapping[str, Any]
-MOST_PLAYBOOKS, MOST_NAMED = 8, 3
+MOST_PLAYBOOKS, MOST_REASONS, MOST_NAMED = 8, 4, 3
 NAMED = frozenset({"blocked", "sent_back", "warming_up"})  # reasons whose details stand in the line
 NOT_LOST = frozenset({"in_position", "armed", "cooldown", "invalidated", "warming_up", "not_eligible"})
 NEVER = {
@@ -82,9 +82,10 @@ def _line(part: Part) -> str:
 
 
 def _reasons(part: Part) -> Iterator[str]:
-    """Reasons with counts: those that lost signals first, then the others; each most first."""
+    """Reasons with counts: those that lost signals first, then the others; the rest in one."""
     ordered = sorted(part["not_met"].items(), key=lambda item: (item[0] in NOT_LOST, -item[1], item[0]))
-    for reason, count in ordered:
+    rest = ordered[MOST_REASONS:] if len(ordered) > MOST_REASONS + 1 else []
+    for reason, count in ordered[: len(ordered) - len(rest)]:
         is_told = reason in NAMED or len(ordered) == 1
         details = part["because"].get(reason, {}) if is_told else {}
         named = [f"{name.replace('_', ' ')} {n:,}" for name, n in details.items() if name != "no_regime"]
@@ -92,6 +93,8 @@ def _reasons(part: Part) -> Iterator[str]:
         yield f"{WORDS[reason]} {count:,}" + (
             f" ({', '.join([*named[:MOST_NAMED], *more])})" if named else ""
         )
+    if rest:
+        yield f"for {len(rest)} other reasons {sum(count for _, count in rest):,}"
 
 
 def _after(document: Part) -> str:
