@@ -49,7 +49,8 @@ class Contract(BaseModel):
     """Frozen model that refuses unknown fields.
 
     `telemetry_fields` names what is measured rather than decided (latencies, token counts). They are kept
-    out of `payload()` and so out of every hash, and come back through `telemetry()`.
+    out of `payload()` and so out of every hash, and come back through `telemetry()`. `sparse_fields` names
+    what the payload leaves out where it has its default: most say nothing there.
     """
 
     # A bound on the length, even one that every text keeps, makes the validator read texts as Unicode: half
@@ -58,6 +59,7 @@ class Contract(BaseModel):
         frozen=True, extra="forbid", ignored_types=(cached_property,), str_min_length=0, defer_build=True
     )
     telemetry_fields: ClassVar[frozenset[str]] = frozenset()
+    sparse_fields: ClassVar[frozenset[str]] = frozenset()
     keeps_its_text: ClassVar[bool] = False
 
     def payload(self) -> dict[str, Any]:
@@ -66,6 +68,7 @@ class Contract(BaseModel):
         return {
             key: value if type(value := values[name]) in SIMPLE else _payload_of(value)
             for key, name in type(self)._hashed_fields()
+            if name not in self.sparse_fields or values[name] != type(self).model_fields[name].default
         }
 
     @classmethod
@@ -125,7 +128,7 @@ class Contract(BaseModel):
     @cache
     def _layout(cls) -> tuple[tuple[str, str], ...] | None:
         """How the text of each field begins, and its name, in order; None where the payload is not theirs."""
-        if cls.payload is not Contract.payload:
+        if cls.payload is not Contract.payload or cls.sparse_fields:
             return None
         return tuple((f"{canonical_json(key)}:", name) for key, name in sorted(cls._hashed_fields()))
 

@@ -4,14 +4,32 @@ Playbooks and proposals share these fields, so that a proposal can be held again
 field.
 """
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from schemas.contract import Contract
 
 EntryKind = Literal["market", "limit", "stop"]
 RefinementKind = Literal["stop", "limit"]
+MOST_SCALE_OUTS = 4
+MOST_R = 20.0
+
+
+def _several(value: float | tuple[float, ...] | None) -> tuple[float, ...]:
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _number_of_one(value: Any) -> Any:
+    """A list of one number is that number: one way to write it, one hash."""
+    if not isinstance(value, list | tuple):
+        return value
+    return value[0] if len(value) == 1 else tuple(value)
+
+
+OneOrSeveral = Annotated[float | tuple[float, ...] | None, BeforeValidator(_number_of_one)]
 
 
 class OrderTerms(Contract):
@@ -21,24 +39,39 @@ class OrderTerms(Contract):
     a tighter stop while the thesis waits, or (`limit`) a better limit than the market offers.
     """
 
+    sparse_fields: ClassVar = frozenset({"add_at_r", "add_share", "target_moves"})
+
     entry_kind: EntryKind = Field(default="market", description="how an activation enters")
     refinement_kind: RefinementKind = Field(default="stop", description="what the refinement rule improves")
     break_even_r: float | None = Field(
         default=None, gt=0, le=20, description="advance in R that moves the stop to the entry price"
     )
-    scale_out_r: float | None = Field(
-        default=None, gt=0, le=20, description="advance in R at which a share is closed"
+    scale_out_r: OneOrSeveral = Field(
+        default=None, description="advance in R at which a share is closed; a list: one after another"
     )
-    scale_out_share: float | None = Field(
-        default=None, gt=0, lt=1, description="share of the position closed there"
+    scale_out_share: OneOrSeveral = Field(
+        default=None, description="share of the position closed there; a list: one for each advance"
     )
+    add_at_r: float | None = Field(
+        default=None, gt=0, le=MOST_R, description="advance in R at whose close an entry is added, once"
+    )
+    add_share: float | None = Field(
+        default=None, gt=0, le=1, description="what is added, as a share of the first quantity"
+    )
+    target_moves: bool = Field(default=False, description="whether the target is read anew at each close")
+
+    @property
+    def scale_outs(self) -> tuple[tuple[float, float], ...]:
+        """Advance in R and share of each scale-out, nearest first."""
+        return tuple(zip(_several(self.scale_out_r), _several(self.scale_out_share), strict=True))
 
     @model_validator(mode="after")
     def _terms_fit_together(self) -> Self:
-        if (self.scale_out_r is None) != (self.scale_out_share is None):
+        self._check_scale_outs(_several(self.scale_out_r), _several(self.scale_out_share))
+        if (self.add_at_r is None) != (self.add_share is None):
             raise ValueError(
-                f"scale_out_r {self.scale_out_r!r} and scale_out_share {self.scale_out_share!r} belong "
-                "together: give both or neither"
+                f"add_at_r {self.add_at_r!r} and add_share {self.add_share!r} belong together: give both or "
+                "neither"
             )
         if self.entry_kind == "stop" and self.refinement_kind == "limit":
             raise ValueError(
@@ -46,6 +79,25 @@ class OrderTerms(Contract):
                 "strength has no better limit; use refinement_kind 'stop'"
             )
         return self
+
+    def _check_scale_outs(self, advances: tuple[float, ...], shares: tuple[float, ...]) -> None:
+        if len(advances) != len(shares):
+            raise ValueError(
+                f"scale_out_r {self.scale_out_r!r} and scale_out_share {self.scale_out_share!r} belong "
+                "together: give both or neither, as many of one as of the other"
+            )
+        if len(advances) > MOST_SCALE_OUTS:
+            raise ValueError(f"scale_out_r has {len(advances)} steps: give at most {MOST_SCALE_OUTS}")
+        if not all(0.0 < advance <= MOST_R for advance in advances) or sorted(set(advances)) != [*advances]:
+            raise ValueError(
+                f"scale_out_r {self.scale_out_r!r}: each must be greater than 0, at most {MOST_R:g} and "
+                "greater than the one before"
+            )
+        if not all(share > 0.0 for share in shares) or not sum(shares) < 1.0:
+            raise ValueError(
+                f"scale_out_share {self.scale_out_share!r}: each must be greater than 0, all together less "
+                "than 1, because the rest is closed by another exit"
+            )
 
     def terms(self) -> dict[str, Any]:
         """The terms alone, by name."""

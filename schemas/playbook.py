@@ -4,7 +4,7 @@ What a trader writes in a file and the engine trades, with bounds within which a
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -25,11 +25,14 @@ class DirectionRules(Contract):
     `activation` None means: the setup itself orders at its close, or, where there is an activation window, a
     close within it beyond the setup bar's extreme in the direction. `entry` is the price of a limit or stop
     entry. `refinement` is a tighter stop or a better limit, read on every bar of the activation window;
-    `trail` a stop that follows the open position. See `OrderTerms`.
+    `trail` a stop that follows the open position. See `OrderTerms`. `exit` is read at every close while a
+    position is open; it and `trail` may use `POSITION_VARIABLES`.
 
-    One of `target` and `invalidation` may be left out. A target that is left out lies so far away that the
-    other exits come first, see `has_far_target`.
+    Of `target`, `invalidation`, `exit` and `trail` one is enough. A target that is left out lies so far away
+    that the other exits come first, see `has_far_target`.
     """
+
+    sparse_fields: ClassVar = frozenset({"exit"})
 
     setup: str
     activation: str | None = None
@@ -39,13 +42,14 @@ class DirectionRules(Contract):
     target: str = Field(default_factory=lambda known: _far_target(known), validate_default=True)
     refinement: str | None = None
     trail: str | None = None
+    exit: str | None = None
 
     @model_validator(mode="after")
     def _has_a_way_out(self) -> "DirectionRules":
-        if self.invalidation is None and self.has_far_target:
+        if (self.invalidation, self.exit, self.trail) == (None, None, None) and self.has_far_target:
             raise ValueError(
-                "give a way out beside the stop: target (a price), invalidation (a condition that closes), "
-                "or both"
+                "give a way out beside the stop: target (a price), exit (a condition that closes), "
+                "invalidation (one that also ends a waiting thesis), or trail (a stop that follows)"
             )
         return self
 
@@ -199,6 +203,8 @@ class PlaybookDefinition(OrderTerms):
             )
         for direction, rules in self.rules.items():
             self.refuse_rules(rules.entry, rules.refinement, f"rules.{direction}.")
+            if self.target_moves and rules.has_far_target:
+                raise ValueError(f"target_moves is true, yet rules.{direction} has no target: leave it out")
         return self
 
 

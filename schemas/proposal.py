@@ -1,6 +1,6 @@
 """A proposal is one hypothesis, complete enough to trade without asking again."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,8 @@ class PolicyProposal(OrderTerms):
     who gives no reasons. `argues_for` is what its author says they argue for; None where none was asked.
     """
 
+    sparse_fields: ClassVar = OrderTerms.sparse_fields | {"exit"}
+
     playbook_id: str = Field(max_length=64)
     direction: Direction
     thesis: str = Field(max_length=2_000)
@@ -34,6 +36,7 @@ class PolicyProposal(OrderTerms):
     rationale: str = Field(default="", max_length=4_000)
     entry: str | None = Field(default=None, max_length=1_000)
     trail: str | None = Field(default=None, max_length=1_000)
+    exit: str | None = Field(default=None, max_length=1_000)
     argues_for: Direction | Literal["neither"] | None = None
 
     @model_validator(mode="after")

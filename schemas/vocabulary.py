@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 Direction = Literal["long", "short"]
+POSITION_VARIABLES: Final = ("entry_price", "bars_held", "open_r", "mfe_r", "mae_r")  # of rules, by position
 Claim = Literal["losing", "gaining"]
 Timeframe = Literal["1m", "5m", "15m", "1h", "4h", "1d"]
 TIMEFRAME_SECONDS: dict[str, int] = {"1m": 60, "5m": 300, "15m": 900, "1h": 3_600, "4h": 14_400, "1d": 86_400}
@@ -31,7 +32,7 @@ class Ids(NamedTuple):
     """Whose an event is: names of the ids, and the leg of a trade that they are those of."""
 
     names: tuple[str, ...] = ()
-    leg: Literal["none", "policy", "order", "entry", "scale_out", "exit"] = "none"
+    leg: Literal["none", "policy", "order", "entry", "add", "scale_out", "exit"] = "none"
 
 
 class EventField(NamedTuple):
@@ -197,6 +198,15 @@ class TickEventKind(StrEnum):
         "scale_out_filled", Ids(_OF_LEG, "scale_out"),
         _floats("price", "quantity", "fee", "remaining", "raw_price"),
         Form("a share of the position was closed; its trade comes with the exit of the rest"),
+    )  # fmt: skip
+    EXIT_RULE_HIT = (
+        "exit_rule_hit", _POLICY, (*_DIRECTION, *_floats("close")),
+        Form("the exit rule of an open position is true at a close: it is closed at the next open"),
+    )  # fmt: skip
+    ADD_FILLED = (
+        "add_filled", Ids(_OF_LEG, "add"),
+        _floats("price", "quantity", "fee", "remaining", "raw_price"),
+        Form("an entry was added to a position; `remaining` is what it holds now"),
     )  # fmt: skip
 
 
@@ -366,6 +376,7 @@ class ExitReason(StrEnum):
     INVALIDATION = "invalidation"
     ENVELOPE = "envelope"
     KILL_SWITCH = "kill_switch"
+    EXIT_RULE = "exit_rule"
 
 
 class Trend(StrEnum):

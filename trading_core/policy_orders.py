@@ -1,11 +1,13 @@
 """A policy in the engine's terms: rule columns by index, levels and counts of bars."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas.errors import InvariantViolation
+from trading_core.kernel.records import MAX_SCALE_OUTS, NO_PROGRAM
 from trading_core.tick_events import PolicyTag
 
 EntryKind = Literal["market", "limit", "stop"]
@@ -32,8 +34,12 @@ class PolicyOrders:
         entry_kind: market, or a limit or stop order at the price column `entry`.
         trail: price column of a trailing stop.
         break_even_r: favourable move in R at which the stop goes to the entry price; NaN never.
-        scale_out_r, scale_out_share: at that many R the share of the position is closed; NaN never.
+        scale_outs: advance in R, ascending, and share of the position that is closed there.
+        add_at_r, add_share: at the close at that many R the share of the first quantity is added; NaN never.
+        target_moves: the target's column is read anew at each close.
         volatility: price column that sizing by volatility divides by.
+        exit_rule: condition, as steps, that closes the position; see `rules.programs`.
+        trail_rule: trailing stop, as steps, where it reads the position; then `trail` is -1.
     """
 
     tag: PolicyTag
@@ -56,9 +62,13 @@ class PolicyOrders:
     refines_entry: bool = False
     trail: int = -1
     break_even_r: float = float("nan")
-    scale_out_r: float = float("nan")
-    scale_out_share: float = float("nan")
+    scale_outs: tuple[tuple[float, float], ...] = ()
+    add_at_r: float = float("nan")
+    add_share: float = float("nan")
+    target_moves: bool = False
     volatility: int = -1
+    exit_rule: "npt.NDArray[np.float64]" = field(default_factory=NO_PROGRAM.copy)
+    trail_rule: "npt.NDArray[np.float64]" = field(default_factory=NO_PROGRAM.copy)
 
 
 def check_orders(orders: PolicyOrders) -> None:
@@ -73,8 +83,11 @@ def check_orders(orders: PolicyOrders) -> None:
         raise InvariantViolation(
             f"policy {orders.tag.policy_id!r} enters by {orders.entry_kind} and has no price column for it"
         )
-    if not np.isnan(orders.scale_out_r) and not 0.0 < orders.scale_out_share < 1.0:
+    shares = [share for _, share in orders.scale_outs]
+    if len(shares) > MAX_SCALE_OUTS or not all(share > 0.0 for share in shares) or not sum(shares) < 1.0:
         raise InvariantViolation(
-            f"policy {orders.tag.policy_id!r} scales out {orders.scale_out_share!r} of the position: the "
-            "share must lie between 0 and 1"
+            f"policy {orders.tag.policy_id!r} scales out {shares!r} of the position: at most "
+            f"{MAX_SCALE_OUTS} shares, each above 0, must leave a rest"
         )
+    if orders.target_moves and orders.target < 0:
+        raise InvariantViolation(f"policy {orders.tag.policy_id!r} moves a target that has no price column")

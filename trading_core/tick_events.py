@@ -18,7 +18,12 @@ from trading_core.kernel.state_machine import STATES
 KINDS: Final = tuple(TickEventKind)
 REASONS: Final = tuple(ExitReason)
 FILLS: Final = frozenset(
-    {TickEventKind.ENTRY_FILLED, TickEventKind.EXIT_FILLED, TickEventKind.SCALE_OUT_FILLED}
+    {
+        TickEventKind.ENTRY_FILLED,
+        TickEventKind.ADD_FILLED,
+        TickEventKind.EXIT_FILLED,
+        TickEventKind.SCALE_OUT_FILLED,
+    }
 )
 
 
@@ -153,6 +158,7 @@ _IDS: Final[dict[str, ReadIds]] = {
     "policy": _policy,
     "order": _order,
     "entry": _fill,
+    "add": _fill_of("add"),
     "scale_out": _fill_of("scale_out"),
     "exit": _fill_of("exit"),
 }

@@ -259,6 +259,9 @@ class TriggerEngine:
         self._tags[self._installed] = orders.tag
         self._installed += 1
         own = int(st["own"])
+        padded = np.full((rec.MAX_SCALE_OUTS, 2), np.nan)
+        if orders.scale_outs:
+            padded[: len(orders.scale_outs)] = orders.scale_outs
         values: dict[str, Any] = {
             "policy": self._installed - 1,
             "policy_direction": orders.direction,
@@ -280,11 +283,16 @@ class TriggerEngine:
             "k_entry": orders.entry,
             "k_trail": orders.trail,
             "k_volatility": orders.volatility,
+            "policy_exit": orders.exit_rule,
+            "policy_trail": orders.trail_rule,
             "policy_entry": rec.ENTRY_KINDS.index(orders.entry_kind),
             "policy_refines_entry": orders.refines_entry,
             "policy_break_even_r": orders.break_even_r,
-            "policy_scale_r": orders.scale_out_r,
-            "policy_scale_share": orders.scale_out_share,
+            "policy_scale_r": padded[:, 0],
+            "policy_scale_share": padded[:, 1],
+            "policy_target_moves": orders.target_moves,
+            "policy_add_r": orders.add_at_r,
+            "policy_add_share": orders.add_share,
             "armed_stop": np.nan,
         }
         for name, value in values.items():

@@ -62,7 +62,9 @@ class BarsChange(_Wire):
 class RuleChange(_Wire):
     """Another rule in one role; null takes an optional rule out."""
 
-    field: Literal["setup", "activation", "refinement", "stop", "target", "invalidation", "entry", "trail"]
+    field: Literal[
+        "setup", "activation", "refinement", "stop", "target", "invalidation", "entry", "trail", "exit"
+    ]  # fmt: skip
     value: str | None
 
 

@@ -12,10 +12,11 @@ from schemas.errors import InvariantViolation, StoreError
 from services.journal.chain import JournalRow
 
 MOST_PARSED = 20_000_000  # characters of text: parsed they take some five times as much
-FILL_KINDS = ("entry_filled", "scale_out_filled", "exit_filled")
+FILL_KINDS = ("entry_filled", "add_filled", "scale_out_filled", "exit_filled")
 ID_FIELDS = {
     "order_accepted": "order_id",
     "entry_filled": "fill_id",
+    "add_filled": "fill_id",
     "scale_out_filled": "fill_id",
     "exit_filled": "fill_id",
     "policy_event": "event_id",

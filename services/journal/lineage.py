@@ -19,9 +19,13 @@ TIME_FACTS = frozenset(
     | {"window_start", "window_end", "entry_label", "exit_label"}
 )
 SEEN_ON_BARS = tuple(sorted(TICK_KINDS - ID_FIELDS.keys() - {"stop_tightened"}))
-REDUCING = ("scale_out_filled", "exit_filled")
+OF_POSITION = ("add_filled", "scale_out_filled", "exit_filled")
 RENEWED = ("measure", "since", "until", "shown")
-MANAGED = {"scale_out_filled": "scale-out of the position", "stop_tightened": "stop move of the position"}
+MANAGED = {
+    "add_filled": "added entry of the position",
+    "scale_out_filled": "scale-out of the position",
+    "stop_tightened": "stop move of the position",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def trace(index: JournalIndex, fill: Event) -> LineageNode:
     payload = fill.payload
     frozen = index.get("policy_frozen", payload.get("policy_id"))
     children = [_bar(fill), *_order(index, fill), *_ticks(index, fill, frozen)]
-    if fill.row.kind in REDUCING:
+    if fill.row.kind in OF_POSITION:
         children += _entry(index, fill)
         children += _management_nodes(index, fill)
     children.append(_policy(index, payload.get("policy_id"), frozen))

@@ -50,6 +50,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "stop_tightened": AMENDED,
     "order_accepted": OWNER,
     "entry_filled": OWNER | {"order_id": "order_accepted"},
+    "add_filled": OWNER | {"entry_order_id": "order_accepted"},
     "scale_out_filled": OWNER | {"entry_order_id": "order_accepted"},
     "exit_filled": OWNER | {"entry_order_id": "order_accepted"},
     "episode": {"episode.policy_id": "policy_frozen", "episode.playbook_hash": "playbook_version"},

@@ -22,9 +22,11 @@ from schemas.contract_keys import Steps, choices, known_keys
 from schemas.errors import ConfigError, RuleError, nearest
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
-from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text, rule_texts
+from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, placeholders, render_text, rule_texts
 from services.text.given_files import parse_toml, read_given
 from trading_core.rules.grammar import parse
+from trading_core.rules.programs import compile_program
+from trading_core.rules.tree import refuse_position
 
 EMBEDDED = Path(__file__).parent / "definitions"
 MAX_BYTES = 64_000
@@ -175,7 +177,12 @@ def _check_rule(role: str, text: str, parameters: Mapping[str, Parameter]) -> No
         )
     variants = [values, *(values | {name: value} for name in names for value in parameters[name].grid)]
     for rendered in dict.fromkeys(render_text(text, variant) for variant in variants):
-        kind = parse(rendered).kind
+        rule = parse(rendered)
+        kind = rule.kind
+        if role not in IN_POSITION:
+            refuse_position(rule.position)
+        elif rule.position:
+            compile_program(rule, lambda _: 0, lambda _: 0)  # it refuses what the kernel cannot carry out
         if kind != KIND_OF_ROLE[role]:
             raise ConfigError(f"must be a {KIND_OF_ROLE[role]} rule, but {rendered!r} is a {kind} rule")
 

@@ -24,7 +24,9 @@ KIND_OF_ROLE: dict[str, Literal["boolean", "number"]] = {
     "target": "number",
     "trail": "number",
     "invalidation": "boolean",
+    "exit": "boolean",
 }
+IN_POSITION = ("exit", "trail")  # roles read while a position is open, which may use what it has
 
 
 def number_text(value: float) -> str:
@@ -92,7 +94,7 @@ def list_changes(proposal: PolicyProposal, playbook: PlaybookDefinition) -> froz
     Raises:
         ConfigError: the playbook has no rules for the plan's direction.
     """
-    own = render_rules(playbook, proposal.direction).payload() | playbook.terms()
+    own = dict(render_rules(playbook, proposal.direction)) | playbook.terms()
     return frozenset(name for name, value in own.items() if getattr(proposal, name) != value)
 
 

@@ -127,9 +127,9 @@ def own_rule_that(
 
 
 def own_term(request: PolicyLevelReflectionRequest, name: str) -> Remedy | None:
-    """Set a term of the orders to the playbook's; None where it has none, or the plan says it already."""
+    """Set a term of the orders to the playbook's; None where it has none or several, or the plan says it."""
     wanted = request.playbook.terms()[name]
-    if wanted is None or wanted == getattr(request.proposal, name):
+    if wanted is None or isinstance(wanted, tuple) or wanted == getattr(request.proposal, name):
         return None
     return Remedy(field=name, op="equals", value=wanted)
 

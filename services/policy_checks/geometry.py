@@ -67,8 +67,13 @@ def management_is_out_of_reach(
         return ()
     reach = levels.reward / levels.risk
     found = []
-    for name, code in BEFORE_TARGET.items():
-        advance = getattr(request.proposal, name)
+    scaled = request.proposal.scale_outs[-1:]
+    farthest = {
+        "scale_out_r": scaled[0][0] if scaled else None,
+        "break_even_r": request.proposal.break_even_r,
+    }
+    for name, advance in farthest.items():
+        code = BEFORE_TARGET[name]
         if advance is not None and advance >= reach:
             message = f"{name} is {advance!r}, but the target is {reach:.3f}R away"
             found.append(major(code, message, name, remedy=own_term(request, name)))
@@ -122,10 +127,10 @@ def _reward_to_risk(request: PolicyLevelReflectionRequest, levels: PlanLevels) -
 
 
 def _reward_after_scaling(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
-    at, share = request.proposal.scale_out_r, request.proposal.scale_out_share
-    if at is None or share is None:
-        return reward
-    return share * min(at * risk, reward) + (1.0 - share) * reward
+    scaled, rest = 0.0, 1.0
+    for at, share in request.proposal.scale_outs:
+        scaled, rest = scaled + share * min(at * risk, reward), rest - share
+    return scaled + rest * reward
 
 
 def _misplaced_levels(

@@ -19,10 +19,11 @@ from schemas.playbook import DirectionRules
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
-from services.playbooks.rendering import KIND_OF_ROLE, list_changes, render_rules
+from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, list_changes, render_rules
 from trading_core.rules.bounds import ratio
 from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
+from trading_core.rules.tree import refuse_position
 
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
@@ -219,6 +220,8 @@ def _why_broken(role: str, text: str | None) -> str | None:
         return None
     try:
         rule = parse(text)
+        if role not in IN_POSITION:
+            refuse_position(rule.position)
     except RuleError as error:
         return str(error)
     wanted = KIND_OF_ROLE[role]

@@ -24,7 +24,7 @@ from trading_core.rules.grammar import parse
 
 ReasonNames = Mapping[ReasonKind, tuple[str, ...]]
 ARGUING = ("setup", "activation")  # rules that are true where there is something to trade
-AGAINST = "invalidation"
+AGAINST = ("invalidation", "exit")
 JUDGED: tuple[ReasonKind, ...] = ("rule", "feature")  # of which code can say that they are not so
 REGIME = ("trend", "volatility", "structure")
 ALL = "all"
@@ -212,7 +212,7 @@ def _truth_of(role: str, proposal: PolicyProposal, snapshot: PolicySnapshot) -> 
 def _users(feature: str, proposal: PolicyProposal) -> list[str]:
     """Roles of the rules that use a feature and argue for the plan, or place its orders."""
     return [
-        role for role in KIND_OF_ROLE if role != AGAINST and feature in _features(getattr(proposal, role))
+        role for role in KIND_OF_ROLE if role not in AGAINST and feature in _features(getattr(proposal, role))
     ]
 
 

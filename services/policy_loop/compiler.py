@@ -15,9 +15,13 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import ExecutionSettings
 from schemas.vocabulary import Direction
+from trading_core.kernel.records import NO_PROGRAM
 from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import EngineColumns
-from trading_core.rules.columns import RuleColumns
+from trading_core.rules.columns import RuleColumns, rule_of_kind
+from trading_core.rules.grammar import parse
+from trading_core.rules.programs import Program, compile_program
+from trading_core.rules.tree import Kind
 from trading_core.tick_events import PolicyTag
 
 VOLATILITY_RULE = "atr_14"  # what sizing by volatility divides by, see `ExecutionSettings.sizing`
@@ -38,6 +42,16 @@ class SymbolColumns:
     def number(self, text: str | None) -> int:
         """Index of a price."""
         return -1 if text is None else self.bank.number((text, self.s), self.columns.number(text, self.s))
+
+    def trail(self, text: str | None) -> int:
+        """Index of a trailing stop that reads bars alone."""
+        return -1 if text is None or parse(text).position else self.number(text)
+
+    def program(self, text: str | None, kind: Kind) -> Program:
+        """Steps of a rule that may read the position."""
+        if text is None:
+            return NO_PROGRAM
+        return compile_program(rule_of_kind(text, kind), self.truth, self.number)
 
 
 def volatility_rule(execution: ExecutionSettings) -> str | None:
@@ -125,11 +139,15 @@ def compile_orders(
         entry_kind=terms.entry_kind,
         entry=place.number(rules.entry),
         refines_entry=terms.refinement_kind == "limit",
-        trail=place.number(rules.trail),
+        trail=place.trail(rules.trail),
         break_even_r=_or_never(terms.break_even_r),
-        scale_out_r=_or_never(terms.scale_out_r),
-        scale_out_share=_or_never(terms.scale_out_share),
+        scale_outs=terms.scale_outs,
+        add_at_r=_or_never(terms.add_at_r),
+        add_share=_or_never(terms.add_share),
+        target_moves=terms.target_moves,
         volatility=place.number(volatility),
+        exit_rule=place.program(rules.exit, "boolean"),
+        trail_rule=NO_PROGRAM if place.trail(rules.trail) >= 0 else place.program(rules.trail, "number"),
     )
 
 

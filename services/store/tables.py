@@ -34,7 +34,7 @@ TRIALS = frozenset({"trials"})
 PLANS = frozenset({"change_plans"})
 TOOL_PINS = frozenset({"tool_pins"})
 CONVERSATIONS = frozenset({"conversation_turns"})
-ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
+ORDER_KINDS = ("order_accepted", "add_filled", "exit_filled", "scale_out_filled")
 
 runs = Table(
     "runs",

@@ -12,7 +12,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
-from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
+from schemas.vocabulary import POSITION_VARIABLES, Structure, TickEventKind, Trend, VolatilityBand
 from services.playbooks.loader import load_playbooks
 from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
@@ -23,6 +23,7 @@ from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, right_request
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
+from trading_core.kernel.records import STEP_POSITION
 from trading_core.market import Market
 from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rules import RuleColumns
@@ -38,6 +39,7 @@ RULES = {
     "entry": "close - 0.5 * atr_14",
     "refinement": "low - 0.5 * atr_14",
     "trail": "highest_10 - 3 * atr_14",
+    "exit": "bars_held >= 5 and close < sma_20",
 }
 SNAPSHOT = right_request().snapshot
 VIEW = RegimeView(
@@ -57,6 +59,9 @@ def patient(**changes: Any) -> PlaybookDefinition:
         "break_even_r": 1.0,
         "scale_out_r": 0.5,
         "scale_out_share": 0.25,
+        "target_moves": True,
+        "add_at_r": 1.5,
+        "add_share": 0.4,
     }
     return definition(**(values | changes))
 
@@ -110,12 +115,27 @@ def test_order_wiring_compiled_policy_says_what_the_playbook_declares():
     columns = RuleColumns(bars)
     orders = compile_policy(policy_of(patient()), 1, columns, SharedColumns(columns), "atr_14")
     assert (orders.entry_kind, orders.refines_entry) == ("limit", True)
-    assert (orders.break_even_r, orders.scale_out_r, orders.scale_out_share) == (1.0, 0.5, 0.25)
+    assert (orders.break_even_r, orders.scale_outs, orders.target_moves) == (1.0, ((0.5, 0.25),), True)
+    assert (orders.add_at_r, orders.add_share) == (1.5, 0.4)
     numbers = {role: getattr(orders, role) for role in ("entry", "refinement", "trail", "stop", "target")}
     for role, index in (*numbers.items(), ("volatility", orders.volatility)):
         text = "atr_14" if role == "volatility" else RULES[role]
         expected = columns.number(text, 1)
         np.testing.assert_array_equal(columns.bank.numbers[index, : expected.size], expected)
+    assert orders.exit_rule.tolist()[:2] == [STEP_POSITION, POSITION_VARIABLES.index("bars_held")]
+    truth = columns.boolean("close < sma_20", 1)
+    index = int(orders.exit_rule[2 * 3 + 1])
+    np.testing.assert_array_equal(columns.bank.truths[index, : truth.size], truth)
+
+
+def test_order_wiring_trail_that_reads_the_position_is_a_program_and_another_a_column():
+    columns = RuleColumns(bars_of_a_year())
+    trailing = patient(rules={"long": RULES | {"trail": "entry_price + 0.5 * (close - entry_price)"}})
+    orders = compile_policy(policy_of(trailing), 0, columns, SharedColumns(columns))
+    assert (orders.trail, orders.trail_rule[0]) == (-1, STEP_POSITION)
+    orders = compile_policy(policy_of(patient()), 0, columns, SharedColumns(columns))
+    assert orders.trail >= 0
+    assert not orders.trail_rule.any()
 
 
 def test_order_wiring_plain_policy_leaves_every_order_feature_off():
@@ -128,17 +148,22 @@ def test_order_wiring_plain_policy_leaves_every_order_feature_off():
         break_even_r=None,
         scale_out_r=None,
         scale_out_share=None,
+        target_moves=False,
+        add_at_r=None,
+        add_share=None,
     )
     orders = compile_policy(policy_of(plain), 0, columns, SharedColumns(columns))
     assert (orders.entry_kind, orders.refines_entry) == ("market", False)
     assert (orders.entry, orders.refinement, orders.trail, orders.volatility) == (-1, -1, -1, -1)
-    assert all(np.isnan((orders.break_even_r, orders.scale_out_r, orders.scale_out_share)))
+    assert all(np.isnan((orders.break_even_r, orders.add_at_r, orders.add_share)))
+    assert (orders.scale_outs, orders.target_moves) == ((), False)
+    assert not orders.exit_rule.any()
 
 
-@pytest.mark.parametrize("role", ["entry", "trail"])
+@pytest.mark.parametrize("role", ["entry", "trail", "exit"])
 def test_order_wiring_rule_of_the_wrong_kind_refuses_the_policy(role):
     columns = RuleColumns(bars_of_a_year())
-    policy = policy_of(patient(rules={"long": RULES | {role: "close > 1"}}))
+    policy = policy_of(patient(rules={"long": RULES | {role: "close" if role == "exit" else "close > 1"}}))
     with pytest.raises(InvalidProposal, match="cannot be compiled"):
         compile_policy(policy, 0, columns, SharedColumns(columns))
 
@@ -153,7 +178,7 @@ def test_order_wiring_ledger_trades_the_same_orders_on_paper():
     (engine,) = maker.engines(maker.open(patient(), ("long",), 0))
     state = engine.state[0]
     assert (int(state["policy_entry"]), int(state["policy_refines_entry"])) == (1, 1)
-    assert (state["policy_break_even_r"], state["policy_scale_r"], state["policy_scale_share"]) == (
+    assert (state["policy_break_even_r"], state["policy_scale_r"][0], state["policy_scale_share"][0]) == (
         1.0,
         0.5,
         0.25,

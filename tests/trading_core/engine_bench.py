@@ -9,10 +9,13 @@ import numpy.typing as npt
 
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.tick_validation import TickValidationEvent
+from services.policy_loop.compiler import SymbolColumns
 from tests.trading_core.market import Row, mirrored, series
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import bucket_bits, parameter_record
+from trading_core.kernel.records import NO_PROGRAM, STEP_TRUTH
 from trading_core.policy_orders import EntryKind, PolicyOrders
+from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
@@ -56,7 +59,8 @@ def install(
     refinement: Level = None,
     entry: Level = None,
     entry_kind: EntryKind = "market",
-    trail: Level = None,
+    trail: Level | str = None,
+    exit_rule: str | Sequence[int] | None = None,
     volatility: Level = None,
     window: int = 3,
     horizon: int = 20,
@@ -64,7 +68,10 @@ def install(
     name: str = "policy",
     **more: Any,
 ) -> tuple[TickValidationEvent, ...]:
-    """Install a policy whose rules are true at the given rows and whose levels are given by row."""
+    """Install a policy whose rules are true at the given rows and whose levels are given by row.
+
+    An exit or trail that is a text is a rule over the bars and the position.
+    """
     rows = engine.bars.shape[0]
     bank = engine.columns
 
@@ -82,6 +89,14 @@ def install(
             (f"{name} {role}", s), np.broadcast_to(np.asarray(value, dtype=np.float64), (rows,)).copy()
         )
 
+    place = SymbolColumns(RuleColumns(engine.bars), bank, s)
+    if isinstance(trail, str):
+        more["trail_rule"], trail = place.program(trail, "number"), None
+    if isinstance(exit_rule, str):
+        more["exit_rule"] = place.program(exit_rule, "boolean")
+    elif exit_rule is not None:
+        more["exit_rule"] = NO_PROGRAM.copy()
+        more["exit_rule"][:2] = STEP_TRUTH, truth("exit", exit_rule)
     return engine.install(
         s,
         PolicyOrders(
@@ -177,10 +192,14 @@ def _told(kind: str, detail: dict[str, Any], shown: Callable[[float], float]) ->
         return f"entry {price['price']}"
     if kind == "exit_filled":
         return f"exit {detail['reason']} {price['price']}"
+    if kind == "add_filled":
+        return f"added {price['price']} x{detail['quantity']:.10g}"
     if kind == "scale_out_filled":
         return f"scaled {price['price']} x{detail['quantity']:.10g}"
     if kind == "order_refused":
         return f"refused {detail['reason']}"
+    if kind == "exit_rule_hit":
+        return "exit rule"
     if kind == "order_clamped":
         return f"clamped {' '.join(detail['clamps'])}"
     if kind == "stop_tightened":
@@ -202,6 +221,7 @@ def play(
     envelope: EnvelopeSettings | None = None,
     timeframe: str = "1d",
     rewards: dict[str, Any] | None = None,
+    until: int | None = None,
     **policy: Any,
 ) -> Play:
     """Two flat bars with the setup at row 1, then `rows`; row 2 is the first of them.
@@ -214,13 +234,13 @@ def play(
     if direction < 0:
         market = mirrored(market)
         for name in ("stop", "target", "refinement", "entry", "trail"):
-            if given.get(name) is not None:
+            if given.get(name) is not None and not isinstance(given[name], str):
                 given[name] = 200.0 - np.asarray(given[name], dtype=np.float64)
     bars = series(market, timeframe=timeframe)
     settings = ExecutionSettings(**{"fee_bps": 0.0, "slippage_bps": 0.0, **(execution or {})})
     engine = engine_on(bars, flags=flags, execution=settings, envelope=envelope or WIDE, **(rewards or {}))
     install(engine, direction=direction, **given)
-    return Play(engine, direction, run_all(engine))
+    return Play(engine, direction, run_all(engine, until))
 
 
 # Limits that no hand-made market of one symbol reaches: what they do is tested on its own.

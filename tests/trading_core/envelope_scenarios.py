@@ -228,8 +228,7 @@ def a_whole_life() -> Played:
     rows: Rows = [*flat(5), (100.0, 107.0, 99.5, 106.0), (106.0, 111.0, 105.0, 110.0), *flat(9)]
     engine = engine_of({"X": rows, "Y": [*flat(4), (100.0, 101.0, 40.0, 100.0), *flat(11)]})
     install(
-        engine, setup=[1], activation=[3], refinement=96.0, break_even_r=1.0, scale_out_r=1.0,
-        scale_out_share=0.25,
+        engine, setup=[1], activation=[3], refinement=96.0, break_even_r=1.0, scale_outs=((1.0, 0.25),),
     )  # fmt: skip
     order(engine, "Y", [2])
     events = [*rest_of(engine, 8)]

@@ -25,6 +25,8 @@ from trading_core.policy_orders import EntryKind, PolicyOrders
 from trading_core.regime import RegimeTracker
 from trading_core.rules import RuleColumns
 from trading_core.rules.columns import SharedColumns
+from trading_core.rules.grammar import parse
+from trading_core.rules.programs import Program, compile_program
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
@@ -34,6 +36,10 @@ CONDITIONS = (
     "high > prev(high, 2)",
 )  # fmt: skip
 INVALIDATIONS = ("close < prev(low, 4)", "close > prev(high, 4)", "rsi_7 > 80")
+EXIT_RULES = (
+    "open_r > 0.8 and bars_held >= 2", "mfe_r >= 1 and open_r < mfe_r / 2 or mae_r < -0.7",
+    "close * (1 + 0 * bars_held) > prev(high, 4) and close > entry_price", "rsi_7 > 70",
+)  # fmt: skip
 BLOCK_ROWS = 9
 WINDOW = NoTradeWindow(reason="lunch", from_minute=720, to_minute=840)
 OFF = float("nan")
@@ -203,6 +209,13 @@ def random_orders(engine: TriggerEngine, s: int, rng: np.random.Generator, name:
         text = f"close * {round(1.0 + d * move, 3)}"
         return engine.columns.number((text, s), _NONE) if rng.random() < share else -1
 
+    def program(texts: tuple[str, ...]) -> Program:
+        rule = parse(texts[int(rng.integers(len(texts)))])
+        columns = engine.columns
+        return compile_program(
+            rule, lambda text: columns.truth((text, s), _NONE), lambda text: columns.number((text, s), _NONE)
+        )
+
     kinds: tuple[EntryKind, ...] = ("market", "limit", "stop")
     kind = kinds[int(rng.integers(3))]
     entry = {"market": 0.0, "limit": -near / 2, "stop": near / 2}[kind]
@@ -217,9 +230,19 @@ def random_orders(engine: TriggerEngine, s: int, rng: np.random.Generator, name:
         trail=level(-far * 0.7, 0.4), break_even_r=float(rng.choice([OFF, 0.5, 1.0])),
         volatility=engine.columns.number(("atr_7", s), _NONE),
     )  # fmt: skip
-    if rng.random() < 0.5:
-        orders = replace(orders, scale_out_r=float(rng.uniform(0.3, 1.5)), scale_out_share=0.4)
+    if rng.random() < 0.4:
+        orders = replace(orders, exit_rule=program(EXIT_RULES))
     if rng.random() < 0.3:
+        orders = replace(orders, trail=-1, trail_rule=program((f"entry_price * {1.0 - d * far}",)))
+    at = float(rng.uniform(0.3, 1.5))
+    scales = ((at, 0.4), (at + 0.3, 0.25), (at + 0.4, 0.2))
+    if rng.random() < 0.5:
+        orders = replace(orders, scale_outs=scales[: int(rng.integers(1, 4))])
+    if rng.random() < 0.4:
+        orders = replace(orders, add_at_r=float(rng.uniform(0.1, 0.8)), add_share=0.5)
+    if rng.random() < 0.3:
+        orders = replace(orders, target_moves=True)
+    elif rng.random() < 0.3:
         orders = replace(orders, stop=-1, stop_pct=far, target=-1, target_pct=float(rng.uniform(0.006, 0.03)))
     return orders
 

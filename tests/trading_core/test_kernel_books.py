@@ -10,7 +10,7 @@ from trading_core.kernel.events import emit
 from trading_core.kernel.records import EVENT, TRADE, Out
 
 BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
-HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # at 105
+HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # at 105
 SCALED, TARGET = (100, 106, 99.5, 105), (105, 111, 104, 110)
 
 

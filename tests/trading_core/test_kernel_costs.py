@@ -10,7 +10,7 @@ NAN = float("nan")
 BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
 LIMIT: dict[str, Any] = {"entry_kind": "limit", "entry": 98.0}
 STOP: dict[str, Any] = {"entry_kind": "stop", "entry": 102.0, "stop": 97.0}
-HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # of 100 units, at 105
+HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, at 105
 
 
 @BOTH_SIDES

@@ -17,7 +17,7 @@ NAN = float("nan")
 BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
 LIMIT: dict[str, Any] = {"entry_kind": "limit", "entry": 98.0}
 STOP: dict[str, Any] = {"entry_kind": "stop", "entry": 102.0, "stop": 97.0}
-HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # of 100 units, at 105
+HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, at 105
 THROUGH, LEVEL, TARGET_FIRST = {"limit_fill": "through"}, {"gap": "level"}, {"both_hit": "target"}
 NO_ENTRY_BAR = {"entry_bar_exits": False}
 UNFILLED = ["5 refused unfilled", "5 expired"]
@@ -247,9 +247,11 @@ def test_kernel_exits_only_reduce_and_end_flat(direction, entry_kind):
 @pytest.mark.parametrize(
     ("policy", "named"),
     [
-        ({"scale_out_r": 1.0, "scale_out_share": 1.0}, "share"),
-        ({"scale_out_r": 1.0, "scale_out_share": 0.0}, "share"),
-        ({"scale_out_r": 1.0}, "share"),
+        ({"scale_outs": ((1.0, 1.0),)}, "share"),
+        ({"scale_outs": ((1.0, 0.0),)}, "share"),
+        ({"scale_outs": ((1.0, 0.5), (2.0, 0.5))}, "share"),
+        ({"scale_outs": ((1.0, 0.1),) * 5}, "share"),
+        ({"target": None, "target_pct": 0.1, "target_moves": True}, "moves a target"),
         ({"entry_kind": "limit"}, "enters by limit"),
         ({"setup": None}, "no setup"),
     ],

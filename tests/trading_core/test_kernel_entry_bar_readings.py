@@ -15,7 +15,7 @@ from tests.trading_core.engine_bench import FLAT, play
 from tests.trading_core.market import Row
 
 STEP = 0.5  # every price of the table lies on this grid
-HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # of 100 units, 5 beyond the entry
+HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, 5 beyond the entry
 
 
 class Entry(NamedTuple):

@@ -14,7 +14,8 @@ from trading_core.kernel.records import EXIT
 
 NAN = float("nan")
 BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
-HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # of 100 units, at 105
+HALF: dict[str, Any] = {"scale_outs": ((1.0, 0.5),)}  # of 100 units, at 105
+LADDER: dict[str, Any] = {"scale_outs": ((1.0, 0.5), (1.5, 0.25))}  # at 105 and 107.5
 THROUGH, LEVEL, TARGET_FIRST = {"limit_fill": "through"}, {"gap": "level"}, {"both_hit": "target"}
 NO_ENTRY_BAR = {"entry_bar_exits": False}
 
@@ -60,6 +61,87 @@ EXITS = {
         {},
         {"invalidation": [3, 4]},
         ["3 invalidated", "4 exit invalidation 100"],
+    ),
+    "exit rule": (
+        [FLAT, (101, 102, 99, 100)],
+        {},
+        {"exit_rule": [4]},
+        ["4 exit rule", "5 exit exit_rule 101"],
+    ),
+    "exit rule on the entry bar": (
+        [(101, 102, 99, 100)],
+        {},
+        {"exit_rule": [3]},
+        ["3 exit rule", "4 exit exit_rule 101"],
+    ),
+    "exit rule before the entry": ([FLAT], {}, {"exit_rule": [1, 2]}, []),
+    "exit rule and stop in one bar": ([(100, 101, 94, 95), FLAT], {}, {"exit_rule": [4]}, ["4 exit stop 95"]),
+    "exit rule, then a gap over the stop": (
+        [FLAT, (90, 91, 89, 90)],
+        {},
+        {"exit_rule": [4]},
+        ["4 exit rule", "5 exit exit_rule 90"],
+    ),
+    "exit rule and invalidation in one bar": (
+        [FLAT, (101, 102, 99, 100)],
+        {},
+        {"exit_rule": [4], "invalidation": [4]},
+        ["4 invalidated", "5 exit invalidation 101"],
+    ),
+    "exit rule twice": (
+        [FLAT, (101, 102, 99, 100)],
+        {},
+        {"exit_rule": [3, 4]},
+        ["3 exit rule", "4 exit exit_rule 100"],
+    ),
+    "exit rule and time stop": (
+        [FLAT, (101, 102, 99, 100)],
+        {},
+        {"exit_rule": [4], "horizon": 2},
+        ["4 exit rule", "5 exit exit_rule 101"],
+    ),
+    "exit after bars held": (
+        [FLAT, FLAT, (101, 102, 99, 100)],
+        {},
+        {"exit_rule": "bars_held >= 2"},
+        ["5 exit rule", "6 exit exit_rule 101"],
+    ),
+    "exit at an open profit": (
+        [(100, 104, 99.5, 104), (104, 105, 103, 104.9), (105, 106, 104, 105)],
+        {},
+        {"exit_rule": "open_r >= 0.9"},
+        ["5 exit rule", "6 exit exit_rule 105"],
+    ),
+    "exit after profit given back": (
+        [(100, 106, 99.5, 105), (105, 105.5, 101, 102), FLAT],
+        {},
+        {"exit_rule": "mfe_r >= 1 and open_r < mfe_r / 2"},
+        ["5 exit rule", "6 exit exit_rule 100"],
+    ),
+    "exit after a bad excursion": (
+        [(100, 101, 96, 100), FLAT],
+        {},
+        {"exit_rule": "mae_r <= -0.8"},
+        ["4 exit rule", "5 exit exit_rule 100"],
+    ),
+    "exit by the entry price": (
+        [(100, 102, 99, 101), FLAT, (101, 102, 100, 101)],
+        {},
+        {"exit_rule": "bars_held >= 2 and abs(close - entry_price) < 0.5"},
+        ["5 exit rule", "6 exit exit_rule 101"],
+    ),
+    "exit whose column is unknown": ([FLAT], {}, {"exit_rule": "close > sma_50 or mfe_r > 9"}, []),
+    "exit although a column is unknown": (
+        [FLAT],
+        {},
+        {"exit_rule": "close > sma_50 or bars_held == 0"},
+        ["3 exit rule", "4 exit exit_rule 100"],
+    ),
+    "trailing stop by what the position has": (
+        [(100, 105, 99.5, 104), (104, 104.5, 102, 103)],
+        {},
+        {"trail": "entry_price + (close - entry_price) / 2"},
+        ["4 stop 102 by trail", "5 exit stop 102"],
     ),
     "time stop at the open": ([FLAT, (101, 112, 94, 100.5)], {}, {"horizon": 2}, ["5 exit time_stop 101"]),
     "time stop after stops": (
@@ -201,26 +283,26 @@ EXITS = {
     "scale-out beyond the target": (
         [(100, 111, 99.5, 110)],
         {},
-        {**HALF, "scale_out_r": 3.0},
+        {"scale_outs": ((3.0, 0.5),)},
         ["4 exit target 110"],
     ),
     "scale-out at the target": (
         [(100, 111, 99.5, 110)],
         {},
-        {**HALF, "scale_out_r": 2.0},
+        {"scale_outs": ((2.0, 0.5),)},
         ["4 exit target 110"],
     ),
     "scale-out just before the target": (
         [(100, 111, 99.5, 110)],
         {},
-        {**HALF, "scale_out_r": 1.9},
+        {"scale_outs": ((1.9, 0.5),)},
         ["4 scaled 109.5 x50", "4 exit target 110"],
     ),
     "scale-out in lots": ([(100, 106, 99.5, 105)], {"lot_size": 30.0}, HALF, ["4 scaled 105 x30"]),
     "scale-out of less than a lot": (
         [(100, 106, 99.5, 105), (105, 111, 99, 100)],
         {"lot_size": 30.0},
-        {**HALF, "scale_out_share": 0.3},
+        {"scale_outs": ((1.0, 0.3),)},
         ["5 exit target 110"],
     ),
     "scale-out, then break-even": (
@@ -228,6 +310,85 @@ EXITS = {
         {},
         {**HALF, "break_even_r": 1.0},
         ["4 scaled 105 x50", "4 stop 100 by break_even", "5 exit stop 100"],
+    ),
+    "scale-outs one after another": (
+        [(100, 105, 99.5, 104), (104, 108, 103, 107), (107, 111, 106, 110)],
+        {},
+        LADDER,
+        ["4 scaled 105 x50", "5 scaled 107.5 x25", "6 exit target 110"],
+    ),
+    "scale-outs in one bar": (
+        [(100, 108, 99.5, 107)],
+        {},
+        LADDER,
+        ["4 scaled 105 x50", "4 scaled 107.5 x25"],
+    ),
+    "scale-outs and target over a gap": (
+        [(112, 113, 111, 112)],
+        {},
+        LADDER,
+        ["4 scaled 112 x50", "4 scaled 112 x25", "4 exit target 112"],
+    ),
+    "scale-outs, then stop": (
+        [(100, 105, 99.5, 104), (104, 105, 94, 95)],
+        {},
+        LADDER,
+        ["4 scaled 105 x50", "5 exit stop 95"],
+    ),
+    "scale-outs and stop in one bar": ([(100, 108, 94, 100)], {}, LADDER, ["4 exit stop 95"]),
+    "scale-outs of which one lies beyond the target": (
+        [(100, 111, 99.5, 110)],
+        {},
+        {"scale_outs": ((1.0, 0.5), (3.0, 0.25))},
+        ["4 scaled 105 x50", "4 exit target 110"],
+    ),
+    "scale-outs, then an exit rule": (
+        [(100, 105, 99.5, 104), (104, 105, 103, 104)],
+        {},
+        {**LADDER, "exit_rule": [4]},
+        ["4 scaled 105 x50", "4 exit rule", "5 exit exit_rule 104"],
+    ),
+    "moving target": (
+        [(100, 104, 99.5, 103), (103, 107.5, 102, 107), FLAT],
+        {},
+        {"target": [NAN, NAN, 110.0, 109.0, 107.0, 105.0, 105.0], "target_moves": True},
+        ["5 exit target 107"],
+    ),
+    "moving target that goes away": (
+        [(100, 104, 99.5, 103), (103, 111, 102, 110), FLAT],
+        {},
+        {"target": [NAN, NAN, 110.0, 110.0, 115.0, 115.0, 115.0], "target_moves": True},
+        [],
+    ),
+    "moving target that is unknown stays": (
+        [(100, 104, 99.5, 103), (103, 111, 102, 110)],
+        {},
+        {"target": [NAN, NAN, 110.0, NAN, NAN, NAN], "target_moves": True},
+        ["5 exit target 110"],
+    ),
+    "moving target behind the close": (
+        [(100, 104, 99.5, 103), (102.5, 103, 102, 102)],
+        {},
+        {"target": [NAN, NAN, 110.0, 110.0, 102.0, NAN], "target_moves": True},
+        ["5 exit target 102.5"],
+    ),
+    "moving target read on the entry bar": (
+        [(100, 106, 99.5, 103)],
+        {},
+        {"target": [NAN, NAN, 110.0, 105.0, NAN], "target_moves": True},
+        ["4 exit target 105"],
+    ),
+    "moving target comes before a scale-out": (
+        [(100, 104, 99.5, 103), (103, 106, 102, 103)],
+        {},
+        {**HALF, "target": [NAN, NAN, 110.0, 110.0, 104.5, NAN], "target_moves": True},
+        ["5 exit target 104.5"],
+    ),
+    "moving target that passes a scale-out and comes back": (
+        [(100, 104, 99.5, 103), (103, 104, 102, 103), (103, 106, 102, 105)],
+        {},
+        {**HALF, "target": [NAN, NAN, 110.0, 110.0, 104.5, 110.0, 110.0], "target_moves": True},
+        ["6 scaled 105 x50"],
     ),
     "scale-out on the bar of the time stop": (
         [FLAT, (101, 106, 99.5, 102)],

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from tests.trading_core.scripted_loop import Script, World, worlds
 from trading_core.trigger_engine import TriggerEngine
 
-FILLS = ("entry_filled", "scale_out_filled", "exit_filled")
+FILLS = ("entry_filled", "add_filled", "scale_out_filled", "exit_filled")
 SIGN = {"long": 1, "short": -1}
 TAKEN_BACK = ("unfilled", "invalidated", "no_trade_window", "envelope", "retired")
 
@@ -28,6 +28,7 @@ class Holding:
     bought: float
     price: float
     at_close: bool  # filled at the close of its signal bar
+    first: float  # quantity that R counts
     fees: float = 0.0
     left: float = 0.0
     proceeds: float = 0.0
@@ -55,9 +56,20 @@ class Books:
         elif kind == "entry_filled":
             d, quantity = SIGN[detail["direction"]], detail["quantity"]
             at_close = self.resting.pop(symbol) == row
-            self.open[symbol] = Holding(d, quantity, detail["price"], at_close, detail["fee"], quantity)
+            self.open[symbol] = Holding(
+                d, quantity, detail["price"], at_close, quantity, detail["fee"], quantity
+            )
             self.cash -= d * quantity * detail["price"] + detail["fee"]
             self.fees += detail["fee"]
+        elif kind == "add_filled":
+            held, quantity = self.open[symbol], detail["quantity"]
+            held.bought += quantity
+            held.left += quantity
+            assert held.left == pytest.approx(detail["remaining"], abs=1e-9)
+            assert held.direction == SIGN[detail["direction"]]
+            held.fees += detail["fee"]
+            self.fees += detail["fee"]
+            self.cash -= held.direction * quantity * detail["price"] + detail["fee"]
         elif kind in ("scale_out_filled", "exit_filled"):
             held = self.open[symbol]
             assert 0.0 < detail["quantity"] <= held.left + 1e-9
@@ -101,7 +113,7 @@ def _in_range(world: World, kind: str, detail: dict[str, Any], row: int, s: int)
     slack = 1e-9 * high
     if execution.gap == "open":
         assert low - slack <= raw <= high + slack, (kind, detail)
-    buys = SIGN[detail["direction"]] * (1 if kind == "entry_filled" else -1)
+    buys = SIGN[detail["direction"]] * (1 if kind in ("entry_filled", "add_filled") else -1)
     worse = (price - raw) * buys
     assert -slack <= worse <= raw * execution.slippage + execution.tick_size + slack, (kind, detail)
 
@@ -170,10 +182,11 @@ def test_kernel_invariants_every_trade_is_consistent(world):
         closed = trades[trades["s"] == s]
         held = books.closed[symbol]
         assert closed["fees"].tolist() == pytest.approx([holding.fees for holding in held], abs=1e-9)
-        assert closed["quantity"].tolist() == [holding.bought for holding in held]
+        assert closed["quantity"].tolist() == pytest.approx([holding.bought for holding in held], abs=1e-9)
         assert (closed["exit_price"] * closed["quantity"]).tolist() == pytest.approx(
             [holding.proceeds for holding in held]
         )
+    firsts = {s: iter(books.closed[symbol]) for s, symbol in enumerate(bars.symbols)}
     last_exit = dict.fromkeys(range(len(bars.symbols)), -1)
     for trade in trades:
         s, d = int(trade["s"]), int(trade["direction"])
@@ -186,7 +199,8 @@ def test_kernel_invariants_every_trade_is_consistent(world):
         assert trade["mae_r"] <= 0.0 <= trade["mfe_r"]
         gross = d * trade["quantity"] * (trade["exit_price"] - trade["entry_price"])
         assert trade["pnl"] == pytest.approx(gross - trade["fees"], abs=1e-6)
-        risk = trade["pnl"] / (trade["r"] * trade["quantity"]) if trade["r"] != 0.0 else 0.0
+        first = next(firsts[s]).first
+        risk = trade["pnl"] / (trade["r"] * first) if trade["r"] != 0.0 else 0.0
         seen = [*bars.high[rows, s][present], *bars.low[rows, s][present], trade["entry_price"]]
         seen.append(float(trade["exit_price"]))
         moves = [(price - trade["entry_price"]) * d for price in seen]

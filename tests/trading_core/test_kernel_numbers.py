@@ -102,7 +102,7 @@ def test_kernel_lot_that_is_no_decimal_number_still_gives_multiples_of_it():
 def test_kernel_quantities_of_a_scaled_trade_are_whole_lots_to_the_last_digit(lot, share, direction):
     """Sized by risk: 500 over a stop that is 9.7 away, in lots; then a share, and what is left."""
     rows = [(100, 101, 99, 100), (100, 101, 99, 100), (100, 110, 99, 109), (109, 121, 108, 120)]
-    policy = {"stop": 90.3, "target": 120.0, "scale_out_r": 1.0, "scale_out_share": share}
+    policy: dict[str, Any] = {"stop": 90.3, "target": 120.0, "scale_outs": ((1.0, share),)}
     done = play(rows, direction, execution={"lot_size": lot}, **policy)
     (entry,), scaled, (exit_,) = map(done.details, ("entry_filled", "scale_out_filled", "exit_filled"))
     quantities = [row["quantity"] for row in (entry, *scaled, exit_)]
@@ -124,7 +124,7 @@ def test_kernel_fees_of_a_trade_and_of_a_run_are_whole_units_to_the_last_digit(u
     """Of entry, scale-out and exit together: three fees of 0.1 are 0.3, not 0.30000000000000004."""
     execution = {"lot_size": 0.1, "tick_size": 0.01, "fee_rounding": unit, "fee_bps": fee_bps}
     for stop in (90.3, 91.7, 93.1, 94.9):
-        policy: dict[str, Any] = {"stop": stop, "target": 120.0, "scale_out_r": 1.0, "scale_out_share": 1 / 3}
+        policy: dict[str, Any] = {"stop": stop, "target": 120.0, "scale_outs": ((1.0, 1 / 3),)}
         done = play(SCALED, direction, execution=execution, **policy)
         names = "entry_filled", "scale_out_filled", "exit_filled"
         paid = [Decimal(repr(row["fee"])) for name in names for row in done.details(name)]

@@ -280,11 +280,11 @@ REWARDS: dict[
     "just enough": ({"target": 104.37}, False),
     "just too little": ({"target": 104.35}, True),
     "enough but for a share that is scaled out": (
-        {"target": 104.37, "scale_out_r": 0.5, "scale_out_share": 0.5},
+        {"target": 104.37, "scale_outs": ((0.5, 0.5),)},
         True,
     ),
     "scaled out beyond the target, which ends it": (
-        {"target": 104.37, "scale_out_r": 3.0, "scale_out_share": 0.5},
+        {"target": 104.37, "scale_outs": ((3.0, 0.5),)},
         False,
     ),
 }

@@ -1,6 +1,7 @@
 """The smallest playbook trades at the default settings: its setup orders at its close, live as in a batch."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +115,68 @@ def test_limit_entry_without_a_window_rests_for_one_bar():
     assert sorted(filled + [row for row, _ in refused]) == [row + 1 for row in accepted]
 
 
-def test_paper_and_its_replay_order_at_the_close_of_the_setup_as_the_backtest_does(tmp_path):
+WAYS_OUT = {
+    "invalidation": SMALLEST,
+    "exit": SMALLEST.replace("invalidation =", "exit =").replace("< sma_50", "< sma_50 or bars_held >= 30"),
+    "trail": SMALLEST.replace("invalidation =", "trail =").replace("sma_20 < sma_50", "0.95 * close"),
+    "trail of the position": SMALLEST.replace("invalidation =", "trail =").replace(
+        "sma_20 < sma_50", "min(close - 2 * atr_14, entry_price + 3 * atr_14)"
+    ),
+    "managed": """
+id = "dual_average"
+scale_out_r = [0.5, 1.0]
+scale_out_share = [0.25, 0.25]
+add_at_r = 0.3
+add_share = 0.5
+target_moves = true
+[rules.long]
+setup = "crosses_above(sma_20, sma_50)"
+stop = "close - 3 * atr_14"
+target = "close + 10 * atr_14"
+exit = "sma_20 < sma_50"
+""",
+}
+
+
+def test_position_is_added_to_and_scaled_out_as_its_playbook_says():
+    run = run_on(BARS, Settings(), [read(WAYS_OUT["managed"])])
+    entries = {event["order_id"]: event["quantity"] for event in events(run, "entry_filled")}
+    added, scaled = events(run, "add_filled"), events(run, "scale_out_filled")
+    assert len(added) >= 2
+    assert all(event["quantity"] <= 0.5 * entries[event["entry_order_id"]] for event in added)
+    assert len({event["entry_order_id"] for event in added}) == len(added)
+    assert max(Counter(event["entry_order_id"] for event in scaled).values()) == 2
+
+
+def test_target_that_moves_without_a_target_is_refused():
+    with pytest.raises(ConfigError, match="target_moves is true, yet rules.long has no target: leave it out"):
+        read("target_moves = true\n" + SMALLEST)
+
+
+@pytest.mark.parametrize("way", ["exit", "trail", "trail of the position"])
+def test_one_way_out_closes_positions_for_its_reason(way):
+    playbook = read(WAYS_OUT[way])
+    assert playbook.rules["long"].has_far_target
+    assert list_mistakes((playbook,), Settings()) == ()
+    run = run_on(BARS, Settings(), [playbook])
+    exits = events(run, "exit_filled")
+    assert len(exits) >= 3
+    if way == "exit":
+        hits = {event["bar_label"] for event in events(run, "exit_rule_hit")}
+        rows = {int(label): row for row, label in enumerate(BARS.times)}
+        closed = [event for event in exits if event["reason"] == "exit_rule"]
+        assert len(closed) >= 3
+        assert {int(BARS.times[rows[event["bar_label"]] - 1]) for event in closed} == hits
+        assert not events(run, "invalidation_hit")
+    else:
+        assert {event["reason"] for event in exits} <= {"stop", "time_stop"}
+        assert "trail" in {event["by"] for event in events(run, "stop_tightened")}
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_paper_and_its_replay_order_at_the_close_of_the_setup_as_the_backtest_does(tmp_path, way):
     (tmp_path / "books").mkdir()
-    (tmp_path / "books" / "mine.toml").write_text(SMALLEST, "utf-8")
+    (tmp_path / "books" / "mine.toml").write_text(WAYS_OUT[way], "utf-8")
     settings = Settings(runtime=RuntimeSettings(playbooks=str(tmp_path / "books")))
     bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2004-12-31")
     batch = run_on(bars, settings, load_playbooks(tmp_path / "books"))
@@ -140,7 +200,8 @@ def test_risk_above_the_cap_is_clamped_with_an_event_and_trades():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (SMALLEST.partition("invalidation")[0], ["rules.long", "give a way out", "target"]),
+        (SMALLEST.partition("invalidation")[0], ["rules.long", "give a way out", "target", "exit", "trail"]),
+        (SMALLEST + 'activation = "open_r > 1"', ["rules.long.activation", "'open_r'", "exit and trail"]),
         (SMALLEST.replace("setup", "stup"), ["rules.long.setup", "missing", "Is it 'stup'?"]),
         (SMALLEST.replace("sma_20,", "smma_20,"), ["rules.long.setup", "Did you mean 'sma_20'?"]),
         (
@@ -158,7 +219,10 @@ def test_risk_above_the_cap_is_clamped_with_an_event_and_trades():
             ["rules.long has an activation and the other direction has none"],
         ),
     ],
-    ids=["no_way_out", "key", "feature", "half_eligibility", "window_of_none", "half_activation"],
+    ids=[
+        "no_way_out", "no_position", "key", "feature", "half_eligibility", "window_of_none",
+        "half_activation",
+    ],
 )  # fmt: skip
 def test_playbook_that_cannot_be_completed_is_refused_with_what_to_write(text, words):
     with pytest.raises(ConfigError) as caught:

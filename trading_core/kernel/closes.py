@@ -12,14 +12,17 @@ from trading_core.kernel import records as rec
 from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import on_tick
+from trading_core.kernel.fills import set_near
 from trading_core.kernel.orders import (
     accept_order,
     disarm,
     drop_policy,
+    order_addition,
     refine_limit,
     refine_stop,
     take_back,
 )
+from trading_core.kernel.programs import run_program
 from trading_core.kernel.state_machine import HOLD_LOCK, IDLE, INVALIDATED, POSITION_OPEN, THESIS_ARMED
 
 _ARMED: Final = rec.KIND[TickEventKind.THESIS_ARMED]
@@ -28,6 +31,8 @@ _EXPIRED: Final = rec.KIND[TickEventKind.THESIS_EXPIRED]
 _INVALID: Final = rec.KIND[TickEventKind.INVALIDATION_HIT]
 _TIGHTENED: Final = rec.KIND[TickEventKind.STOP_TIGHTENED]
 _POLICY_EXPIRED: Final = rec.KIND[TickEventKind.POLICY_EXPIRED]
+_EXIT_RULE: Final = rec.KIND[TickEventKind.EXIT_RULE_HIT]
+_X_RULE: Final = rec.EXIT[ExitReason.EXIT_RULE]
 _X_INVALID: Final = rec.EXIT[ExitReason.INVALIDATION]
 _R_UNFILLED: Final = rec.code(rec.REFUSALS, "unfilled")
 _R_INVALID: Final = rec.code(rec.REFUSALS, "invalidated")
@@ -145,9 +150,20 @@ def is_active(st: Any, truths: Any, t: int, close: float) -> bool:
 
 @compiled
 def at_close_holding(
-    st: Any, port: Any, out: Any, p: Any, truths: Any, numbers: Any, t: int, s: int, close: float
+    state: Any,
+    port: Any,
+    out: Any,
+    p: Any,
+    truths: Any,
+    numbers: Any,
+    t: int,
+    s: int,
+    close: float,
+    moment: int,
+    flags: int,
 ) -> None:
-    """An open position: the evaluation bar passes into HOLD_LOCK; a true invalidation queues the exit."""
+    """An open position: its bar passes into HOLD_LOCK; a true invalidation or exit rule ends it."""
+    st = state[s]
     if st.state == POSITION_OPEN and st.own > st.entry_own:
         go(st, port, out, t, s, HOLD_LOCK)
     k = st.position_invalidation
@@ -158,20 +174,51 @@ def at_close_holding(
             st.exit_reason = _X_INVALID
         go(st, port, out, t, s, INVALIDATED)
     if st.managed == 1:
-        manage_stop(st, out, p, numbers, t, s, close)
+        read_exit_rule(st, port, out, truths, numbers, t, s, close)
+        manage_stop(st, port, out, p, truths, numbers, t, s, close)
+        move_target(st, p, numbers, t)
+        far = (close - st.entry_price) * st.direction
+        if st.exit_reason < 0 and far >= st.add_r * st.risk:
+            order_addition(state, port, out, p, t, s, close, moment, flags)
 
 
 @compiled
-def manage_stop(st: Any, out: Any, p: Any, numbers: Any, t: int, s: int, close: float) -> None:
+def read_exit_rule(
+    st: Any, port: Any, out: Any, truths: Any, numbers: Any, t: int, s: int, close: float
+) -> None:
+    """A true exit rule queues the exit, unless one is queued: the idea stands, so nothing else changes."""
+    if st.exit_reason < 0 and run_program(st.exit_rule, st, port, truths, numbers, t, close) == 1.0:
+        emit(out, t, s, (_EXIT_RULE, st.direction, st.position_policy), (close,))
+        st.exit_reason = _X_RULE
+
+
+@compiled
+def manage_stop(
+    st: Any, port: Any, out: Any, p: Any, truths: Any, numbers: Any, t: int, s: int, close: float
+) -> None:
     """Break-even and trailing stop as the policy declared them; they only tighten, from the next bar on."""
     d = st.direction
     best = st.highest if d > 0 else st.lowest
     if (best - st.entry_price) * d >= st.break_even_r * st.risk:
         tighten(st, out, t, s, on_tick(st.entry_price, p.tick), close, _FROM_BREAK_EVEN)
-    if st.position_trail >= 0:
-        level = on_tick(numbers[st.position_trail, t], p.tick)
+    if st.position_trail >= 0 or st.trail_rule[0] != 0.0:
+        if st.position_trail >= 0:
+            level = numbers[st.position_trail, t]
+        else:
+            level = run_program(st.trail_rule, st, port, truths, numbers, t, close)
+        level = on_tick(level, p.tick)
         if not np.isnan(level):
             tighten(st, out, t, s, level, close, _FROM_TRAIL)
+
+
+@compiled
+def move_target(st: Any, p: Any, numbers: Any, t: int) -> None:
+    """A target that moves lies where its rule is now, from the next bar on; an unknown one stays."""
+    if st.position_target >= 0:
+        level = on_tick(numbers[st.position_target, t], p.tick)
+        if level > 0.0:
+            st.target = level
+            set_near(st)
 
 
 @compiled

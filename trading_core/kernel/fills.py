@@ -30,6 +30,7 @@ from trading_core.kernel.state_machine import COOLDOWN, POSITION_OPEN
 _ENTERED: Final = rec.KIND[TickEventKind.ENTRY_FILLED]
 _EXITED: Final = rec.KIND[TickEventKind.EXIT_FILLED]
 _SCALED: Final = rec.KIND[TickEventKind.SCALE_OUT_FILLED]
+_ADDED: Final = rec.KIND[TickEventKind.ADD_FILLED]
 _STOP: Final = rec.KIND[TickEventKind.STOP_BREACH]
 _TARGET: Final = rec.KIND[TickEventKind.TARGET_BREACH]
 _TIME: Final = rec.KIND[TickEventKind.TIME_STOP]
@@ -41,6 +42,8 @@ _BIT_CLOSED: Final = rec.BIT_CLOSED
 _AT_OPEN: Final = rec.code(rec.TIME_EXITS, "open")
 _AFTER_STOPS: Final = rec.code(rec.TIME_EXITS, "after_stops")
 _NEVER: Final = rec.NEVER
+_SCALE_OUTS: Final = rec.MAX_SCALE_OUTS
+_PROGRAM_SIZE: Final = 2 * rec.MOST_STEPS
 
 
 @compiled
@@ -76,7 +79,7 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
     trade.quantity = st.entry_quantity
     trade.fees = fees
     trade.pnl = pnl
-    trade.r = pnl / (st.entry_quantity * st.risk)
+    trade.r = pnl / (st.first_quantity * st.risk)
     trade.mae_r = (below if direction > 0 else -above) / st.risk
     trade.mfe_r = (above if direction > 0 else -below) / st.risk
     trade.bars_held = st.own - st.entry_own
@@ -85,6 +88,7 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
     out.n_trades[0] += 1
     st.direction = 0
     st.quantity = 0.0
+    st.adding = 0.0
     st.exit_reason = -1
     st.exit_own = st.own
     st.position_policy = -1
@@ -100,9 +104,9 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
 def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) -> None:
     """Close the declared share at `raw` before slippage; the rest keeps its stop and target."""
     direction = st.direction
-    quantity = whole_lots(st.entry_quantity * st.scale_share, p.lot)
-    st.scale_price = np.nan
-    st.near = st.target
+    quantity = whole_lots(st.entry_quantity * st.scale_shares[st.scale_step], p.lot)
+    st.scale_step += 1
+    set_near(st)
     if quantity <= 0.0:
         return
     passive = p.passive_target == 1
@@ -137,6 +141,7 @@ def open_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: flo
     st.direction = direction
     st.quantity = st.order_quantity
     st.entry_quantity = st.order_quantity
+    st.first_quantity = st.order_quantity
     st.entry_price = price
     st.entry_t = t
     st.entry_own = st.own
@@ -169,16 +174,43 @@ def fix_management(st: Any, tick: float) -> None:
     st.position_invalidation = st.k_invalidation
     st.position_trail = st.k_trail
     st.break_even_r = st.policy_break_even_r
-    st.managed = 1 if st.k_trail >= 0 or not np.isnan(st.break_even_r) else 0
+    hand_over(st.policy_exit, st.exit_rule)
+    hand_over(st.policy_trail, st.trail_rule)
+    moves = st.k_trail >= 0 or st.trail_rule[0] != 0.0 or not np.isnan(st.break_even_r)
+    st.position_target = st.k_target if st.policy_target_moves == 1 else -1
+    st.add_r = st.policy_add_r
+    st.add_share = st.policy_add_share
+    adds = not np.isnan(st.add_r)
+    st.managed = 1 if moves or adds or st.exit_rule[0] != 0.0 or st.position_target >= 0 else 0
     st.scaled_quantity = 0.0
     st.scaled_value = 0.0
-    st.scale_share = st.policy_scale_share
-    st.scale_price = on_tick(st.entry_price + direction * st.policy_scale_r * st.risk, tick)
+    st.scale_step = 0
+    for k in range(_SCALE_OUTS):
+        st.scale_shares[k] = st.policy_scale_share[k]
+        st.scale_prices[k] = on_tick(st.entry_price + direction * st.policy_scale_r[k] * st.risk, tick)
+        if np.isnan(st.policy_scale_r[k]):
+            break  # what stands behind the first unknown price is not read
+    set_near(st)
+
+
+@compiled
+def hand_over(program: Any, held: Any) -> None:
+    """Copy the steps of a rule; there is mostly none."""
+    if program[0] != 0.0 or held[0] != 0.0:
+        for k in range(_PROGRAM_SIZE):
+            held[k] = program[k]
+
+
+@compiled
+def set_near(st: Any) -> None:
+    """The nearer of the target and the next scale-out; one at or beyond the target is not reached."""
     st.near = st.target
-    if (st.target - st.scale_price) * direction > 0.0:
-        st.near = st.scale_price
-    else:
-        st.scale_price = np.nan
+    st.scale_price = np.nan
+    if st.scale_step < _SCALE_OUTS:
+        price = st.scale_prices[st.scale_step]
+        if (st.target - price) * st.direction > 0.0:
+            st.near = price
+            st.scale_price = price
 
 
 @compiled
@@ -199,11 +231,32 @@ def rebase_levels(st: Any, price: float, tick: float) -> None:
 
 @compiled
 def at_open(st: Any, port: Any, out: Any, p: Any, t: int, s: int, o: float) -> None:
-    """Due exits at the open: a queued exit, or the time stop when it comes before stops."""
+    """What is due at the open: a queued exit, the time stop when it comes before stops, an added entry."""
     if st.exit_reason >= 0:
         close_position(st, port, out, p, t, s, o, st.exit_reason)
     elif p.time_exit == _AT_OPEN and st.own >= st.due_own:
         time_out(st, port, out, p, t, s, o)
+    elif st.adding > 0.0 and port.kill == 0:
+        add_to_position(st, port, out, p, t, s, o)
+
+
+@compiled
+def add_to_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) -> None:
+    """Fill the added entry at `raw` before slippage; the entry price becomes the average, R stays."""
+    direction, quantity = st.direction, st.adding
+    price = slip(raw, direction, p.slippage, p.tick)
+    fee = fee_of(quantity * price, False, p)
+    port.cash -= direction * quantity * price + fee
+    port.fees = add_fee(port.fees, fee, p.carry, p)
+    st.costs = add_fee(st.costs, fee, st.carry, p)
+    total = on_tick(st.entry_quantity + quantity, p.lot)
+    st.entry_price = (st.entry_quantity * st.entry_price + quantity * price) / total
+    st.entry_quantity = total
+    st.quantity = on_tick(st.quantity + quantity, p.lot)
+    st.adding = 0.0
+    st.highest = max(st.highest, price)
+    st.lowest = min(st.lowest, price)
+    emit(out, t, s, (_ADDED, direction, st.position_policy), (price, quantity, fee, st.quantity, raw))
 
 
 @compiled
@@ -239,8 +292,9 @@ def inside_bar(
         follow_extremes(st, h, low, c, st.entry_inside if opened_now else 0)
         return
     code, price = first_touch(st, p, o, h, low, c, opened_now)
-    scaled = code == TARGET and not np.isnan(st.scale_price)
-    if scaled:
+    scaled = False
+    while code == TARGET and not np.isnan(st.scale_price):
+        scaled = True
         scale_out(st, port, out, p, t, s, price)
         code, price = first_touch(st, p, o, h, low, c, opened_now)
     if code == NOTHING and not scaled and st.own >= st.due_own and p.time_exit == _AFTER_STOPS:

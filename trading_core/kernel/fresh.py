@@ -119,12 +119,12 @@ def fresh_state(symbols: int, cash: float) -> tuple[npt.NDArray[Any], npt.NDArra
             state[name] = -1
     for name in (
         "last_t", "policy", "position_policy", "exit_reason", "exit_own", "position_invalidation",
-        "position_trail",
+        "position_trail", "position_target",
     ):  # fmt: skip
         state[name] = -1
     for name in (
         "armed_stop", "policy_stop_pct", "policy_target_pct", "policy_break_even_r", "policy_scale_r",
-        "policy_scale_share", "break_even_r", "scale_price",
+        "policy_scale_share", "break_even_r", "scale_price", "add_r", "policy_add_r", "policy_add_share",
     ):  # fmt: skip
         state[name] = np.nan
     portfolio = np.zeros(1, dtype=rec.PORTFOLIO)

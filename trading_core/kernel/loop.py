@@ -42,7 +42,7 @@ def open_phases(
             st.own += 1
             port.bars += 1
             st.last_close = c[t, s]
-            if st.direction != 0 and (st.exit_reason >= 0 or st.own >= st.due_own):
+            if st.direction != 0 and (st.exit_reason >= 0 or st.own >= st.due_own or st.adding > 0.0):
                 at_open(st, port, out, p, t, s, o[t, s])
     if port.orders > 0 and port.kill == 0:
         for s in range(symbols):
@@ -90,7 +90,7 @@ def close_of_symbol(
     if st.losses >= p.max_symbol_losses:
         pause_after_losses(st, port, out, p, t, s)
     if st.direction != 0:
-        at_close_holding(st, port, out, p, truths, numbers, t, s, close)
+        at_close_holding(state, port, out, p, truths, numbers, t, s, close, moment, flags)
     elif st.state == THESIS_ARMED:
         at_close_armed(state, port, out, p, truths, numbers, t, s, close, moment, flags)
     elif st.state == IDLE and st.policy >= 0 and t >= st.policy_first_t:

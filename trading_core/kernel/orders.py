@@ -13,7 +13,7 @@ from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import on_tick
 from trading_core.kernel.limits import count_entry, is_halted, is_throttled
-from trading_core.kernel.sizing import size_entry
+from trading_core.kernel.sizing import size_addition, size_entry
 from trading_core.kernel.state_machine import IDLE
 
 _REFINED: Final = rec.KIND[TickEventKind.ENTRY_REFINED]
@@ -33,6 +33,7 @@ _MARKET: Final = rec.code(rec.ENTRY_KINDS, "market")
 _LIMIT: Final = rec.code(rec.ENTRY_KINDS, "limit")
 _STOP: Final = rec.code(rec.ENTRY_KINDS, "stop")
 _BY_VOLATILITY: Final = rec.code(rec.SIZINGS, "volatility")
+_SCALE_OUTS: Final = rec.MAX_SCALE_OUTS
 _FLAG_NO_TRADE: Final = rec.FLAG_NO_TRADE
 SMALLEST_STOP_SHARE: Final = 0.5  # a refinement leaves at least this share of the planned stop distance
 
@@ -94,9 +95,13 @@ def refusal_of(d: int, kind: int, close: float, base: float, stop: float, target
 @compiled
 def pays_too_little(st: Any, p: Any, base: float, risk: float, reward: float) -> bool:
     """Whether reaching every level pays less for the risk than the fast reflection asks, after costs."""
-    share = st.policy_scale_share
-    if share > 0.0:
-        reward = share * min(st.policy_scale_r * risk, reward) + (1.0 - share) * reward
+    rest, scaled = 1.0, 0.0
+    for k in range(_SCALE_OUTS):
+        share = st.policy_scale_share[k]
+        if share > 0.0:
+            scaled += share * min(st.policy_scale_r[k] * risk, reward)
+            rest -= share
+    reward = scaled + rest * reward
     costs = 2.0 * base * p.side_cost
     short: bool = reward - costs < p.least_reward * (risk + costs)
     return short
@@ -163,6 +168,30 @@ def accept_order(
     if not np.isnan(before):
         emit(out, t, s, (_REFINED, d, st.policy), (before, base, close, 1.0))
     return True
+
+
+@compiled
+def order_addition(
+    state: Any, port: Any, out: Any, p: Any, t: int, s: int, close: float, moment: int, flags: int
+) -> None:
+    """Order the one added entry of a position, bounded as an entry is; refused, it is dropped."""
+    st = state[s]
+    st.add_r = np.nan
+    refusal = find_block(st, port, p, t, moment, flags)
+    if refusal < 0 and not (close - st.stop) * st.direction > 0.0:
+        refusal = _R_RISK
+    if refusal < 0:
+        half = 1 if port.recovery_from >= 0 else 0
+        asked, quantity, clamps = size_addition(state, s, close, half, port, p)
+        if quantity > 0.0:
+            if clamps != 0:
+                emit(out, t, s, (_CLAMPED, clamps, st.position_policy), (asked, quantity))
+            st.adding = quantity
+            count_entry(port, moment)
+            return
+        refusal = _R_ROOM
+    port.refused[refusal] += 1
+    emit(out, t, s, (_REFUSED, refusal, st.position_policy), (close, st.stop, st.target))
 
 
 @compiled

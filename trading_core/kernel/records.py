@@ -20,6 +20,18 @@ MAX_REFUSALS: Final = 16
 NEVER: Final = 1 << 62  # an own bar that never comes
 NO_EDGES: Final = np.empty(0, dtype=np.int64)  # of blocks of entries: all bars are one
 
+MAX_SCALE_OUTS: Final = 4
+MOST_STEPS: Final = 32  # of a rule that reads the position, see `rules.programs`
+STACK: Final = MOST_STEPS // 2  # values that so many steps of two operands hold at once
+STEP_CONSTANT, STEP_NUMBER, STEP_TRUTH, STEP_POSITION = (
+    -1.0,
+    -2.0,
+    -3.0,
+    -4.0,
+)  # others are `features.nodes.Op`
+NO_PROGRAM: Final = np.zeros(2 * MOST_STEPS)
+_PROGRAM: Final = (2 * MOST_STEPS,)
+
 # One record per symbol.
 SYMBOL: Final = np.dtype(
     [
@@ -51,7 +63,8 @@ SYMBOL: Final = np.dtype(
         # the open position and its one exit authority
         ("direction", "i8"),  # +1 long, -1 short, 0 flat
         ("quantity", "f8"),
-        ("entry_quantity", "f8"),
+        ("entry_quantity", "f8"),  # an added entry included
+        ("first_quantity", "f8"),  # without it: the risk of this one is what R counts
         ("entry_price", "f8"),
         ("entry_t", "i8"),
         ("entry_own", "i8"),
@@ -73,8 +86,14 @@ SYMBOL: Final = np.dtype(
         ("position_trail", "i8"),
         ("break_even_r", "f8"),
         ("managed", "i8"),  # 1 when the stop may move at a close
-        ("scale_price", "f8"),  # NaN: none, or done
-        ("scale_share", "f8"),
+        ("position_target", "i8"),  # column of a target that moves
+        ("scale_price", "f8"),  # of the next scale-out before the target; NaN: none
+        ("scale_step", "i8"),  # scale-outs done
+        ("scale_prices", "f8", (MAX_SCALE_OUTS,)),
+        ("scale_shares", "f8", (MAX_SCALE_OUTS,)),
+        ("add_r", "f8"),  # NaN: nothing to add, or done
+        ("add_share", "f8"),
+        ("adding", "f8"),  # quantity that is added at the next open
         ("scaled_quantity", "f8"),
         ("scaled_value", "f8"),
         # the frozen policy in force
@@ -92,8 +111,11 @@ SYMBOL: Final = np.dtype(
         ("policy_entry", "i8"),  # position in ENTRY_KINDS
         ("policy_refines_entry", "i8"),  # 1: the refinement is a better limit, 0: a tighter stop
         ("policy_break_even_r", "f8"),
-        ("policy_scale_r", "f8"),
-        ("policy_scale_share", "f8"),
+        ("policy_scale_r", "f8", (MAX_SCALE_OUTS,)),
+        ("policy_scale_share", "f8", (MAX_SCALE_OUTS,)),
+        ("policy_target_moves", "i8"),
+        ("policy_add_r", "f8"),
+        ("policy_add_share", "f8"),
         ("k_setup", "i8"),
         ("k_activation", "i8"),
         ("k_invalidation", "i8"),
@@ -107,6 +129,11 @@ SYMBOL: Final = np.dtype(
         ("buckets", "i8"),  # bit b: member of correlation bucket b
         ("losses", "i8"),  # losing trades in a row
         ("pause_own", "i8"),  # no entry before this own bar
+        # rules of the position and of the policy as steps: large, and behind what every bar reads
+        ("exit_rule", "f8", _PROGRAM),  # read at every close; no step: none
+        ("trail_rule", "f8", _PROGRAM),  # a trailing stop that reads the position
+        ("policy_exit", "f8", _PROGRAM),
+        ("policy_trail", "f8", _PROGRAM),
     ]
 )
 
@@ -139,6 +166,7 @@ PORTFOLIO: Final = np.dtype(
         ("block_ends", "i8"),  # close, ns, of the first bar that the block no longer holds
         ("block_entries", "i8"),  # orders accepted in the block, with those that rested when it began
         ("bars", "i8"),  # symbol-bars validated
+        ("stack", "f8", (STACK,)),  # of the rule that is carried out; zeros between two
         ("fault", "i8"),
     ]
 )

@@ -26,7 +26,7 @@ SMALLEST_SHARE: Final = 0.01
 def notional(st: Any) -> float:
     """What a symbol holds and has reserved, signed by its direction."""
     if st.direction != 0:
-        return float(st.direction * st.quantity * st.last_close)
+        return float(st.direction * (st.quantity + st.adding) * st.last_close)
     if st.order == 1:
         return float(st.policy_direction * st.order_quantity * st.order_base)
     return 0.0
@@ -126,4 +126,31 @@ def size_entry(
         return asked, 0.0, clamps
     if wanted > room:
         return asked, whole_lots(room, p.lot), clamps | 1 << cap
+    return asked, whole_lots(wanted, p.lot), clamps
+
+
+@compiled
+def size_addition(state: Any, s: int, close: float, half: int, port: Any, p: Any) -> Any:
+    """Quantity of an added entry, as `size_entry` gives that of a first one.
+
+    All that the position would lose at its stop, the added part included, stays below the risk cap.
+    """
+    st = state[s]
+    asked = st.first_quantity * st.add_share
+    wanted, clamps = asked, 0
+    at_stop = max(0.0, (st.entry_price - st.stop) * st.direction) * st.quantity
+    most = (port.equity * p.max_risk - at_stop) / ((close - st.stop) * st.direction)
+    if wanted > most:
+        wanted = most
+        clamps |= 1 << CLAMP_RISK
+    if half:
+        wanted *= 0.5
+        clamps |= 1 << CLAMP_RECOVERY
+    room, cap = exposure_room(state, s, st.direction, port.equity, p)
+    room /= close
+    if wanted > room:
+        wanted = room
+        clamps |= 1 << cap
+    if not wanted >= SMALLEST_SHARE * asked:
+        return asked, 0.0, clamps
     return asked, whole_lots(wanted, p.lot), clamps

@@ -17,6 +17,7 @@ from trading_core.rules.tree import Expression, canonical_text
 Bounds = tuple[float, float]
 ROUNDING = 1e-9  # of a factor that is nothing but the last bits of its sum
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_OF_POSITION = {"open_r": ANY, "mae_r": (-math.inf, 0.0)}  # of the others: not negative
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -54,6 +55,8 @@ def bounds(node: Expression) -> Bounds:
         return node.value, node.value
     if node.op == "feature":
         return resolve(node.name).bounds
+    if node.op == "position":
+        return _OF_POSITION.get(node.name, (0.0, math.inf))
     parts = [bounds(arg) for arg in node.args]
     if node.op == "prev":
         return parts[0]

@@ -17,7 +17,7 @@ from trading_core.features.nodes import Node, take_stored
 from trading_core.features.registry import resolve
 from trading_core.rules.evaluate import node_of
 from trading_core.rules.grammar import Rule, parse
-from trading_core.rules.tree import Kind
+from trading_core.rules.tree import Kind, column_parts
 
 MOST_COUNTS = 4_096  # conditions whose past is kept counted
 
@@ -71,10 +71,12 @@ class RuleColumns:
     def load(self, texts: Iterable[str]) -> None:
         """Make the columns of rules of either kind, those of one symbol in one pass: rules share their parts.
 
+        Of a rule that reads an open position, the columns of its other parts.
+
         Raises:
             RuleError: a text is no rule.
         """
-        rules = [parse(text) for text in texts]
+        rules = [parse(part) for text in texts for part in column_parts(parse(text).tree)]
         wanted = [_choose_node(rule) for rule in rules]
         for s in range(len(self.bars.symbols)):
             places = self.features.store(wanted, s)

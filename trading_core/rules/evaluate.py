@@ -17,7 +17,7 @@ from trading_core.features import nodes as f
 from trading_core.features.nodes import Node, take_stored
 from trading_core.features.program import NodeProgram
 from trading_core.rules.grammar import Rule, parse
-from trading_core.rules.tree import Expression
+from trading_core.rules.tree import Expression, refuse_position
 
 FeatureNode = Callable[[str], Node]
 
@@ -28,11 +28,16 @@ def node_of(tree: Expression, feature: FeatureNode) -> Node:
     Args:
         tree: any checked tree.
         feature: node of a feature's name.
+
+    Raises:
+        RuleError: it reads an open position.
     """
     if tree.op == "number":
         return f.constant(tree.value)
     if tree.op == "feature":
         return feature(tree.name)
+    if tree.op == "position":
+        refuse_position({tree.name})
     args = [node_of(arg, feature) for arg in tree.args]
     if tree.op == "prev":
         return f.shift(args[0], int(tree.value))

@@ -7,9 +7,10 @@
     sum:        product (("+" | "-") product)*
     product:    unary (("*" | "/") unary)*
     unary:      "-" unary | atom
-    atom:       number | feature | function "(" or ("," or)* ")" | "(" or ")"
+    atom:       number | feature | position | function "(" or ("," or)* ")" | "(" or ")"
     function:   between(x, lo, hi)  crosses_above(a, b)  crosses_below(a, b)  prev(x, n)
                 abs(x)  min(a, b, ...)  max(a, b, ...)
+    position:   what only an open position has, in rules that are read while there is one: POSITION_VARIABLES
 
 Kinds are checked while parsing: logic takes booleans, arithmetic and comparison take numbers. Length and
 depth are bounded, so no text can exhaust the stack.
@@ -23,8 +24,9 @@ from functools import cached_property, lru_cache
 from typing import NoReturn
 
 from schemas.errors import RuleError, nearest
+from schemas.vocabulary import POSITION_VARIABLES
 from trading_core.features.registry import MAX_LENGTH, resolve
-from trading_core.rules.tree import COMPARISONS, Expression, Kind, canonical_text
+from trading_core.rules.tree import COMPARISONS, Expression, Kind, canonical_text, position_of
 
 MAX_TEXT = 1_000
 MAX_DEPTH = 40
@@ -63,6 +65,11 @@ class Rule:
     def features(self) -> frozenset[str]:
         """Names of the features it reads."""
         return frozenset(node.name for node in self.tree.walk() if node.op == "feature")
+
+    @cached_property
+    def position(self) -> frozenset[str]:
+        """Names of what it reads of an open position."""
+        return position_of(self.tree)
 
     @cached_property
     def lookback(self) -> int:
@@ -264,6 +271,8 @@ class _Parser:
     def _feature(self, token: _Token) -> Expression:
         if token.text in FUNCTIONS:
             self._fail(f"{token.text!r} is a function: write {token.text}(...)", token)
+        if token.text in POSITION_VARIABLES:
+            return Expression("position", "number", name=token.text)
         try:
             resolve(token.text)
         except RuleError as error:
@@ -293,6 +302,8 @@ class _Parser:
             self._fail(f"{name} takes {arity} argument{'s' * (arity > 1)}, got {len(args)}", token)
         if arity is None and len(args) < 2:
             self._fail(f"{name} takes at least 2 arguments, got {len(args)}", token)
+        if name in ("prev", "crosses_above", "crosses_below") and any(map(position_of, args)):
+            self._fail(f"{name} looks back: a position has no bars before it, so write a comparison", token)
         if name == "prev":
             return self._node(token, "prev", args[0].kind, args[:1], self._bars_back(args[1], starts[1]))
         for arg, start in zip(args, starts, strict=True):

@@ -70,8 +70,8 @@ def _lint_one(role: str, text: str, columns: RuleColumns, s: int, upto: int) -> 
         check_timeframes(sorted(rule.features), columns.bars.timeframe)
     except RuleError as error:
         return LintFinding("unknown_feature", role, str(error)) if "feature" in error.context else None
-    if rule.kind == "number":
-        return None
+    if rule.kind == "number" or rule.position:
+        return None if rule.kind == "number" else _impossible(role, rule)
     return _impossible(role, rule) or _lint_unfired(role, rule, fire_rate(text, columns, s, upto))
 
 

@@ -4,9 +4,11 @@ Trees are values: equal trees mean equal columns, and `canonical_text` of a tree
 Built by `grammar`, read by `evaluate` and `lint`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from schemas.errors import RuleError
 
 Kind = Literal["boolean", "number"]
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -29,11 +31,11 @@ class Expression:
     """One node.
 
     Attributes:
-        op: "number", "feature", an operator, or the name of a function.
+        op: "number", "feature", "position", an operator, or the name of a function.
         kind: what it yields.
         args: operands in order.
         value: of a number; of `prev`, how many own bars back.
-        name: of a feature.
+        name: of a feature, or of what a position has.
         depth: height of the tree below and with this node.
     """
 
@@ -57,6 +59,31 @@ class Expression:
         return own + max((arg.shift for arg in self.args), default=0)
 
 
+def position_of(node: Expression) -> frozenset[str]:
+    """Names of what a tree reads of an open position."""
+    return frozenset(part.name for part in node.walk() if part.op == "position")
+
+
+def column_parts(node: Expression) -> dict[str, Kind]:
+    """Text and kind of each largest part that reads no position, the tree itself among them."""
+    if not position_of(node):
+        return {canonical_text(node): node.kind}
+    parts = (part for part in node.args if part.op != "number")
+    return {text: kind for part in parts for text, kind in column_parts(part).items()}
+
+
+def refuse_position(names: Collection[str]) -> None:
+    """Hold what a rule reads of a position against a place where there is none.
+
+    Raises:
+        RuleError: it reads something.
+    """
+    if names:
+        raise RuleError(
+            f"{min(names)!r} is known while a position is open only: use it in the rules exit and trail"
+        )
+
+
 def number_text(value: float) -> str:
     """Shortest text that reads back as the same float; no sign, no trailing `.0`."""
     text = repr(float(value))
@@ -67,7 +94,7 @@ def canonical_text(node: Expression) -> str:
     """The one text of this tree: single spaces, no parentheses that precedence already gives."""
     if node.op == "number":
         return number_text(node.value)
-    if node.op == "feature":
+    if node.op in ("feature", "position"):
         return node.name
     if node.op == "prev":
         return f"prev({canonical_text(node.args[0])}, {int(node.value)})"

@@ -220,7 +220,7 @@ def _excursions(picture: RunPicture) -> Columns:
 
 def fill_marker(kind: str, direction: str) -> str:
     """An entry points where it is meant to go; what reduces it is a cross."""
-    if kind != "entry_filled":
+    if kind not in ("entry_filled", "add_filled"):
         return "x" if kind == "exit_filled" else "diamond"
     return "triangle" if direction == "long" else "inverted_triangle"
 

@@ -66,7 +66,7 @@ def _fill(event: Event, bars: BarSeries, index: JournalIndex) -> Fill:
         told["quantity"],
         told["fee"],
         told["quantity"] if kind == "entry_filled" else told.get("remaining", 0.0),
-        kind != "entry_filled",
+        kind not in ("entry_filled", "add_filled"),
         order is not None and order.payload["bar_label"] == told["bar_label"],
     )
 

@@ -97,6 +97,7 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
     """A request that passes and has something in every free field."""
     plain_one = playbook_named("squeeze_breakout")
     managed = {role: "close - 1.5 * atr_14" for role in ("refinement", "trail")}
+    managed["exit"] = "bars_held > 9 and close < sma_20"
     playbook = changed(
         plain_one,
         {

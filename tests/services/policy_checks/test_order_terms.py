@@ -110,6 +110,8 @@ def test_order_terms_trail_must_be_a_price():
     [
         ({"scale_out_r": 2.4, "scale_out_share": 0.5}, None),
         ({"scale_out_r": 2.5, "scale_out_share": 0.5}, "scale_out_beyond_target"),
+        ({"scale_out_r": [1.0, 2.4], "scale_out_share": [0.5, 0.25]}, None),
+        ({"scale_out_r": [1.0, 2.5], "scale_out_share": [0.5, 0.25]}, "scale_out_beyond_target"),
         ({"break_even_r": 2.4}, None),
         ({"break_even_r": 2.5}, "break_even_beyond_target"),
     ],
@@ -124,6 +126,10 @@ def test_order_terms_scaled_out_share_earns_only_its_own_level():
     free = {"invariants.cost_bps_per_side": 0.0, "invariants.min_reward_to_risk": 1.6}
     half = changed(request_with(**PLAIN, scale_out_r=1.0, scale_out_share=0.5), free)
     assert "reward_to_risk_too_low" not in found(half)  # 0.5 * 1 + 0.5 * 2.5 = 1.75
+    two = changed(request_with(**PLAIN, scale_out_r=[1.0, 2.0], scale_out_share=[0.5, 0.2]), free)
+    assert "reward_to_risk_too_low" not in found(two)  # 0.5 * 1 + 0.2 * 2 + 0.3 * 2.5 = 1.65
+    three = changed(request_with(**PLAIN, scale_out_r=[1.0, 1.5], scale_out_share=[0.5, 0.2]), free)
+    assert "reward_to_risk_too_low" in found(three)  # 1.55
     most = changed(request_with(**PLAIN, scale_out_r=1.0, scale_out_share=0.75), free)
     assert "reward_to_risk_too_low" in found(most)
 
@@ -173,6 +179,15 @@ def test_order_terms_blank_entry_is_a_missing_entry():
         ({"scale_out_r": 1.0}, "give both or neither"),
         ({"scale_out_share": 0.5}, "give both or neither"),
         ({"scale_out_r": 1.0, "scale_out_share": 1.0}, "less than 1"),
+        ({"scale_out_r": [1.0, 2.0], "scale_out_share": [0.5, 0.5]}, "all together less than 1"),
+        ({"scale_out_r": [1.0, 2.0], "scale_out_share": 0.5}, "as many of one as of the other"),
+        ({"scale_out_r": [2.0, 1.0], "scale_out_share": [0.5, 0.2]}, "greater than the one before"),
+        ({"scale_out_r": 0.0, "scale_out_share": 0.5}, "greater than 0"),
+        ({"scale_out_r": 21.0, "scale_out_share": 0.5}, "at most 20"),
+        ({"scale_out_r": [1, 2, 3, 4, 5], "scale_out_share": [0.1] * 5}, "at most 4"),
+        ({"add_at_r": 1.0}, "give both or neither"),
+        ({"add_share": 0.5}, "give both or neither"),
+        ({"add_at_r": 1.0, "add_share": 1.5}, "less than or equal to 1"),
         ({"break_even_r": 0.0}, "greater than 0"),
         (
             {"entry_kind": "stop", "entry": "1", "refinement_kind": "limit", "refinement": "close"},
@@ -183,6 +198,14 @@ def test_order_terms_blank_entry_is_a_missing_entry():
 def test_order_terms_that_do_not_fit_together_are_refused(terms, words):
     with pytest.raises(ValidationError, match=words):
         request_with(**(PLAIN | terms))
+
+
+def test_order_terms_scale_out_of_one_step_is_the_same_as_a_number_and_as_a_list():
+    number = request_with(**PLAIN, scale_out_r=1.0, scale_out_share=0.5).proposal
+    listed = request_with(**PLAIN, scale_out_r=[1.0], scale_out_share=[0.5]).proposal
+    assert listed.content_hash == number.content_hash
+    assert listed.scale_outs == ((1.0, 0.5),)
+    assert request_with(**PLAIN).proposal.scale_outs == ()
 
 
 def test_order_terms_of_a_proposal_with_the_base_fields_alone_are_the_plainest():
@@ -198,6 +221,9 @@ def test_order_terms_of_a_proposal_with_the_base_fields_alone_are_the_plainest()
         "break_even_r": None,
         "scale_out_r": None,
         "scale_out_share": None,
+        "add_at_r": None,
+        "add_share": None,
+        "target_moves": False,
     }
     assert (plain.entry, plain.trail) == (None, None)
 
