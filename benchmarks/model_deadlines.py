@@ -17,7 +17,8 @@ from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.retrying import RetryingModel
 from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.settings.llm import RunLimits
-from schemas.vocabulary import PolicyEventKind, Timeframe
+from schemas.timeframes import Timeframe
+from schemas.vocabulary import PolicyEventKind
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import ModelReply

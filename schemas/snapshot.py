@@ -11,14 +11,8 @@ from schemas.contract import FINITE, Contract, FrozenMap
 from schemas.errors import nearest
 from schemas.playbook import Expectation
 from schemas.regime import RegimeView
-from schemas.vocabulary import (
-    TIMEFRAME_SECONDS,
-    Direction,
-    OverrideReason,
-    PolicyEventKind,
-    PolicyState,
-    Timeframe,
-)
+from schemas.timeframes import Timeframe, after_bars, may_open
+from schemas.vocabulary import Direction, OverrideReason, PolicyEventKind, PolicyState
 
 NS = 1_000_000_000
 ROUNDING = 1e-9  # share by which a sum or a blend may miss what it is made of
@@ -222,7 +216,9 @@ class PolicySnapshot(Contract):
     @property
     def opened_at(self) -> int:
         """Open time of the decision bar in ns, whatever its label says."""
-        return self.ts_event - TIMEFRAME_SECONDS[self.timeframe] * NS
+        if self.bar_label != self.ts_event:
+            return self.bar_label
+        return after_bars(self.ts_event, self.timeframe, bars=-1)
 
     @model_validator(mode="after")
     def _is_of_one_moment(self) -> Self:
@@ -231,9 +227,10 @@ class PolicySnapshot(Contract):
                 f"known_at {self.known_at} is not ts_event {self.ts_event}: "
                 "both are the close of the decision bar"
             )
-        if self.bar_label not in (self.opened_at, self.ts_event):
+        if self.bar_label != self.ts_event and not may_open(self.bar_label, self.ts_event, self.timeframe):
+            opened = after_bars(self.ts_event, self.timeframe, bars=-1)
             raise ValueError(
-                f"bar_label {self.bar_label} is neither open {self.opened_at} nor close {self.ts_event} "
+                f"bar_label {self.bar_label} is neither open {opened} nor close {self.ts_event} "
                 f"of a {self.timeframe} bar that closes at ts_event"
             )
         if self.data_window.last_label > self.bar_label:

@@ -6,8 +6,6 @@ from typing import Final, Literal, NamedTuple
 Direction = Literal["long", "short"]
 POSITION_VARIABLES: Final = ("entry_price", "bars_held", "open_r", "mfe_r", "mae_r")  # of rules, by position
 Claim = Literal["losing", "gaining"]
-Timeframe = Literal["1m", "5m", "15m", "1h", "4h", "1d"]
-TIMEFRAME_SECONDS: dict[str, int] = {"1m": 60, "5m": 300, "15m": 900, "1h": 3_600, "4h": 14_400, "1d": 86_400}
 
 
 class PolicyState(StrEnum):

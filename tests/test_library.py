@@ -16,6 +16,7 @@ import thinktwice as tt
 from schemas.judge import BoundaryVerdict
 from schemas.vocabulary import FindingClass, JudgeDecision
 from services.journal.index import RecentRows
+from services.playbooks.loader import EMBEDDED
 from tests.worker.shared_runs import embedded_bars
 from thinktwice import public
 from tools.docs_pages import DOCS, ROOT
@@ -379,7 +380,7 @@ def test_input_that_cannot_be_used_is_named_with_the_next_step(call, said, frame
         (lambda: tt.backtest(end=5), "^argument end: runtime.end = 5"),  # type: ignore[arg-type]
         (lambda: tt.check({}, reflection="none"), "^argument reflection: "),  # type: ignore[arg-type]
         (lambda: tt.gate("trades.csv", mode="or"), "^argument mode: gate.mode = 'or'"),  # type: ignore[arg-type]
-        (lambda: tt.simulate(None, "close > 1", tz=3), "^argument tz: runtime.tz = 3"),  # type: ignore[arg-type]
+        (lambda: tt.simulate(None, "close > 1", tz=3), "^argument tz: runtime.tz = 3"),
         (lambda: tt.backtest(reflection__mode="non"), "^argument reflection__mode: reflection.mode"),
     ],
 )
@@ -454,3 +455,65 @@ class Refusing:
         verdict = await self.ours.validate_boundary(snapshot, proposal, reflection, playbook)
         refused = {"decision": JudgeDecision.REJECT, "finding_class": FindingClass.NONE, "reason": "never"}
         return BoundaryVerdict(**verdict.payload() | refused)
+
+
+def test_several_rules_are_traded_by_name(frame):
+    rules = {"high": "close > highest_20", "low": "close < lowest_20"}
+    found = tt.simulate(frame, rules, symbols="AAPL")
+    assert list(found) == ["high", "low"]
+    for name, rule in rules.items():
+        pd.testing.assert_frame_equal(found[name].trades, tt.simulate(frame, rule, symbols="AAPL").trades)
+    assert list(tt.simulate(frame, list(rules.values()), symbols="AAPL")) == list(rules.values())
+
+
+@pytest.mark.parametrize("first", [None, "2003-06-01"])
+def test_series_of_booleans_is_traded_as_the_rule_that_says_the_same(frame, first):
+    above = frame["close"] > frame["high"].rolling(20).max().shift(1)
+    series = tt.simulate(frame, above, symbols="AAPL", start=first)
+    rule = tt.simulate(frame, "close > highest_20", symbols="AAPL")
+    expected = rule.trades if first is None else series.trades
+    pd.testing.assert_frame_equal(series.trades, expected)
+    assert len(series.trades) > 3
+    naive = tt.simulate(frame, above.tz_localize(None), symbols="AAPL", start=first)
+    pd.testing.assert_frame_equal(naive.trades, series.trades)
+    known = set(above.index[above])
+    assert {above.index[above.index.get_loc(time) - 1] for time in series.trades["entry_time"]} <= known
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda s: s.astype(float), r"^entry: a Series of float64, not of booleans: add \.fillna"),
+        (lambda s: s.reset_index(drop=True), r"^entry: its index is a RangeIndex: give it the times"),
+        (lambda s: s.drop(s.index[7]), r"^entry: no value at 2003-01-13T00:00:00Z: give one for each bar"),
+        (lambda s: pd.concat([s, s[:1]]), r"^entry: 2003-01-02 00:00:00\+00:00 is there twice"),
+    ],
+)
+def test_series_that_does_not_fit_the_bars_is_refused_with_the_way(frame, change, said):
+    with pytest.raises(tt.DataError, match=said):
+        tt.simulate(frame, change(frame["close"] > 1.0), symbols="AAPL")
+
+
+def test_series_of_one_symbol_is_not_traded_on_several(frame):
+    with pytest.raises(tt.DataError, match="a Series is of one symbol: name one of AAPL, "):
+        tt.simulate(None, frame["close"] > 1.0, start=START, end=END)
+
+
+def test_rule_that_is_there_twice_asks_for_names(frame):
+    with pytest.raises(tt.ConfigError, match="'close > 1' is there twice: give a dict of rules by name"):
+        tt.simulate(frame, ["close > 1", "close > 1"], symbols="AAPL")
+
+
+@pytest.mark.parametrize("form", ["name", "file", "folder"])
+def test_playbooks_are_taken_by_name_from_a_file_or_a_folder(form, tmp_path):
+    text = (EMBEDDED / "channel_breakout.toml").read_text()
+    (tmp_path / "mine.toml").write_text(text)
+    given = {"name": "channel_breakout", "file": str(tmp_path / "mine.toml"), "folder": tmp_path}[form]
+    done = tt.backtest(start=START, end="2003-03-31", playbooks=given)
+    [version] = done.index.of_kind("playbook_version")
+    assert "channel_breakout" in str(version.payload)
+
+
+def test_playbook_name_that_nobody_has_names_the_nearest():
+    with pytest.raises(tt.ConfigError, match="'chanel_breakout' is no folder.*Did you mean 'channel_bre"):
+        tt.backtest(playbooks="chanel_breakout")

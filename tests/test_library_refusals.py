@@ -22,7 +22,7 @@ def result():
         (lambda done: tt.backtest(strategist="model"), r"from argument strategist\)$"),
         (lambda done: tt.backtest(judge="model"), r"from argument judge\)$"),
         (lambda done: tt.backtest(symbols=[]), r"^symbols \[\]: name at least one, or leave it out"),
-        (lambda done: tt.simulate(symbols=5), "^symbols 5: name at least one, or leave it out"),  # type: ignore[arg-type]
+        (lambda done: tt.simulate(symbols=5), "^symbols 5: name at least one, or leave it out"),
         (lambda done: tt.backtest(settings=5), "^settings 5: give what tt.settings returns, or the path"),  # type: ignore[arg-type]
         (lambda done: tt.backtest(critics=5), "^critic 5 cannot be called: give a function"),  # type: ignore[arg-type]
         (lambda done: tt.ablate(seeds="x"), "^seeds is 'x': give 0 or more, a whole number"),  # type: ignore[arg-type]

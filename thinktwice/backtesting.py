@@ -55,6 +55,7 @@ def backtest(
     model: ModelPart = None,
     symbols: Sequence[str] | None = None,
     timeframe: str | None = None,
+    resample: str | None = None,
     tz: str | None = None,
     label: Literal["open", "close"] = "open",
     start: str | None = None,
@@ -68,8 +69,8 @@ def backtest(
         bars: a DataFrame with an index or a column of times and columns open, high, low, close, volume, in
             any case; with a column `symbol`, or columns like `AAPL_open`, of several symbols. A path of a
             file or folder as `--data` takes it. None: the embedded daily bars.
-        playbooks: objects (`Playbook`), or a folder of playbook files; None: those of the settings, or the
-            embedded ones.
+        playbooks: objects (`Playbook`), or a folder of playbook files, one file, or the name of one of ours;
+            None: those of the settings, or the embedded ones.
         settings: `Settings`, or the path of a TOML file; None: the defaults.
         reflection: `off`, `deterministic` or `full`, which asks a model; None: as the settings have it.
         strategist: proposes instead of ours. A function is given ours, to ask or to wrap it. As text it is
@@ -79,6 +80,8 @@ def backtest(
         model: answers every prompt of this run, where a part of it asks a model.
         symbols: those that are traded, at least one; None: all. Of bars that name none, their name.
         timeframe: must match the spacing of the bars; None infers it.
+        resample: trade longer bars that are made of these, such as `30m` or `1w`; an unfinished last one is
+            left out with a warning.
         tz: zone of times that carry none.
         label: whether a time names the open or the close of its bar.
         start: first label kept, UTC.
@@ -94,8 +97,9 @@ def backtest(
     answering = own_model(model)
     parts = settings_of_parts(strategist, judge) | settings_of_model(answering)
     inputs = inputs_of(
-        bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes, parts
-    )
+        bars, playbooks, settings, reflection, symbols, timeframe, tz, label, start, end, changes,
+        parts | {"data__resample": resample},
+    )  # fmt: skip
     told_settings, models = asked_models(inputs.settings, answering)
     inputs = replace(inputs, settings=told_settings)
     own = own_parts(strategist, judge, critics)

@@ -35,6 +35,7 @@ JOURNAL = re.compile(r"`thinktwice journal (?:in_memory|RUN) --kind (\w+)`")
 # The arguments that stand for a setting, each by the name that a caller writes.
 WRITTEN = {
     "data__label": "label",
+    "data__resample": "resample",
     "data__symbols": "symbols",
     "data__timeframe": "timeframe",
     "gate__mode": "mode",
@@ -155,10 +156,10 @@ def warn_of_mistakes(definitions: Sequence[PlaybookDefinition], told: Settings, 
 
 
 def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
-    """The playbooks of a folder, of objects, or None for those of the settings.
+    """The playbooks of a folder, a file or a name, of objects, or None for those of the settings.
 
     Raises:
-        ConfigError: a folder that holds none, something else than playbooks, or two with one id.
+        ConfigError: a place that holds none, something else than playbooks, or two with one id.
     """
     if given is None:
         return None
@@ -169,7 +170,7 @@ def playbooks_of(given: Playbooks) -> Sequence[PlaybookDefinition] | None:
     other = next((book for book in books if not isinstance(book, PlaybookDefinition)), None)
     if other is not None:
         raise ConfigError(
-            f"playbooks: {other!r} is no playbook: give objects of tt.Playbook, or the path of a folder"
+            f"playbooks: {other!r} is no playbook: give objects of tt.Playbook, a folder, a file or a name"
         )
     names = [book.id for book in books]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -186,21 +187,24 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
     Raises:
         DataError: they cannot be used; names the value, its row and the argument that would help.
     """
-    data, runtime = told.data, told.runtime
+    data, runtime, notes = told.data, told.runtime, list[str]()
     try:
         if given is None or isinstance(given, str | Path):
             path = None if given is None else str(given)
-            bars = load_bars(told.model_copy(update={"runtime": runtime.model_copy(update={"data": path})}))
+            named = told.model_copy(update={"runtime": runtime.model_copy(update={"data": path})})
+            bars = load_bars(named, notes.append)
         else:
             name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
             chosen = Selection(
-                data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end
-            )
+                data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end,
+                data.zone, data.resample, notes.append,
+            )  # fmt: skip
             bars = bars_of_tables([(BarTable.of_frame(given), name)], chosen)
     except (DataError, ConfigError) as error:
         raise in_arguments(error, getattr(given, "columns", ())) from error
-    if (irregular := describe_off_phase(bars)) is not None:
-        warnings.warn(irregular, stacklevel=3)
+    for note in (*notes, describe_off_phase(bars)):
+        if note is not None:
+            warnings.warn(argument_words(note), stacklevel=3)
     return bars
 
 

@@ -1,22 +1,42 @@
 """A rule by itself: every true entry traded with a bracket, without playbooks, reflections or an account."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+import numpy as np
+
+from schemas.errors import ConfigError, DataError
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import bars_of, settings_of, symbols_of
+from trading_core.bars import BarSeries
 from trading_core.research import simulation
 from trading_core.research.simulation import SimulationResult
+from trading_core.spacing import show_label
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    Bars: TypeAlias = pd.DataFrame | str | Path | None
+    Entry: TypeAlias = str | pd.Series[Any]
+
+
+@overload
+def simulate(bars: "Bars" = None, entry: "Entry" = ..., **terms: Any) -> SimulationResult: ...
+@overload
+def simulate(
+    bars: "Bars" = None, *, entry: "Mapping[str, Entry] | list[Entry]", **terms: Any
+) -> dict[str, SimulationResult]: ...
+@overload
+def simulate(
+    bars: "Bars", entry: "Mapping[str, Entry] | list[Entry]", **terms: Any
+) -> dict[str, SimulationResult]: ...
+
 
 @trims_errors
 def simulate(
-    bars: "pd.DataFrame | str | Path | None" = None,
-    entry: str = "crosses_above(sma_10, sma_30)",
+    bars: "Bars" = None,
+    entry: Any = "crosses_above(sma_10, sma_30)",
     *,
     direction: Literal["long", "short"] = "long",
     stop_pct: float = 0.02,
@@ -29,12 +49,14 @@ def simulate(
     start: str | None = None,
     end: str | None = None,
     **terms: Any,
-) -> SimulationResult:
+) -> Any:
     """What a rule would have traded: `trades` and `equity` as pandas objects, and orders that were `refused`.
 
     Args:
         bars: as `backtest` takes them.
-        entry: boolean rule, read at each close; acts at the next open.
+        entry: boolean rule, read at each close; acts at the next open. Or a Series of booleans by the labels
+            of the bars of one symbol, each known at the close of its bar. Several, as a dict by name or a
+            list, give a dict of results by name, by the rule's text, or by the name of the Series.
         direction: long or short.
         stop_pct: distance of the stop, as a share of the fill.
         target_pct: distance of the target, likewise.
@@ -48,7 +70,7 @@ def simulate(
         terms: other terms of `trading_core.research.simulation.simulate`, such as `both_hit`.
 
     Raises:
-        DataError: the bars cannot be used.
+        DataError: the bars or the Series cannot be used.
         RuleError: the rule cannot be read; it names the column and the nearest name.
         ConfigError: a value that cannot be.
         TypeError: a term that is none.
@@ -56,7 +78,47 @@ def simulate(
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
     given |= {"data__symbols": symbols_of(symbols)}
     told = settings_of(None, given, {})
-    return simulation.simulate(
-        bars_of(bars, told), entry, direction=direction, stop_pct=stop_pct, target_pct=target_pct,
-        time_stop_bars=time_stop_bars, fee_bps=fee_bps, slippage_bps=slippage_bps, **terms,
-    )  # fmt: skip
+    series = bars_of(bars, told)
+
+    def result(rule: Any) -> SimulationResult:
+        return simulation.simulate(
+            series, _truths(rule, series, tz), direction=direction, stop_pct=stop_pct, target_pct=target_pct,
+            time_stop_bars=time_stop_bars, fee_bps=fee_bps, slippage_bps=slippage_bps, **terms,
+        )  # fmt: skip
+
+    if isinstance(entry, Mapping | list | tuple):
+        return {name: result(rule) for name, rule in _by_name(entry).items()}
+    return result(entry)
+
+
+def _by_name(entries: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
+    if isinstance(entries, Mapping):
+        return entries
+    names = [rule if isinstance(rule, str) else str(rule.name) for rule in entries]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"entry: {twice!r} is there twice: give a dict of rules by name")
+    return dict(zip(names, entries, strict=True))
+
+
+def _truths(entry: Any, bars: BarSeries, tz: str | None) -> Any:
+    """A rule as it is, or the truths of a Series at the labels of the bars, bool (T, 1)."""
+    import pandas as pd
+
+    if not isinstance(entry, pd.Series):
+        return entry
+    index = entry.index
+    if entry.dtype != bool:
+        raise DataError(f"entry: a Series of {entry.dtype}, not of booleans: add .fillna(False).astype(bool)")
+    if len(bars.symbols) != 1:
+        raise DataError(f"entry: a Series is of one symbol: name one of {', '.join(bars.symbols)} as symbols")
+    if not isinstance(index, pd.DatetimeIndex):
+        raise DataError(f"entry: its index is a {type(index).__name__}: give it the times of the bars")
+    if not index.is_unique:
+        raise DataError(f"entry: {index[index.duplicated()][0]} is there twice: give one value for each bar")
+    index = index.tz_localize(tz or "UTC") if index.tz is None else index
+    rows = index.tz_convert("UTC").as_unit("ns").get_indexer(pd.DatetimeIndex(bars.times, tz="UTC"))
+    if (rows < 0).any():
+        first = show_label(int(bars.times[int(np.argmax(rows < 0))]))
+        raise DataError(f"entry: no value at {first}: give one for each bar, such as entry.reindex(df.index)")
+    return entry.to_numpy(dtype=np.bool_)[rows][:, np.newaxis]

@@ -92,6 +92,6 @@ def _default(field: FieldInfo) -> str:
 
 
 def heartbeats() -> str:
-    """The heartbeat of each timeframe."""
+    """The heartbeat from each timeframe on."""
     rows = [(f"`{timeframe}`", str(bars)) for timeframe, bars in HEARTBEAT_BARS.items()]
-    return table(("timeframe", "own bars between heartbeats"), rows)
+    return table(("timeframe, from", "own bars between heartbeats"), rows)

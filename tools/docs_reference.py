@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from benchmarks import peer_settings, semantics
 from schemas.plan import CHANGE_FORMS, fields_of
+from schemas.timeframes import USUAL
 from schemas.vocabulary import TickEventKind
 from services.journal.kinds import JOURNAL_KINDS
 from services.plans.detection import LAST_PLAN, PATTERNS, WEIGHTS
@@ -84,7 +85,8 @@ def features() -> str:
 
 def higher_timeframes() -> str:
     """The timeframes that a feature may be read from."""
-    return f"Timeframes: {_names(HIGHER_TIMEFRAMES)}."
+    usual = [name for name in USUAL if name in HIGHER_TIMEFRAMES]
+    return f"Timeframes: {_names(usual)}, and other minutes and hours that divide a day."
 
 
 def higher_bars() -> str:

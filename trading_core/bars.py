@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import DataError, nearest
-from schemas.vocabulary import TIMEFRAME_SECONDS
-from trading_core.spacing import find_overlap, off_phase, show_label
+from schemas.timeframes import ALLOWED, TIMEFRAME_SECONDS, UNEVEN, after_bars, is_fixed, timeframe_problem
+from trading_core.spacing import DAY_NS, bucket_numbers, find_overlap, off_phase, show_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 COLUMNS = ("open", "high", "low", "close", "volume")
 NS = 1_000_000_000
+_SPANS_DAYS = {"1w": (6, 8), "1M": (27, 35)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class BarSeries:
         label: whether a label is the open or the close of its bar.
         open, high, low, close, volume: float64 (T, S); NaN where absent.
         present: bool (T, S).
+        zone: whose calendar says how long days, weeks and months are.
     """
 
     times: IntArray
@@ -50,6 +52,7 @@ class BarSeries:
     close: FloatArray
     volume: FloatArray
     present: BoolArray
+    zone: str = "UTC"
 
     def __post_init__(self) -> None:
         self._normalise()
@@ -66,13 +69,25 @@ class BarSeries:
     @cached_property
     def close_times(self) -> IntArray:
         """int64 (T,): the ns at which each bar is known."""
+        return self.closes_of(self.times)
+
+    def closes_of(self, labels: IntArray) -> IntArray:
+        """int64 (n,): the ns at which the bars of labels are known."""
         if self.label == "close":
-            return self.times
-        return self.times + self.bar_ns
+            return labels
+        if is_fixed(self.timeframe, self.zone):
+            return labels + self.bar_ns
+        closes = [after_bars(label, self.timeframe, self.zone) for label in labels.tolist()]
+        return np.array(closes, dtype=np.int64)
+
+    def open_of(self, t: int) -> int:
+        """The ns at which the bar of a row began, whatever its label says."""
+        label = int(self.times[t])
+        return label if self.label == "open" else after_bars(label, self.timeframe, self.zone, -1)
 
     @property
     def bar_ns(self) -> int:
-        """Length of one bar in ns."""
+        """Length of one bar in ns; of a month the usual one."""
         return TIMEFRAME_SECONDS[self.timeframe] * NS
 
     @cached_property
@@ -83,7 +98,8 @@ class BarSeries:
     @cached_property
     def sha256(self) -> str:
         """Hash over the canonical arrays: labels, symbols, timeframe and present values."""
-        digest = hashlib.sha256(repr((self.symbols, self.timeframe, self.label)).encode())
+        of_zone = () if self.zone == "UTC" else (self.zone,)
+        digest = hashlib.sha256(repr((self.symbols, self.timeframe, self.label, *of_zone)).encode())
         digest.update(self.times.tobytes())
         for name in COLUMNS:
             digest.update(getattr(self, name)[self.present].tobytes())
@@ -92,6 +108,8 @@ class BarSeries:
 
     def off_phase(self) -> dict[str, IntArray]:
         """Labels off the phase of their neighbours, int64 (n,), of each symbol that has some."""
+        if self.timeframe in UNEVEN:
+            return {}
         of_symbol = {symbol: self.times[self.present[:, s]] for s, symbol in enumerate(self.symbols)}
         found = {
             symbol: times[off_phase(times, self.bar_ns)] for symbol, times in of_symbol.items() if times.size
@@ -128,8 +146,9 @@ class BarSeries:
         arrays = {name: _array(getattr(self, name)[np.ix_(rows, columns)]) for name in COLUMNS}
         present = np.ascontiguousarray(self.present[np.ix_(rows, columns)])
         return BarSeries(
-            self.times[rows].copy(), names, self.timeframe, self.label, present=present, **arrays
-        )
+            self.times[rows].copy(), names, self.timeframe, self.label,
+            present=present, zone=self.zone, **arrays,
+        )  # fmt: skip
 
     @classmethod
     def from_frame(
@@ -139,6 +158,7 @@ class BarSeries:
         timeframe: str | None = None,
         label: Literal["open", "close"] = "open",
         symbol: str = "SYMBOL",
+        zone: str = "UTC",
     ) -> "BarSeries":
         """Bars from one pandas frame, or from a dict of them by symbol.
 
@@ -147,6 +167,7 @@ class BarSeries:
             timeframe: None infers it from the modal spacing.
             label: what the index labels mean; they are never shifted.
             symbol: name of the symbol when a single frame is given.
+            zone: whose calendar says how long days, weeks and months are.
 
         Raises:
             DataError: naming the first offending rows.
@@ -166,7 +187,7 @@ class BarSeries:
             for column in COLUMNS:
                 arrays[column][rows, s] = _column(name, frames[name], column)
         found = _settled_timeframe(timeframe, labels)
-        series = cls(times, symbols, found, label, present=present, **arrays)
+        series = cls(times, symbols, found, label, present=present, zone=zone, **arrays)
         for s in range(len(symbols)):
             series._check_spacing(s, whole=True)
         return series
@@ -186,12 +207,8 @@ class BarSeries:
             )
 
     def _check_axes(self) -> None:
-        if self.timeframe not in TIMEFRAME_SECONDS:
-            known = ", ".join(TIMEFRAME_SECONDS)
-            raise DataError(
-                f"timeframe {self.timeframe!r} is not one of {known}."
-                f"{nearest(str(self.timeframe), TIMEFRAME_SECONDS)}"
-            )
+        if (problem := timeframe_problem(str(self.timeframe))) is not None:
+            raise DataError(f"timeframe {problem}")
         if self.times.size == 0 or not self.symbols:
             raise DataError("no bars: the series is empty")
         if list(self.symbols) != sorted(set(self.symbols)):
@@ -234,7 +251,11 @@ class BarSeries:
 
     def _check_spacing(self, s: int, *, whole: bool = False) -> None:
         times = self.times[self.present[:, s]]
-        k = find_overlap(times, self.bar_ns, self.label, whole=whole)
+        if self.timeframe in UNEVEN:
+            same = np.flatnonzero(np.diff(bucket_numbers(self.timeframe, times + 1, self.zone)) == 0)
+            k = int(same[0]) + 1 if same.size else None
+        else:
+            k = find_overlap(times, self.bar_ns, self.label, whole=whole)
         if k is not None:
             before, label = times[k - 1 : k + 1].tolist()
             raise DataError(
@@ -289,8 +310,13 @@ def infer_timeframe(labels: Mapping[str, IntArray]) -> str:
     for name, seconds in TIMEFRAME_SECONDS.items():
         if seconds * NS == mode:
             return name
-    known = ", ".join(TIMEFRAME_SECONDS)
-    raise DataError(f"the usual spacing of the bars is {mode / NS:g} s, which is no timeframe of {known}")
+    for name, (least, most) in _SPANS_DAYS.items():  # bars that begin at their first session, or by a clock
+        if least * DAY_NS <= mode <= most * DAY_NS:
+            return name
+    raise DataError(
+        f"the usual spacing of the bars is {mode / NS:g} s, which is no timeframe: use {ALLOWED}; finer bars "
+        "are made into such by --resample"
+    )
 
 
 def _labels(symbol: str, frame: "pd.DataFrame") -> IntArray:

@@ -1,4 +1,4 @@
-"""How the labels of one symbol's bars are spaced: which bars overlap, and which stand off the others' phase.
+"""How labels of bars are spaced: which overlap, stand off the others' phase, or lie in one longer bar.
 
 Pure: UTC ns in, positions out. A day or a session that is short because its zone moved its clock is as long
 as the others by that clock. Bars carry no zone, so any zone that moved its clock then by so much explains it.
@@ -11,14 +11,25 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 import numpy.typing as npt
 
+from schemas.timeframes import DAY_S, STEPS, TIMEFRAME_SECONDS
+
 IntArray = npt.NDArray[np.int64]
 NS = 1_000_000_000
 QUARTER_NS = 900 * NS  # sessions begin, and zones lie, at whole quarters of an hour
 WIDEST_MOVE_NS = 7_200 * NS  # of a clock in summer
 DAY_NS = 86_400 * NS
 LEAST_MOVED_NS = 14 * DAY_NS  # no clock that moves is back sooner
+MONDAY_NS = 3 * DAY_NS  # 1970-01-01 was a Thursday: three days after a Monday
 RARE = 50  # labels among which one of another phase is no habit of the market
 FEW = 8  # the same of labels that stand together, and of pauses among which one begins with a short bar
+
+HIGHER_SECONDS: dict[str, int] = {
+    name: seconds
+    for name, seconds in list(TIMEFRAME_SECONDS.items())[1:]
+    if DAY_S % seconds == 0 or name in STEPS
+}
+"""Timeframes of higher bars in seconds, ascending: what divides a day, and steps of the calendar; `1w` is
+the ISO week."""
 
 
 def show_label(label: int) -> str:
@@ -94,6 +105,34 @@ def off_phase(times: IntArray, bar_ns: int) -> IntArray:
             around = times[[*common[max(0, at - 1) : at + 1]]].tolist()
             odd[first:end] |= _stands_off(around, int(times[first]), bar_ns)
     return np.flatnonzero(odd)
+
+
+def bucket_numbers(higher: str, close_times: IntArray, zone: str = "UTC") -> IntArray:
+    """The number of the higher bar in which each bar ends, int64 (N,); ascending by one from bar to bar."""
+    inside = close_times - 1
+    if zone != "UTC" and higher in STEPS:
+        import pandas as pd
+
+        inside = pd.DatetimeIndex(inside, tz="UTC").tz_convert(zone).tz_localize(None).asi8
+    if higher == "1M":
+        return inside.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64)
+    return (inside + (MONDAY_NS if higher == "1w" else 0)) // (HIGHER_SECONDS[higher] * NS)
+
+
+def bucket_starts(higher: str, numbers: IntArray, zone: str = "UTC") -> IntArray:
+    """When the higher bars of these numbers begin, UTC ns; each ends where the next one begins."""
+    if higher == "1M":
+        starts = numbers.astype("datetime64[M]").astype("datetime64[ns]").astype(np.int64)
+    else:
+        starts = numbers * (HIGHER_SECONDS[higher] * NS) - (MONDAY_NS if higher == "1w" else 0)
+    if zone == "UTC" or higher not in STEPS:
+        return starts
+    import pandas as pd
+
+    local = pd.DatetimeIndex(starts).tz_localize(
+        zone, ambiguous=np.ones(starts.size, dtype=np.bool_), nonexistent="shift_forward"
+    )
+    return local.tz_convert("UTC").asi8
 
 
 def _stands_off(around: list[int], label: int, bar_ns: int) -> bool:

@@ -68,7 +68,6 @@ class TickEventDecoder:
         self._windows = windows
         self._config_hash = config_hash
         self._account = account
-        self._bar_ns = bars.bar_ns
 
     def decode(
         self, e: EventRow, tags: Mapping[int, PolicyTag], entries: dict[int, dict[str, Any]]
@@ -89,7 +88,7 @@ class TickEventDecoder:
             kind=kind,
             symbol=self._bars.symbols[s] if s >= 0 else None,
             bar_label=int(self._bars.times[t]),
-            ts_event=int(self._bars.close_times[t]) - (self._bar_ns if kind in FILLS else 0),
+            ts_event=self._bars.open_of(t) if kind in FILLS else int(self._bars.close_times[t]),
             known_at=int(self._bars.close_times[t]),
             detail={**ids(self, e, tags, entries), **read},
         )

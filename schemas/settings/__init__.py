@@ -6,10 +6,11 @@ else, so two runs of the same decisions share it. Read once by `worker.settings`
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.canonical import content_hash
 from schemas.contract import Contract
+from schemas.errors import nearest
 from schemas.settings.bounds import MAX_COUNT
 from schemas.settings.deliberation import DeliberationSettings
 from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings, NoTradeWindow
@@ -22,6 +23,7 @@ from schemas.settings.planner import PlannerSettings
 from schemas.settings.plans import PlansSettings
 from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
 from schemas.settings.reflection import HighLevelSettings, MemorySettings, ReflectionSettings
+from schemas.timeframes import Timeframe
 
 __all__ = [
     "MAX_COUNT",
@@ -54,6 +56,7 @@ OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
 
 # What was added to a section after runs were stored with it; sections within others come first.
 LATER = {
+    "data": ("zone", "resample"),
     "llm": ("accept_models", "structured_output", "anonymise", "at_once", "per_minute", "decision_share"),
     "reflection": ("model_deadline_ms",),
     "envelope": ("max_entries_per_block",),
@@ -102,6 +105,14 @@ class DataSettings(Contract):
     timeframe: str | None = Field(
         default=None, description="spacing of the bars; unset: as the bars are spaced"
     )
+    zone: str = Field(
+        default="UTC",
+        description="whose calendar says where days, weeks and months begin: how long bars of 1d, 1w and 1M "
+        "are, and what `resample` and features on higher bars put together",
+    )
+    resample: Timeframe | None = Field(
+        default=None, description="longer bars that are made of the recorded ones and traded instead"
+    )
     plausibility: Literal["live", "always", "off"] = Field(
         default="live",
         description="where a bar outside the band around the last good close is in doubt until the next two "
@@ -119,6 +130,17 @@ class DataSettings(Contract):
         le=10_000,
         description="half the width of that band at least, in mean true ranges of the last 14 good bars",
     )
+
+    @field_validator("zone")
+    @classmethod
+    def _zone_is_known(cls, zone: str) -> str:
+        from zoneinfo import ZoneInfo, available_timezones
+
+        try:
+            return ZoneInfo(zone).key
+        except (KeyError, ValueError, OSError) as error:
+            advice = f"give a name like UTC or America/New_York.{nearest(zone, available_timezones())}"
+            raise ValueError(f"{zone!r} is no time zone: {advice}") from error
 
 
 class RuntimeSettings(Contract):
@@ -142,7 +164,8 @@ class RuntimeSettings(Contract):
     end: str | None = Field(default=None, description="last bar label kept, UTC; a date is its whole day")
     out: str | None = Field(default=None, description="folder for summary, trades, equity and reports")
     playbooks: str | None = Field(
-        default=None, description="folder of playbook files; None: the embedded ones"
+        default=None,
+        description="folder of playbook files, one file, or the name of one of ours; None: the embedded ones",
     )
     flush_rows: int = Field(default=2_000, le=MAX_COUNT, ge=1, description="journal rows per transaction")
     llm: Literal["live", "record", "replay"] = Field(

@@ -6,13 +6,14 @@ from pydantic import Field, model_validator
 
 from schemas.contract import Contract
 from schemas.settings.bounds import MAX_COUNT
-from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
+from schemas.timeframes import TIMEFRAME_SECONDS
+from schemas.vocabulary import PolicyEventKind
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
+HEARTBEAT_BARS = {"1m": 15, "2m": 12, "1d": 5}  # from each of these timeframes on
 
 
 class RegimeSettings(Contract):
@@ -126,7 +127,8 @@ class PolicyLoopSettings(Contract):
     def heartbeat_bars(self, timeframe: str) -> int:
         """Own bars between heartbeats, at least one."""
         if self.heartbeat_s is None:
-            return HEARTBEAT_BARS[timeframe]
+            bar_s = TIMEFRAME_SECONDS[timeframe]
+            return [bars for name, bars in HEARTBEAT_BARS.items() if TIMEFRAME_SECONDS[name] <= bar_s][-1]
         return max(1, -(-self.heartbeat_s // TIMEFRAME_SECONDS[timeframe]))
 
     def minimum_bars(self, timeframe: str) -> int:

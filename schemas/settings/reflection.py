@@ -6,11 +6,10 @@ from pydantic import Field
 
 from schemas.contract import Contract
 from schemas.settings.bounds import LARGEST_QUOTA, MAX_COUNT
-from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind, Timeframe
+from schemas.timeframes import DAY_S, TIMEFRAME_SECONDS, Timeframe
+from schemas.vocabulary import PolicyEventKind
 
-HOUR_S, FAST_BAR_S = 3_600, 300
-
-
+HOUR_S, MIDDLE_BAR_S = 3_600, 900
 SLOW_BAR_DEADLINE_MS, MIDDLE_BAR_DEADLINE_MS = 5_000.0, 2_000.0
 
 
@@ -29,7 +28,7 @@ class ReflectionSettings(Contract):
         default=None,
         gt=0,
         description="how long a reflection waits for its second reader, from its start; None: by timeframe, "
-        "the budget up to 5m, at least 2 s below 1h, at least 5 s from 1h on and where the market waits "
+        "the budget below 15m, at least 2 s below 1h, at least 5 s from 1h on and where the market waits "
         "(a backtest)",
     )
     min_reward_to_risk: float = Field(
@@ -57,7 +56,7 @@ class ReflectionSettings(Contract):
         budget_ms, bar_s = self.budget_ms(source), TIMEFRAME_SECONDS[timeframe]
         if market_waits or bar_s >= HOUR_S:
             return max(budget_ms, SLOW_BAR_DEADLINE_MS)
-        return max(budget_ms, MIDDLE_BAR_DEADLINE_MS) if bar_s > FAST_BAR_S else budget_ms
+        return max(budget_ms, MIDDLE_BAR_DEADLINE_MS) if bar_s >= MIDDLE_BAR_S else budget_ms
 
 
 class MemorySettings(Contract):
@@ -81,12 +80,12 @@ class MemorySettings(Contract):
 
 
 class HighLevelSettings(Contract):
-    """Cadence and gates of the slow loop. `interval` None: daily on intraday bars, weekly on daily bars."""
+    """Cadence and gates of the slow loop. `interval` None: daily on intraday bars, else weekly."""
 
     enabled: bool = Field(default=True, description="whether the slow loop runs at all")
     interval: Literal["daily", "weekly"] | None = Field(
         default=None,
-        description="cadence of the slow loop; unset: daily on intraday bars, weekly on daily bars",
+        description="cadence of the slow loop; unset: daily on intraday bars, weekly from daily bars on",
     )
     minimum_episodes: int = Field(
         default=20, le=MAX_COUNT, ge=20, description="resolved trades since the last run that a run needs"
@@ -104,4 +103,4 @@ class HighLevelSettings(Contract):
 
     def interval_for(self, timeframe: str) -> Literal["daily", "weekly"]:
         """The interval in force for a timeframe."""
-        return self.interval or ("weekly" if timeframe == "1d" else "daily")
+        return self.interval or ("weekly" if TIMEFRAME_SECONDS[timeframe] >= DAY_S else "daily")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 
 NS = 1_000_000_000
 _QUARTER_NS = 900 * NS  # sessions begin, and zones lie, at whole quarters of an hour

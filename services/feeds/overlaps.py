@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.feeds.port import BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind, MarketFeed
 from trading_core.bars import BarSeries
 from trading_core.spacing import NS, ends_session, find_overlap

@@ -189,7 +189,11 @@ async def news_after_history(
 
 
 def series_of(
-    symbols: tuple[str, ...], timeframe: str, label: Literal["open", "close"], rows: Sequence[BarRow]
+    symbols: tuple[str, ...],
+    timeframe: str,
+    label: Literal["open", "close"],
+    rows: Sequence[BarRow],
+    zone: str = "UTC",
 ) -> BarSeries:
     """The rows as a series; a symbol without a bar is absent.
 
@@ -206,4 +210,4 @@ def series_of(
                 for name, value in zip(COLUMNS, row.bars[symbol], strict=True):
                     columns[name][t, s] = value
     times = np.array([row.label for row in rows], dtype=np.int64)
-    return BarSeries(times, symbols, timeframe, label, **columns, present=present)
+    return BarSeries(times, symbols, timeframe, label, **columns, present=present, zone=zone)

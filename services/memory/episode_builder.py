@@ -63,7 +63,7 @@ def build_episode(
     direction: Direction = "long" if int(trade["direction"]) > 0 else "short"
     entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
     known_at = int(bars.close_times[int(trade["exit_t"])])
-    opened_at = int(bars.close_times[int(trade["entry_t"])]) - bars.bar_ns  # of the entry bar, not its label
+    opened_at = bars.open_of(int(trade["entry_t"]))  # of the entry bar, not its label
     episode = Episode(
         episode_id=content_id([context.policy_id, symbol, direction, entry, exit_, context.ledger]),
         symbol=symbol,

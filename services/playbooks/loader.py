@@ -21,7 +21,8 @@ from pydantic_core import ErrorDetails
 from schemas.contract_keys import Steps, choices, known_keys
 from schemas.errors import ConfigError, RuleError, nearest
 from schemas.playbook import Parameter, PlaybookDefinition
-from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
+from schemas.timeframes import timeframe_problem
+from schemas.vocabulary import Trend, VolatilityBand
 from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, placeholders, render_text, rule_texts
 from services.text.given_files import parse_toml, read_given
 from trading_core.rules.grammar import parse
@@ -29,6 +30,7 @@ from trading_core.rules.programs import compile_program
 from trading_core.rules.tree import refuse_position
 
 EMBEDDED = Path(__file__).parent / "definitions"
+ADVICE = "or leave runtime.playbooks unset to use the embedded ones"
 MAX_BYTES = 64_000
 MAX_INTEGER = 2**53
 MAX_COMBINATIONS = 1_000  # of one rule: a plan that uses none of them is compared with each
@@ -36,16 +38,17 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 CELLS = tuple(f"{trend}/{volatility}" for trend in Trend for volatility in VolatilityBand)
 
 
-def load_playbooks(folder: Path | None = None) -> tuple[PlaybookDefinition, ...]:
-    """Definitions of every `*.toml` of a folder, by id; None reads the embedded ones.
+def load_playbooks(source: Path | None = None) -> tuple[PlaybookDefinition, ...]:
+    """Definitions of every `*.toml` of a folder, of one file or of a name, by id; None: the embedded ones.
+
+    A name is that of a folder or a file of ours; what lies at a path of that name goes before it.
 
     Raises:
         ConfigError: naming file, field and reason; also for a missing or empty folder and an id given twice.
     """
-    place = EMBEDDED if folder is None else folder
-    advice = "or leave runtime.playbooks unset to use the embedded ones"
-    if not place.is_dir():
-        raise ConfigError(f"playbook folder {str(place)!r} does not exist: create it, {advice}")
+    place = EMBEDDED if source is None else _place(source)
+    if place.is_file():
+        return (read_playbook(place),)
     found: dict[str, tuple[Path, PlaybookDefinition]] = {}
     for path in sorted(place.glob("*.toml")):
         definition = read_playbook(path)
@@ -56,8 +59,26 @@ def load_playbooks(folder: Path | None = None) -> tuple[PlaybookDefinition, ...]
             )
         found[definition.id] = (path, definition)
     if not found:
-        raise ConfigError(f"playbook folder {str(place)!r} holds no *.toml file: add one, {advice}")
+        raise ConfigError(f"playbook folder {str(place)!r} holds no *.toml file: add one, {ADVICE}")
     return tuple(found[name][1] for name in sorted(found))
+
+
+def _place(source: Path) -> Path:
+    """The folder or file that a path or a name of ours leads to.
+
+    Raises:
+        ConfigError: none is there.
+    """
+    if source.exists():
+        return source
+    ours = {path.stem: path for path in sorted(EMBEDDED.rglob("*.toml"))}
+    ours |= {path.name: path for path in sorted(EMBEDDED.iterdir()) if path.is_dir()}
+    if (name := str(source)) in ours:
+        return ours[name]
+    raise ConfigError(
+        f"playbooks {name!r} is no folder, file or playbook of ours: create it, take one of "
+        f"{', '.join(ours)}, {ADVICE}.{nearest(name, ours)}"
+    )
 
 
 def read_playbook(path: Path) -> PlaybookDefinition:
@@ -136,9 +157,7 @@ def check_definition(definition: PlaybookDefinition, path: Path) -> None:
         ConfigError: its context names `field` and `reason`.
     """
     for name in definition.timeframes:
-        if name not in TIMEFRAME_SECONDS:
-            known = ", ".join(TIMEFRAME_SECONDS)
-            reason = f"{name!r} is not one of {known}.{nearest(name, TIMEFRAME_SECONDS)}"
+        if (reason := timeframe_problem(name)) is not None:
             raise _bad(path, "timeframes", reason)
     for direction, eligibility in definition.eligibility.items():
         for cell in eligibility.banned:

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from schemas.contract import Contract
 from schemas.playbook import PlaybookDefinition
-from schemas.vocabulary import TIMEFRAME_SECONDS, Direction
+from schemas.timeframes import TIMEFRAME_SECONDS
+from schemas.vocabulary import Direction
 
 NS = 1_000_000_000
 RISK = ("risk", "")

@@ -8,7 +8,7 @@ from services.policy_loop.invariant_context import cost_bps
 from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
 from trading_core.kernel.flags import event_flags
-from trading_core.kernel.fresh import bucket_bits, parameter_record
+from trading_core.kernel.fresh import STALE_BARS, bucket_bits, parameter_record
 from trading_core.market import Market
 from trading_core.rules.columns import SharedColumns
 from trading_core.tick_events import TickEventDecoder
@@ -29,6 +29,8 @@ def account_engine(settings: Settings, market: Market, guard: TickGuard) -> Trig
         least_reward=0.0 if reflection.mode == "off" else reflection.min_reward_to_risk,
         side_cost=cost_bps(settings.execution) / BASIS_POINTS,
     )
+    lasting = STALE_BARS * bars.bar_ns  # weeks and months are longer than the span of shorter bars
+    parameters["stale_ns"] = np.maximum(parameters["stale_ns"], lasting)
     windows = envelope.no_trade_windows
     engine = TriggerEngine(
         bars,
@@ -50,4 +52,4 @@ def _block_edges(settings: Settings, bars: BarSeries) -> npt.NDArray[np.int64] |
     if not settings.envelope.max_entries_per_block:
         return None
     unit = unit_of_timeframe(settings.gate.block, bars.timeframe)  # a bar belongs to the block of its label
-    return later_starts(int(bars.times[0]), unit) + (0 if bars.label == "close" else bars.bar_ns)
+    return bars.closes_of(later_starts(int(bars.times[0]), unit))

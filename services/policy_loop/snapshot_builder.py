@@ -5,7 +5,6 @@ nothing else of the market.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from schemas.policy import FrozenPolicy
 from schemas.reasons import REASON
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
-from schemas.vocabulary import Timeframe
 from services.claims.subjects import names_for_claims
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_checks.reasons import ALL, ARGUING, REGIME
@@ -86,7 +84,7 @@ class SnapshotBuilder:
         names = (*boundary.events, *boundary.overrides)
         return PolicySnapshot(
             symbol=bars.symbols[s],
-            timeframe=cast(Timeframe, bars.timeframe),
+            timeframe=bars.timeframe,
             bar_label=int(bars.times[t]),
             ts_event=now,
             known_at=now,

@@ -21,6 +21,7 @@ from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.slow_reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
 from schemas.state import PART, Stateful
+from schemas.timeframes import close_of
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import (
     CheckName,
@@ -176,8 +177,7 @@ class LoopFacts(Stateful):
     @property
     def started_at(self) -> int:
         """Close of the first bar."""
-        bar = duration_ns(1, self.timeframe) if self.timeframe != "1d" else 86_400 * 10**9
-        return self._first_label + (bar if self._label == "open" else 0)
+        return close_of(self._first_label, self.timeframe, self._label, self._settings.data.zone)
 
     def definitions(self, clock: int) -> tuple[PlaybookDefinition, ...]:
         """Playbook versions in force at a time, by id."""

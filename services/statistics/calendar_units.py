@@ -2,7 +2,7 @@
 
 Day, week (ISO, from Monday), month and quarter, numbered from the epoch, so that numbers compare like times.
 The default goes by the length of a bar: a day up to thirty minutes, a week up to four hours and below a day,
-a month from a day on.
+a month for a day, a quarter for longer bars.
 """
 
 from typing import Any, Literal, cast
@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 
 BlockUnit = Literal["day", "week", "month", "quarter"]
 Integers = NDArray[np.int64]
@@ -26,7 +26,7 @@ def block_unit(setting: str, bar_s: int) -> BlockUnit:
     if setting:
         return cast(BlockUnit, setting)
     if bar_s >= DAY_S:
-        return "month"
+        return "quarter" if bar_s > DAY_S else "month"
     return "week" if bar_s > HALF_HOUR_S else "day"
 
 

@@ -301,8 +301,8 @@ def higher_bars(b: Own, timeframe: str) -> tuple[Own, npt.NDArray[np.int64]]:
     """
     frame = pd.DataFrame({"o": b.o, "h": b.h, "l": b.l, "c": b.c, "v": b.v, "row": np.arange(b.c.size)})
     frame.index = b.closes
-    spans = {"5m": "5min", "15m": "15min", "1h": "1h", "4h": "4h", "1d": "24h", "1w": "168h"}
-    bins = frame.resample(spans[timeframe], origin=WEEK_START, closed="right", label="right")
+    spans = {"5m": "5min", "10m": "10min", "15m": "15min", "30m": "30min", "1d": "24h", "1w": "168h"}
+    bins = frame.resample(spans.get(timeframe, timeframe), origin=WEEK_START, closed="right", label="right")
     how = {"o": "first", "h": "max", "l": "min", "c": "last", "v": "sum", "row": "last"}
     found = bins.agg(how)[bins["c"].count() > 0]
     last = found["row"].to_numpy().astype(np.int64)

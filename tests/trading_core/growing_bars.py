@@ -19,7 +19,10 @@ def taken(bars: BarSeries, rows: npt.NDArray[np.int64]) -> BarSeries:
     """The series with these rows only."""
     arrays = {name: np.ascontiguousarray(getattr(bars, name)[rows]) for name in COLUMNS}
     present = np.ascontiguousarray(bars.present[rows])
-    return BarSeries(bars.times[rows], bars.symbols, bars.timeframe, bars.label, present=present, **arrays)
+    return BarSeries(
+        bars.times[rows], bars.symbols, bars.timeframe, bars.label,
+        present=present, zone=bars.zone, **arrays,
+    )  # fmt: skip
 
 
 def gappy(

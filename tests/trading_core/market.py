@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from trading_core.bars import COLUMNS, BarSeries
 
 NS = 1_000_000_000
@@ -65,4 +65,4 @@ def _bars(
     times = START_NS + np.arange(present.shape[0], dtype=np.int64) * TIMEFRAME_SECONDS[timeframe] * NS
     volume = np.where(present, 1_000.0, np.nan)
     values = dict(zip(COLUMNS, (*columns, volume), strict=True))
-    return BarSeries(times, symbols, timeframe, "open", present=present, **values)
+    return BarSeries(times, symbols, timeframe, "open", present=present, zone="UTC", **values)

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from trading_core.bars import NS, BarSeries
 
 START = 1_577_836_800 * NS  # 2020-01-01, a Wednesday
@@ -48,7 +48,7 @@ def series(
     for name in ("open", "high", "low", "close", "volume"):
         stacked = np.column_stack([columns[symbol][name] for symbol in symbols])
         arrays[name] = np.ascontiguousarray(np.where(mask, stacked, np.nan))
-    return BarSeries(times, symbols, timeframe, "open", present=mask, **arrays)
+    return BarSeries(times, symbols, timeframe, "open", present=mask, zone="UTC", **arrays)
 
 
 def one_symbol(close: FloatArray, *, timeframe: str = "1d", seed: int = 0) -> BarSeries:

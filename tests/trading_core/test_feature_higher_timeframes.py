@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import RuleError
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS, USUAL
 from tests.trading_core.feature_oracles import ORACLES, Own, held, higher_bars
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import COLUMNS, NS
 from trading_core.features import FEATURES, FeatureColumns, compute, feature_names, resolve
-from trading_core.features.calendar import HIGHER_SECONDS
-from trading_core.features.registry import HIGHER_TIMEFRAMES, reads_only_bars
+from trading_core.features.registry import reads_only_bars
 from trading_core.rules import RuleColumns, lint
+from trading_core.spacing import HIGHER_SECONDS
 
 N = 3_000
 EVERY_NAME = sorted(name for name in feature_names() if reads_only_bars(resolve(name).node))
@@ -52,8 +52,10 @@ def test_feature_on_higher_bars_matches_its_oracle_on_resampled_bars(name, share
     assert (np.abs(found[known] - expected[known]) <= tolerance).all()
 
 
-CASES = [(own, higher) for own in TIMEFRAME_SECONDS for higher in HIGHER_TIMEFRAMES
-         if HIGHER_SECONDS[higher] > TIMEFRAME_SECONDS[own]]  # fmt: skip
+CASES = [(own, higher) for own in USUAL for higher in USUAL
+         if higher not in ("1m", "1M") and own not in ("1w", "1M")
+         and HIGHER_SECONDS[higher] > TIMEFRAME_SECONDS[own]
+         and HIGHER_SECONDS[higher] % TIMEFRAME_SECONDS[own] == 0]  # fmt: skip
 
 
 @pytest.mark.parametrize(("own", "higher"), CASES)
@@ -187,8 +189,8 @@ def test_unknown_value_of_a_higher_bar_is_unknown_until_the_next():
     ("own", "name", "words"),
     [
         ("1d", "sma_20_1h", "'sma_20_1h': no '1h' bars can be made of '1d' bars: use one of 1w"),
-        ("1h", "close_1h", "use one of 4h, 1d, 1w, or the feature without a timeframe"),
-        ("5m", "rsi_14_5m_rank", "use one of 15m, 1h, 4h, 1d, 1w"),
+        ("1h", "close_1h", "use one of 2h, 4h, 1d, 1w, 1M, or the feature without a timeframe"),
+        ("5m", "rsi_14_5m_rank", "use one of 10m, 15m, 30m, 1h, 2h, 4h, 1d, 1w, 1M"),
     ],
 )
 def test_compute_timeframe_not_above_the_bars_says_which_are(own, name, words):

@@ -30,7 +30,10 @@ def _changed(bars: BarSeries, moment: int, seed: int) -> BarSeries:
         np.where(later[:, None], bars.volume * rng.uniform(0.2, 5.0, bars.shape), bars.volume)
     )
     columns = dict(zip(COLUMNS, (*prices, volume), strict=True))
-    return BarSeries(bars.times, bars.symbols, bars.timeframe, bars.label, present=bars.present, **columns)
+    return BarSeries(
+        bars.times, bars.symbols, bars.timeframe, bars.label,
+        present=bars.present, zone=bars.zone, **columns,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", [1, 2])

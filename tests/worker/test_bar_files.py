@@ -271,7 +271,8 @@ def test_wide_row_without_any_bar_is_refused(tmp_path):
         ({"timeframe": "1h"}, "--timeframe 1h does not match the bars, whose usual spacing is 1d"),
         (
             {"timeframe": "1hour"},
-            "--timeframe '1hour' is not one of 1m, 5m, 15m, 1h, 4h, 1d. Did you mean '1h'?",
+            "--timeframe '1hour' is not one of 1m, 5m, 10m, 15m, 30m, 1h, 2h, 4h, 1d, 1w, 1M or other "
+            "minutes and hours that divide a day or a session. Did you mean '1h'?",
         ),
         ({"start": "2012-02-01", "end": "2012-01-01"}, "--from 2012-02-01 lies after --to 2012-01-01"),
         ({"start": "2013-01-01"}, "no bars left"),

@@ -27,7 +27,18 @@ def deadline_given(timeframe, *, settings=FULL, source=PolicyEventKind.REGIME_CH
 
 @pytest.mark.parametrize(
     ("timeframe", "expected_ms"),
-    [("1m", 250.0), ("5m", 250.0), ("15m", 2_000.0), ("1h", 5_000.0), ("1d", 5_000.0)],
+    [
+        ("1m", 250.0),
+        ("5m", 250.0),
+        ("10m", 250.0),
+        ("15m", 2_000.0),
+        ("30m", 2_000.0),
+        ("1h", 5_000.0),
+        ("2h", 5_000.0),
+        ("1d", 5_000.0),
+        ("1w", 5_000.0),
+        ("1M", 5_000.0),
+    ],
 )
 def test_second_reader_has_the_deadline_of_the_timeframe_on_a_market_that_runs_on(timeframe, expected_ms):
     assert deadline_given(timeframe) == expected_ms

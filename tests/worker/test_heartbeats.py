@@ -12,7 +12,7 @@ from tests.worker.test_session_wires import finished, payloads
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 
-TABLE = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
+TABLE = {"1m": 15, "5m": 12, "10m": 12, "15m": 12, "30m": 12, "2h": 12, "4h": 12, "1d": 5, "1w": 5}
 
 
 def spacing(timeframe: str, heartbeat_s: int | None = None) -> int:

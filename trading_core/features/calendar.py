@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import RuleError
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import DAY_S, TIMEFRAME_SECONDS, USUAL
+from trading_core.spacing import HIGHER_SECONDS, MONDAY_NS, bucket_numbers, bucket_starts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -20,10 +21,6 @@ _MINUTE = 60 * _NS
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 _WEEK = 7 * _DAY
-_MONDAY = 3 * _DAY  # 1970-01-01 was a Thursday: three days after a Monday
-
-HIGHER_SECONDS: dict[str, int] = {**dict(list(TIMEFRAME_SECONDS.items())[1:]), "1w": _WEEK // _NS}
-"""Timeframes of higher bars in seconds, ascending; `1w` is the ISO week."""
 
 COMPLETES = 0.5
 """Added to the number of a higher bar on the own bar whose close is that higher bar's end."""
@@ -40,17 +37,21 @@ def check_above(higher: str, timeframe: str) -> None:
     Raises:
         RuleError: they cannot; says which can.
     """
-    own = TIMEFRAME_SECONDS[timeframe]
-    if HIGHER_SECONDS[higher] <= own:
-        possible = ", ".join(name for name, seconds in HIGHER_SECONDS.items() if seconds > own)
-        raise RuleError(
-            f"no {higher!r} bars can be made of {timeframe!r} bars: use one of {possible}, "
-            "or the feature without a timeframe",
-            timeframe=higher,
-        )
+    if not _is_above(higher, timeframe):
+        possible = ", ".join(name for name in USUAL if _is_above(name, timeframe))
+        advice = f"use one of {possible}" if possible else "they need shorter bars"
+        raise RuleError(f"no {higher!r} bars can be made of {timeframe!r} bars: {advice}", timeframe=higher)
 
 
-def raw_column(column: str, labels: IntArray, close_times: IntArray, timeframe: str) -> IntArray | FloatArray:
+def _is_above(higher: str, timeframe: str) -> bool:
+    """Whether whole bars of a timeframe make one of a higher one: within a day by their length."""
+    own, length = TIMEFRAME_SECONDS[timeframe], HIGHER_SECONDS.get(higher, 0)
+    return own < length and (length % own == 0 if length < DAY_S else own <= DAY_S)
+
+
+def raw_column(
+    column: str, labels: IntArray, close_times: IntArray, timeframe: str, zone: str = "UTC"
+) -> IntArray | FloatArray:
     """One calendar column of bars of one symbol.
 
     Args:
@@ -58,6 +59,7 @@ def raw_column(column: str, labels: IntArray, close_times: IntArray, timeframe: 
         labels: int64 (N,), UTC ns, as in `BarSeries.times`.
         close_times: int64 (N,), UTC ns, as in `BarSeries.close_times`.
         timeframe: of the bars.
+        zone: whose calendar counts the higher bars of a day or more.
 
     Returns:
         (N,); a bucket is the number of the higher bar, plus `COMPLETES` where the bar ends it.
@@ -69,15 +71,11 @@ def raw_column(column: str, labels: IntArray, close_times: IntArray, timeframe: 
         return _OF_LABEL[column](labels)
     if column in _OF_CLOSE:
         return _OF_CLOSE[column](close_times)
-    return _bucket(column.removeprefix("bucket_"), close_times, timeframe)
-
-
-def _bucket(higher: str, close_times: IntArray, timeframe: str) -> FloatArray:
+    higher = column.removeprefix("bucket_")
     check_above(higher, timeframe)
-    length = HIGHER_SECONDS[higher]
-    ends = close_times + (_MONDAY if higher == "1w" else 0)
-    number = ((ends - 1) // (length * _NS)).astype(np.float64)
-    return number + np.where(ends % (length * _NS) == 0, COMPLETES, 0.0)
+    numbers = bucket_numbers(higher, close_times, zone)
+    is_last = bucket_starts(higher, numbers + 1, zone) == close_times
+    return numbers.astype(np.float64) + np.where(is_last, COMPLETES, 0.0)
 
 
 def _month(labels: IntArray) -> IntArray:
@@ -94,12 +92,12 @@ def _day_of_month(labels: IntArray) -> IntArray:
 _OF_LABEL: dict[str, Callable[[IntArray], IntArray]] = {
     "hour": lambda labels: labels % _DAY // _HOUR,
     "minute_of_day": lambda labels: labels % _DAY // _MINUTE,
-    "day_of_week": lambda labels: (labels + _MONDAY) // _DAY % 7,
+    "day_of_week": lambda labels: (labels + MONDAY_NS) // _DAY % 7,
     "day_of_month": _day_of_month,
     "month": _month,
 }
 _OF_CLOSE: dict[str, Callable[[IntArray], IntArray]] = {
     "session": lambda close_times: (close_times - 1) // _DAY,
-    "week": lambda close_times: (close_times - 1 + _MONDAY) // _WEEK,
+    "week": lambda close_times: (close_times - 1 + MONDAY_NS) // _WEEK,
 }
 CALENDAR_COLUMNS = (*_OF_LABEL, *_OF_CLOSE, *map(bucket_column, HIGHER_SECONDS))

@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from schemas.errors import RuleError, nearest
+from schemas.timeframes import USUAL
 from trading_core.features import nodes as f
-from trading_core.features.calendar import HIGHER_SECONDS, bucket_column, check_above
+from trading_core.features.calendar import bucket_column, check_above
 from trading_core.features.families import FAMILIES, UNIT_INTERVAL, FeatureFamily
 from trading_core.features.nodes import CLOSE, HIGH, LOW, OPEN, VOLUME, Node, Op, rank
+from trading_core.spacing import HIGHER_SECONDS
 
 MAX_LENGTH = 5_000
 RANK_EXAMPLES = ("realized_vol_20_rank", "bandwidth_20_rank", "volume_rank")
 _NAME = re.compile(r"([a-z]+(?:_[a-z]+)*)((?:_[0-9]+)*)", re.ASCII)
-_TIMEFRAME = re.compile(r"(.+)_([1-9][0-9]{0,3}[a-z])", re.ASCII)
+_TIMEFRAME = re.compile(r"(.+)_([1-9][0-9]{0,3}[a-zM])", re.ASCII)
 
 FEATURES: dict[str, FeatureFamily] = {family.pattern: family for family in FAMILIES}
 _BY_STEM = {(family.stem, len(family.defaults)): family for family in FAMILIES}
@@ -96,7 +98,8 @@ def check_timeframes(names: Iterable[str], timeframe: str) -> None:
             try:
                 check_above(higher, timeframe)
             except RuleError as error:
-                raise RuleError(f"{name!r}: {error}", feature=name) from error
+                words = f"{name!r}: {error}, or the feature without a timeframe"
+                raise RuleError(words, feature=name) from error
 
 
 def _split_timeframe(text: str) -> tuple[str, str | None]:
@@ -137,7 +140,7 @@ def _at_timeframe(node: Node, timeframe: str, name: str) -> Node:
     if timeframe not in HIGHER_TIMEFRAMES:
         raise RuleError(
             f"{name!r}: {timeframe!r} is no timeframe of higher bars: use one of "
-            f"{', '.join(HIGHER_TIMEFRAMES)}",
+            f"{', '.join(name for name in USUAL if name in HIGHER_SECONDS)}",
             feature=name,
         )
     if not reads_only_bars(node):

@@ -135,5 +135,6 @@ class CalendarColumns:
         self._labels[self._rows : self._known] = int(self._bars.times[self._rows - 1]) + ahead
 
     def _compute(self, name: str, labels: npt.NDArray[np.int64]) -> FloatArray:
-        closes = labels if self._bars.label == "close" else labels + self._bars.bar_ns
-        return np.asarray(raw_column(name, labels, closes, self._bars.timeframe), dtype=np.float64)
+        bars = self._bars
+        column = raw_column(name, labels, bars.closes_of(labels), bars.timeframe, bars.zone)
+        return np.asarray(column, dtype=np.float64)

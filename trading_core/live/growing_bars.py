@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.errors import DataError, nearest
+from schemas.timeframes import close_of
 from trading_core.bars import COLUMNS, BarSeries
 
 _FIRST_ROWS = 4_096
@@ -35,11 +36,10 @@ class GrowingBars(BarSeries):
     def __init__(self, history: BarSeries) -> None:
         """Start from bars that are known already."""
         rows, symbols = history.shape
-        for name in ("symbols", "timeframe", "label"):
+        for name in ("symbols", "timeframe", "label", "zone"):
             object.__setattr__(self, name, getattr(history, name))
         self._columns = {name: s for s, name in enumerate(history.symbols)}
         self._rows = rows
-        self._shift = 0 if history.label == "close" else history.bar_ns
         self._tables: dict[str, Any] = {}
         self._reserve(2 * max(rows, _FIRST_ROWS), symbols)
         for name in (*COLUMNS, "present", "times", "close_times"):
@@ -81,7 +81,7 @@ class GrowingBars(BarSeries):
             for name, value in zip(COLUMNS, bar, strict=True):
                 tables[name][row, s] = value
         tables["times"][row] = label
-        tables["close_times"][row] = label + self._shift
+        tables["close_times"][row] = close_of(label, self.timeframe, self.label, self.zone)
         self._rows = row + 1
         self._show()
         return row

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.settings import MAX_COUNT, ExecutionSettings
-from trading_core.bars import BarSeries
+from trading_core.bars import BarSeries, BoolArray
 from trading_core.kernel.fresh import fresh_state, parameter_record
 from trading_core.kernel.loop import END, FAULT, advance
 from trading_core.kernel.records import EVENT, NO_EDGES, REFUSALS, TRADE
@@ -40,7 +40,7 @@ class SimulationResult:
 
 def simulate(
     bars: BarSeries,
-    entry: str = "crosses_above(sma_10, sma_30)",
+    entry: str | BoolArray = "crosses_above(sma_10, sma_30)",
     *,
     direction: Literal["long", "short"] = "long",
     stop_pct: float = 0.02,
@@ -72,7 +72,8 @@ def simulate(
 
     Args:
         bars: bars of any number of symbols.
-        entry: boolean rule, evaluated at each close; acts at the next open (or at the close).
+        entry: boolean rule, evaluated at each close; acts at the next open (or at the close). Or its truths,
+            bool (T, S).
         direction: long or short.
         stop_pct: distance of the stop as a fraction of the level base.
         target_pct: distance of the target as a fraction of the level base.
@@ -105,7 +106,6 @@ def simulate(
     """
     _check_types(bars, entry, entry_bar_exits=entry_bar_exits, reentry=reentry)
     _check(direction, stop_pct, target_pct, time_stop_bars, quantity, cash)
-    rule = parse(entry)
     execution = _execution(
         fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base,
         entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap, limit_fill=limit_fill,
@@ -113,8 +113,7 @@ def simulate(
         maker_fee_bps=maker_fee_bps, fee_per_trade=fee_per_trade, fee_rounding=fee_rounding,
         funding_bps=funding_bps, borrow_bps=borrow_bps,
     )  # fmt: skip
-    columns = RuleColumns(bars)
-    truths = np.stack([columns.boolean(rule.text, s) for s in range(bars.shape[1])])
+    truths = _truths(bars, entry)
     sign = 1 if direction == "long" else -1
     state, portfolio = fresh_state(bars.shape[1], cash)
     for name, value in {
@@ -130,12 +129,21 @@ def simulate(
     return SimulationResult(trades_frame(bars, trades), _equity_series(bars, equity), refused)
 
 
-def _check_types(bars: BarSeries, entry: str, **switches: bool) -> None:
+def _truths(bars: BarSeries, entry: str | BoolArray) -> npt.NDArray[np.int8]:
+    """The truths of an entry for the kernel, (S, T): 1 true, 0 false, -1 unknown or absent."""
+    if isinstance(entry, str):
+        rule, columns = parse(entry), RuleColumns(bars)
+        return np.stack([columns.boolean(rule.text, s) for s in range(bars.shape[1])])
+    return np.ascontiguousarray(np.where(bars.present, entry, -1).T.astype(np.int8))
+
+
+def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> None:
     if not isinstance(bars, BarSeries):
         raise ConfigError(
             f"bars is a {type(bars).__name__}: make a series of it with BarSeries.from_frame(...)"
         )
-    if not isinstance(entry, str):
+    is_truths = isinstance(entry, np.ndarray) and entry.dtype == bool and entry.shape == bars.shape
+    if not isinstance(entry, str) and not is_truths:
         raise ConfigError(f"entry {entry!r} is a {type(entry).__name__}, not the text of a rule")
     for name, switch in switches.items():
         if not isinstance(switch, (bool, np.bool_)):

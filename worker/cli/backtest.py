@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from worker.runs.run_result import RunResult
 
 SHOWN_FAILURES = 5
+OWN = ("resample", "playbooks", "cash", "fee", "slippage")
 
 
 OutOption = Annotated[
@@ -44,7 +45,7 @@ OutOption = Annotated[
 ]
 
 
-@takes("data", *RUN, "seed", "db", after="config")
+@takes("data", *RUN, *OWN, "seed", "db", after="config")
 def backtest(
     context: typer.Context,
     config: ConfigArgument = None,

@@ -46,7 +46,7 @@ def fetch(
     symbols: Annotated[list[str], argument(metavar="SYMBOL", help="For example BTC/USDT.")],
     start: Start,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .csv.gz or .parquet file.")],
-    timeframe: Annotated[str, typer.Option(metavar="TF", help="1m, 5m, 15m, 1h, 4h or 1d.")] = "1h",
+    timeframe: Annotated[str, typer.Option(metavar="TF", help="Such as 1m, 30m, 2h or 1d.")] = "1h",
     end: End = None,
     rest_url: Gateway = None,
     replace: Annotated[bool, typer.Option("--replace", help="The file may be there already.")] = False,

@@ -26,7 +26,16 @@ LogFormatOption = Annotated[
 OPTIONS: dict[str, Any] = {
     "data": Annotated[str | None, option(help="CSV or Parquet file of bars. [embedded daily bars]")],
     "symbols": Annotated[str | None, option(help="Symbols, separated by commas. [all of the data]")],
-    "timeframe": Annotated[str | None, option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]")],
+    "timeframe": Annotated[
+        str | None, option(help="Such as 1m, 30m, 2h, 1d, 1w, 1M. [as the bars are spaced]")
+    ],
+    "resample": Annotated[str | None, option(help="Trade longer bars made of these, such as 30m or 1w.")],
+    "playbooks": Annotated[
+        str | None, option(metavar="WHAT", help="Folder, file or name of playbooks. [those of thinktwice]")
+    ],
+    "cash": Annotated[float | None, option(help="Starting cash, in quote currency. [100000]")],
+    "fee": Annotated[float | None, option(metavar="BPS", help="Fee a side, of notional. [5]")],
+    "slippage": Annotated[float | None, option(metavar="BPS", help="Slippage a side. [2]")],
     "start": Annotated[str | None, option("--from", metavar="TIME", help="First bar label, UTC.")],
     "end": Annotated[
         str | None, option("--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.")
@@ -50,6 +59,11 @@ SET_BY = {
     "symbols": ("data.symbols", "--symbols"),
     "timeframe": ("data.timeframe", "--timeframe"),
     "label": ("data.label", "--label"),
+    "resample": ("data.resample", "--resample"),
+    "playbooks": ("runtime.playbooks", "--playbooks"),
+    "cash": ("account.cash", "--cash"),
+    "fee": ("execution.fee_bps", "--fee"),
+    "slippage": ("execution.slippage_bps", "--slippage"),
     "strategist": ("policy_loop.strategist", "--strategist"),
     "reflection": ("reflection.mode", "--reflection"),
     "data": ("runtime.data", "--data"),

@@ -89,9 +89,9 @@ def scenario_runner() -> "Callable[[], Sequence[ScenarioResult]]":
 def load_bars(settings: Settings) -> "BarSeries":
     """The bars that a configuration selects; see `selected_bars.load_bars`."""
     if settings.runtime.data is None:
-        return selected_bars.load_bars(settings)
+        return selected_bars.load_bars(settings, complain)
     with step(f"loading bars of {settings.runtime.data}"):
-        bars = selected_bars.load_bars(settings)
+        bars = selected_bars.load_bars(settings, complain)
     if (irregular := selected_bars.describe_off_phase(bars)) is not None:
         complain(f"{irregular}; `thinktwice data check` lists them")
     return bars

@@ -1,11 +1,13 @@
 """The bars that a configuration selects, and what a run remembers of them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from schemas.settings import Settings
+from schemas.timeframes import zone_entry
 from services.model_calls.quoting import count_noun
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ EMBEDDED_TIMEFRAME = "1d"
 FRAME = "frame"  # a source of bars: no file has them
 
 
-def load_bars(settings: Settings) -> "BarSeries":
-    """The operator's bar file, or the embedded daily bars when none is named.
+def load_bars(settings: Settings, tell: Callable[[str], None] = lambda note: None) -> "BarSeries":
+    """The operator's bar file, or the embedded daily bars when none is named; longer ones where asked for.
+
+    `tell` takes what a trader should know of the longer bars.
 
     Raises:
         DataError: the file or the selection cannot be used.
@@ -28,7 +32,9 @@ def load_bars(settings: Settings) -> "BarSeries":
         _check_embedded(settings)
         from worker.feeds.sample_data import load_embedded_bars
 
-        return load_embedded_bars(data.symbols or None, runtime.start, runtime.end)
+        return load_embedded_bars(
+            data.symbols or None, runtime.start, runtime.end, data.zone, data.resample, tell
+        )
     from worker.feeds.files.files import load_bar_file
 
     return load_bar_file(
@@ -40,6 +46,9 @@ def load_bars(settings: Settings) -> "BarSeries":
         start=runtime.start,
         end=runtime.end,
         most=runtime.max_bytes,
+        zone=data.zone,
+        longer=data.resample,
+        tell=tell,
     )
 
 
@@ -92,4 +101,5 @@ def describe(bars: "BarSeries", settings: Settings, *, of_frame: bool = False) -
         "bars": bars.bar_count,
         "start": ns_to_datetime(int(bars.times[0])).isoformat(),
         "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
+        **zone_entry(bars.zone),
     }

@@ -254,6 +254,7 @@ def _bars(
     if [part["start"] for part in added] != starts[:-1]:
         raise NoSavepoint(f"savepoint {point.number} builds on one that is missing")
     bars: dict[str, Any] = {name: rows[name] for name in (*COLUMNS, "present")}
+    bars["zone"] = market.zone
     return BarSeries(rows["times"], market.symbols, market.timeframe, market.label, **bars), rows
 
 

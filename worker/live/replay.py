@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import close_in_run
 from services.feeds.port import BarRow
 from services.journal.writer import JournalWriter
-from trading_core.bars import NS
 from worker.live.recovery import Player, read_script
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
@@ -55,9 +54,8 @@ class PaperScript:
 
     async def _rows(self, until: int | None) -> AsyncIterator[BarRow]:
         data = self.record.data
-        shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
         async for row in self.store.trading.rows(self.record.run_id):
-            if until is not None and row.label + shift > until:
+            if until is not None and close_in_run(row.label, data) > until:
                 return
             yield row
 
@@ -74,7 +72,7 @@ class PaperScript:
         player, data = Player(await read_script(self.store, self.record.run_id)), self.record.data
         stepper = LiveStepper(
             settings,
-            BarAxes(tuple(data["symbols"]), data["timeframe"], data["label"]),
+            BarAxes(tuple(data["symbols"]), data["timeframe"], data["label"], data.get("zone", "UTC")),
             journal,
             lock_step=data["lock_step"],
             ask=player.ask,

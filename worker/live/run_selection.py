@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from schemas.errors import StoreError
 from schemas.settings import Settings
+from schemas.timeframes import zone_entry
 from services.feeds.port import MarketFeed
 from services.store.failures import StoreDamaged
 from worker.models import check_recording
@@ -65,6 +66,7 @@ def feed_fingerprint(feed: MarketFeed, settings: Settings) -> dict[str, Any]:
         "symbols": list(feed.symbols if found is None else found),
         "timeframe": feed.timeframe,
         "label": feed.label,
+        **zone_entry(settings.data.zone),
     }
 
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.feeds.port import BlockReason, FeedAnomaly, FeedAnomalyKind, MarketFeed
 from services.statistics.quantiles import quantiles
 from worker.live.commit_loop import CommitLoop

@@ -31,6 +31,7 @@ class BarAxes:
     symbols: tuple[str, ...]
     timeframe: str
     label: Literal["open", "close"]
+    zone: str = "UTC"
 
 
 class LiveStepper:
@@ -175,7 +176,7 @@ class LiveStepper:
 
     async def _open(self, row: BarRow) -> Session:
         market, books = self.market, given_playbooks(self.settings, self._definitions)
-        first = series_of(market.symbols, market.timeframe, market.label, [row])
+        first = series_of(market.symbols, market.timeframe, market.label, [row], market.zone)
         ledger = await self._trial.begin(first, books, grows=True)
         session = assemble(
             self.settings, GrowingBars(first), self.journal, books, self._models, recorded=self._past,

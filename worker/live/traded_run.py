@@ -132,7 +132,7 @@ class TradedRun:
         self._script = await read_script(store, run_id, start)
         self._player = Player(self._script)
         self._ask: Callable[[Evaluation], None] = self._player.ask
-        axes = BarAxes(feed.symbols, feed.timeframe, feed.label)
+        axes = BarAxes(feed.symbols, feed.timeframe, feed.label, settings.data.zone)
         past = await past_of(store, record, sink) if settings.uses_models else None
         self.stepper = LiveStepper(
             settings,

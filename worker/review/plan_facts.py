@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.errors import ConfigError
 from schemas.settings import Settings
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import close_in_run
 from services.plans.basis import ATR_BARS, mean_true_range
 from services.plans.drafting import PlanFacts
 from services.plans.facts import facts_of
@@ -75,4 +75,4 @@ async def last_close(store: "Store", run: "RunRecord") -> int:
 
 def bar_close(label: int, data: Mapping[str, Any]) -> int:
     """When a bar is known, ns, by its label and the run's data."""
-    return label if data["label"] == "close" else label + TIMEFRAME_SECONDS[data["timeframe"]] * NS
+    return close_in_run(label, data)

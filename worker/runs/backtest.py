@@ -144,8 +144,9 @@ def sifted_bars(bars: BarSeries, settings: DataSettings) -> SiftedBars:
         raise DataError("every bar is implausible: data.plausibility = 'off' takes them as they are")
     columns = {name: np.where(present, getattr(bars, name), np.nan)[kept] for name in COLUMNS}
     left = BarSeries(
-        bars.times[kept], bars.symbols, bars.timeframe, bars.label, present=present[kept], **columns
-    )
+        bars.times[kept], bars.symbols, bars.timeframe, bars.label,
+        present=present[kept], zone=bars.zone, **columns,
+    )  # fmt: skip
     told: dict[int, list[FeedAnomaly]] = {}
     rows = np.flatnonzero(kept)
     for row, anomaly in doubts:

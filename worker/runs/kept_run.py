@@ -74,4 +74,5 @@ async def kept_bars(store: "Store", record: "RunRecord") -> "BarSeries":
     from services.feeds.port import series_of
 
     rows = [row async for row in store.trading.rows(record.run_id)]
-    return series_of(tuple(record.data["symbols"]), record.data["timeframe"], record.data["label"], rows)
+    data = record.data
+    return series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows, data.get("zone", "UTC"))

@@ -20,14 +20,14 @@ from schemas.evidence_plan import RecommendationEvidence
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from schemas.slow_reflection import HighLevelReflectionReport, HighLevelReflectionRequest
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import close_in_run
 from services.evidence_tools.kept_rows import KINDS, KeptRows
 from services.feeds.port import series_of
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
 from services.slow_loop.assembly import assemble_reflection
 from services.store import Store
-from trading_core.bars import NS, BarSeries
+from trading_core.bars import BarSeries
 from trading_core.market import Market
 from trading_core.rules.columns import RuleColumns
 from worker.operations.logs import EventSink
@@ -169,9 +169,10 @@ def bars_of_run(store: Store, run_id: str) -> BarsUntil:
 
     async def bars(clock: int) -> BarSeries:
         data = (await store.runs.find(run_id)).data
-        shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
-        rows = [row async for row in store.trading.rows(run_id) if row.label + shift <= clock]
-        return series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows)
+        rows = [row async for row in store.trading.rows(run_id) if close_in_run(row.label, data) <= clock]
+        return series_of(
+            tuple(data["symbols"]), data["timeframe"], data["label"], rows, data.get("zone", "UTC")
+        )
 
     return bars
 

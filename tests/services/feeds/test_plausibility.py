@@ -247,7 +247,7 @@ def series_of_prices(columns: list[list[float | None]]) -> BarSeries:
     bars = {"open": table, "high": table * 1.01, "low": table * 0.99, "close": table, "volume": table * 0 + 1}
     times = np.arange(table.shape[0], dtype=np.int64) * 60 * NS
     names = tuple(f"S{s}" for s in range(table.shape[1]))
-    return BarSeries(times, names, "1m", "open", present=present, **bars)
+    return BarSeries(times, names, "1m", "open", present=present, zone="UTC", **bars)
 
 
 MOVES = [None, 1.0, 1.0, 1.0, 1.3, 0.8, 0.3, 4.0, 10.0, 0.1, 1e14]
@@ -328,4 +328,4 @@ def _series(rows: list[BarRow]) -> BarSeries:
     }
     present = np.array([[s in row.bars for s in names] for row in rows])
     times = np.array([row.label for row in rows], dtype=np.int64)
-    return BarSeries(times, names, "1m", "open", present=present, **columns)
+    return BarSeries(times, names, "1m", "open", present=present, zone="UTC", **columns)

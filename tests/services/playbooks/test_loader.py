@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
+from services.playbooks import loader
 from services.playbooks.loader import EMBEDDED, load_playbooks, parse_playbook, read_playbook
 
 GOOD = (EMBEDDED / "trend_pullback.toml").read_text("utf-8")
@@ -117,7 +118,7 @@ def test_parameter_whose_grid_holds_a_value_that_does_not_parse_is_refused():
 
 
 def test_folder_that_is_missing_empty_or_has_an_id_twice_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="does not exist"):
+    with pytest.raises(ConfigError, match="is no folder, file or playbook of ours"):
         load_playbooks(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match=r"no \*\.toml"):
         load_playbooks(tmp_path)
@@ -202,3 +203,19 @@ def test_file_that_has_not_changed_is_parsed_once_and_one_that_has_is_read_anew(
     assert (first.horizon_bars, read_playbook(mine).horizon_bars) == (15, 16)
     mine.write_text(GOOD)
     assert read_playbook(mine) == first
+
+
+def test_name_is_that_of_a_file_or_a_folder_of_ours_and_a_path_goes_before_it(tmp_path, monkeypatch):
+    ours = tmp_path / "ours"
+    (ours / "textbook").mkdir(parents=True)
+    text = (EMBEDDED / "channel_breakout.toml").read_text()
+    for path, name in ((ours, "breakout"), (ours / "textbook", "donchian"), (ours / "textbook", "dual")):
+        (path / f"{name}.toml").write_text(text.replace("channel_breakout", name))
+    monkeypatch.setattr(loader, "EMBEDDED", ours)
+    monkeypatch.chdir(tmp_path)
+    found = [[book.id for book in load_playbooks(None if name is None else Path(name))]
+             for name in (None, "breakout", "donchian", "textbook")]  # fmt: skip
+    assert found == [["breakout"], ["breakout"], ["donchian"], ["donchian", "dual"]]
+    (tmp_path / "donchian").mkdir()
+    (tmp_path / "donchian" / "mine.toml").write_text(text)
+    assert [book.id for book in load_playbooks(Path("donchian"))] == ["channel_breakout"]

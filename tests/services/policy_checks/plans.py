@@ -17,7 +17,8 @@ from schemas.snapshot import (
     PositionView,
     RiskState,
 )
-from schemas.vocabulary import Direction, PolicyState, Timeframe
+from schemas.timeframes import Timeframe
+from schemas.vocabulary import Direction, PolicyState
 from services.playbooks.loader import load_playbooks
 from services.playbooks.rendering import number_text, render_rules, rule_texts
 from trading_core.rules import parse

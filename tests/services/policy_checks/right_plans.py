@@ -16,7 +16,8 @@ from schemas.no_learn import NoLearnZone
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import InvariantContext, MemorySummary, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels, RegimeView
-from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyState
+from schemas.timeframes import TIMEFRAME_SECONDS
+from schemas.vocabulary import Direction, PolicyState
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_checks.reasons import with_reasons
 from tests.services.policy_checks.plans import (

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from schemas.settings import HEARTBEAT_BARS, PolicyLoopSettings
+from schemas.settings import PolicyLoopSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, SkipReason
 from services.policy_loop.admission import BoundaryFacts, decide
 
@@ -105,6 +105,7 @@ def test_gate_minimum_interval_is_the_larger_of_seconds_and_bars() -> None:
 
 
 def test_gate_heartbeat_follows_the_table_or_the_setting() -> None:
-    assert [DEFAULTS.heartbeat_bars(bar) for bar in HEARTBEAT_BARS] == [15, 12, 12, 12, 12, 5]
+    frames = ("1m", "2m", "5m", "10m", "30m", "2h", "4h", "12h", "1d", "1w", "1M")
+    assert [DEFAULTS.heartbeat_bars(frame) for frame in frames] == [15, *[12] * 7, 5, 5, 5]
     assert PolicyLoopSettings(heartbeat_s=3_600).heartbeat_bars("15m") == 4
     assert PolicyLoopSettings(heartbeat_s=1).heartbeat_bars("1d") == 1

@@ -86,7 +86,7 @@ def test_empty_setting_is_the_unit_that_belongs_to_the_length_of_a_bar(timeframe
 
 def test_bars_of_any_length_have_a_unit():
     lengths = (1, 1_800, 1_801, 86_399, 86_400, 604_800)
-    units = ["day", "day", "week", "week", "month", "month"]
+    units = ["day", "day", "week", "week", "month", "quarter"]
     assert [block_unit("", seconds) for seconds in lengths] == units
 
 

@@ -192,3 +192,36 @@ def test_run_on_bars_of_a_file_is_named_by_it_and_by_its_configuration_where_it_
         assert shell.run("backtest", *words).exit_code == 0
     named = {run["run_id"]: run["name"] for run in json.loads(shell.run("runs", "--json").stdout)}
     assert named == {"r0001": "embedded", "r0002": "mine", "r0003": "setting"}
+
+
+def test_backtest_flags_of_account_and_costs_override_the_file(shell):
+    (shell.folder / "mine.toml").write_text("[account]\ncash = 1.0\n[execution]\nfee_bps = 9.0\n")
+    costs = ("--cash", "5000", "--fee", "1.5", "--slippage", "0")
+    shell.backtest("mine.toml", *costs, "--playbooks", "mean_reversion", "--json")
+    with sqlite3.connect("thinktwice.db") as connection:
+        [text] = connection.execute("SELECT config FROM runs").fetchone()
+    connection.close()
+    config = json.loads(text)
+    assert config["account"]["cash"] == 5_000.0
+    assert (config["execution"]["fee_bps"], config["execution"]["slippage_bps"]) == (1.5, 0.0)
+    assert config["runtime"]["playbooks"] == "mean_reversion"
+
+
+def test_backtest_on_longer_bars_says_what_it_left_out_and_trades_them(shell):
+    result = shell.run("backtest", "--symbols", "AAPL", "--resample", "1w", "--json")
+    assert json.loads(result.stdout)["data"]["timeframe"] == "1w"
+    assert "the 1w bar from 2013-02-25T00:00:00Z on is not complete and left out" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--cash", "-5", "flag --cash: account.cash = -5.0"),
+        ("--fee", "2000", "flag --fee: execution.fee_bps = 2000.0"),
+        ("--slippage", "-1", "flag --slippage: execution.slippage_bps = -1.0"),
+        ("--resample", "2w", "flag --resample: data.resample = '2w'"),
+        ("--resample", "1h", "--resample 1h: no '1h' bars can be made of '1d' bars: use one of 1w, 1M"),
+    ],
+)
+def test_backtest_flag_that_does_not_fit_is_named(shell, option, value, said):
+    assert said in shell.complaint("backtest", option, value)

@@ -83,7 +83,9 @@ class MisbehavingReplay:
         rows = np.flatnonzero(present.any(axis=1))
         arrays = {name: np.where(present, getattr(self._series, name), np.nan)[rows] for name in COLUMNS}
         s = self._series
-        return BarSeries(s.times[rows], s.symbols, s.timeframe, s.label, present=present[rows], **arrays)
+        return BarSeries(
+            s.times[rows], s.symbols, s.timeframe, s.label, present=present[rows], zone=s.zone, **arrays
+        )
 
     async def items(self, after: int | None) -> AsyncIterator[Item]:
         start = int(self._series.times[0])

@@ -18,7 +18,7 @@ import pytest
 
 import worker.slow_worker.waker
 from schemas.settings import Settings
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.store import open_store
 from tests.worker.live.bad_markets import NS, Heard, Run
 from tests.worker.live.null_monitor import NullMonitor

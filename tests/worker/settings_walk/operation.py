@@ -38,6 +38,8 @@ OPERATION: dict[str, Entry] = {
     "data.label": Entry("close", bars, CHOSEN),
     "data.symbols": Entry(["A"], bars, CHOSEN),
     "data.timeframe": Entry("4h", bars, CHOSEN),
+    "data.resample": Entry("1w", bars, CHOSEN),
+    "data.zone": Entry("America/New_York", bars, CHOSEN | {"data.resample": "1w"}),
     "runtime.data": Entry("other.csv", bars, CHOSEN),
     "runtime.tz": Entry("America/New_York", bars, CHOSEN),
     "runtime.max_bytes": Entry(1_000, bars, CHOSEN),

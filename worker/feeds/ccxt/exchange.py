@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError, DataError, FeedError, nearest
 from schemas.settings.live import ExchangeSettings
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS, UNEVEN
 from services.feeds.raw_bar import RawBar
 from services.model_calls.retry_after import pause_of
 from trading_core.live.growing_bars import Bar
@@ -74,7 +74,8 @@ class PublicExchange:
             ConfigError: it has no bars of this timeframe.
             DataError: an unknown symbol, or one that is not traded any more.
         """
-        offered = [name for name in TIMEFRAME_SECONDS if name in (self._driver.timeframes or {})]
+        names = self._driver.timeframes or {}
+        offered = [name for name in TIMEFRAME_SECONDS if name in names and name not in UNEVEN]
         if timeframe not in offered:
             raise ConfigError(
                 f"{self.name} has no bars of {timeframe!r}: it offers {', '.join(offered) or 'none of ours'}"

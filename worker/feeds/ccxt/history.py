@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from schemas.errors import FeedError
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.feeds.label_grid import NS
 from services.feeds.raw_bar import RawBar
 from worker.feeds.ccxt.exchange import PublicExchange

@@ -1,10 +1,11 @@
 """Bars from the operator's own files: CSV or Parquet; long, single-symbol or wide; or a folder of such files.
 
-Nothing is shifted, resampled, filled or dropped: a file is taken as it stands, or refused with the value, its
-row and the next step. Called for `--data` and by the embedded sample; `BarSeries` itself judges the prices.
+Nothing is shifted, filled or dropped, and nothing is resampled unasked: a file is taken as it stands, or
+refused with the value, its row and the next step. Called for `--data` and by the embedded sample; `BarSeries`
+itself judges the prices.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from schemas.errors import DataError, nearest
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.errors import DataError
+from schemas.timeframes import timeframe_problem
 from services.text.given_files import MAX_BYTES
 from trading_core.bars import BarSeries, infer_timeframe
+from trading_core.resampling import resample
 from trading_core.spacing import show_label
 from worker.feeds.files.columns import FIELDS, Fields, Layout, bar_columns, recognise
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table, symbol_of_name
@@ -58,6 +60,9 @@ def load_bar_file(
     start: Moment | None = None,
     end: Moment | None = None,
     most: int = MAX_BYTES,
+    zone: str = "UTC",
+    longer: str | None = None,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> BarSeries:
     """The bars of a CSV or Parquet file, or of a folder of such files.
 
@@ -74,12 +79,15 @@ def load_bar_file(
         start: first label kept, UTC, inclusive; a date means its first instant.
         end: last label kept, UTC, inclusive; a date means the whole day.
         most: bytes that the file may hold, or all files of the folder, unpacked.
+        zone: whose calendar says how long days, weeks and months are.
+        longer: timeframe of the bars that are made of those of the file; None: they are taken as they are.
+        tell: takes what a trader should know of the longer bars.
 
     Raises:
         DataError: the file or the request cannot be used; it names the value, its place and the next step.
     """
     wanted = tuple(symbols or ())
-    selection = Selection(wanted, timeframe, tz, label, start, end)
+    selection = Selection(wanted, timeframe, tz, label, start, end, zone, longer, tell)
     return bars_of_tables(_tables(Path(path), wanted, most), selection)
 
 
@@ -93,6 +101,9 @@ class Selection:
     label: Literal["open", "close"] = "open"
     start: Moment | None = None
     end: Moment | None = None
+    zone: str = "UTC"
+    longer: str | None = None
+    tell: Callable[[str], None] = lambda note: None
 
 
 def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection) -> BarSeries:
@@ -105,7 +116,9 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
     zone = zone_named(selection.tz)
     check_timeframe_name(selection.timeframe)
     parts = [part for table, name in tables for part in _parts(table, name, zone)]
-    series = _series(parts, selection.timeframe, selection.label)
+    series = _series(parts, selection)
+    if selection.longer is not None:
+        series = resample(series, selection.longer, selection.tell)
     return series.select(selection.symbols or None, start_ns, end_ns)
 
 
@@ -191,7 +204,7 @@ def _check_finite(
             )
 
 
-def _series(parts: list[SymbolRows], timeframe: str | None, label: Literal["open", "close"]) -> BarSeries:
+def _series(parts: list[SymbolRows], selection: Selection) -> BarSeries:
     by_symbol: dict[str, SymbolRows] = {}
     for part in parts:
         if part.symbol in by_symbol:
@@ -199,10 +212,12 @@ def _series(parts: list[SymbolRows], timeframe: str | None, label: Literal["open
             raise DataError(f"symbol {part.symbol!r} stands in both {files}: keep it in one of them")
         _check_order(part)
         by_symbol[part.symbol] = part
-    _check_spacing(by_symbol, timeframe)
+    _check_spacing(by_symbol, selection.timeframe)
     frames = {symbol: _frame(part) for symbol, part in by_symbol.items()}
     try:
-        return BarSeries.from_frame(frames, timeframe=timeframe, label=label)
+        return BarSeries.from_frame(
+            frames, timeframe=selection.timeframe, label=selection.label, zone=selection.zone
+        )
     except DataError as error:
         raise _add_place(error, by_symbol) from error
 
@@ -238,9 +253,8 @@ def check_timeframe_name(timeframe: str | None) -> None:
     Raises:
         DataError: it is none.
     """
-    if timeframe is not None and timeframe not in TIMEFRAME_SECONDS:
-        guess = nearest(timeframe, TIMEFRAME_SECONDS)
-        raise DataError(f"--timeframe {timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}.{guess}")
+    if timeframe is not None and (problem := timeframe_problem(timeframe)) is not None:
+        raise DataError(f"--timeframe {problem}")
 
 
 def _check_spacing(parts: dict[str, SymbolRows], timeframe: str | None) -> None:
@@ -251,5 +265,5 @@ def _check_spacing(parts: dict[str, SymbolRows], timeframe: str | None) -> None:
     if found != timeframe:
         raise DataError(
             f"--timeframe {timeframe} does not match the bars, whose usual spacing is {found}: "
-            "leave the option out, or resample the file first"
+            f"leave the option out, or make such bars with --resample {timeframe}"
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.settings import DataSettings
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault

@@ -14,7 +14,7 @@ from typing import Any
 
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import SLACK_NS, Patience, pages
 from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, show_label

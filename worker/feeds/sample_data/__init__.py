@@ -6,12 +6,14 @@ Source, licence, hashes and limits stand in the NOTICE beside the data; `make da
 import gzip
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from schemas.errors import DataError
 from trading_core.bars import BarSeries
+from trading_core.resampling import resample
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.time_range import Moment, range_ns
 
@@ -21,7 +23,12 @@ CONTENT_SHA256 = "62219a52bc6dc44188551d14bb5b9d230f6cf9fb0ec384bd8045d9474ccf07
 
 
 def load_embedded_bars(
-    symbols: Sequence[str] | None = None, start: Moment | None = None, end: Moment | None = None
+    symbols: Sequence[str] | None = None,
+    start: Moment | None = None,
+    end: Moment | None = None,
+    zone: str = "UTC",
+    longer: str | None = None,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> BarSeries:
     """The embedded bars; a label is the session date at 00:00 UTC, the open of its bar.
 
@@ -29,12 +36,18 @@ def load_embedded_bars(
         symbols: keep these of AAPL, FB, GOOG, IBM and MSFT.
         start: first label kept, UTC, inclusive.
         end: last label kept, UTC, inclusive; a date means the whole day.
+        zone: as in `load_bar_file`.
+        longer: likewise.
+        tell: likewise.
 
     Raises:
         DataError: an unknown symbol, an unusable range, or an installed file that is not the published one.
     """
     _check_content()
-    return _all_bars(DATA_FILE).select(tuple(symbols or ()) or None, *range_ns(start, end))
+    bars = replace(_all_bars(DATA_FILE), zone=zone) if zone != "UTC" else _all_bars(DATA_FILE)
+    if longer is not None:
+        bars = resample(bars, longer, tell)
+    return bars.select(tuple(symbols or ()) or None, *range_ns(start, end))
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from schemas.errors import ConfigError
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.statistics.blocks import Floats
 from trading_core.bars import COLUMNS, BarSeries
 
@@ -99,7 +99,7 @@ def _series(paths: "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]", tim
     names = tuple(f"W{s:0{width}d}" for s in range(symbols))
     present = np.ones((bars, symbols), dtype=np.bool_)
     columns = dict(zip(COLUMNS, (*prices, volume), strict=True))
-    return BarSeries(times, names, timeframe, "open", present=present, **columns)
+    return BarSeries(times, names, timeframe, "open", present=present, zone="UTC", **columns)
 
 
 def _shocks(seed: int, s: int, bars: int) -> Floats:

@@ -6,7 +6,6 @@ people to edit.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import cast
 
 from agents.strategies.rule_strategist import candidate, proposal_of
 from schemas.canonical import datetime_to_ns
@@ -16,7 +15,8 @@ from schemas.reflection import MemoryCase, MemorySummary, PolicyLevelReflectionR
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import Settings
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState
-from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState, Timeframe
+from schemas.timeframes import TIMEFRAME_SECONDS
+from schemas.vocabulary import Direction, PolicyEventKind, PolicyState
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.rendering import render_rules, rule_texts
@@ -127,7 +127,7 @@ def _snapshot(
     expected = ExpectationBook(SimulatedClock(NOW)).summary(playbook, NOW)
     return PolicySnapshot(
         symbol=SYMBOL,
-        timeframe=cast(Timeframe, timeframe),
+        timeframe=timeframe,
         bar_label=label,
         ts_event=NOW,
         known_at=NOW,

@@ -168,7 +168,8 @@ def feed_on(server: ExchangeServer, symbols: tuple[str, ...], timeframe: str = "
         (("BTC/USD",), "1m", DataError, r"binance has no symbol 'BTC/USD'.* Did you mean 'BTC/USDT'\?"),
         (("XYZ",), "1m", DataError, r"binance has no symbol 'XYZ' among its 3\. Write it like 'BTC/USDT'"),
         (("OLD/USDT",), "1m", DataError, r"does not trade 'OLD/USDT' any more"),
-        (("BTC/USDT",), "2m", ConfigError, r"no bars of '2m': it offers 1m, 5m, 15m, 1h, 4h, 1d"),
+        (("BTC/USDT",), "9m", ConfigError, r"no bars of '9m': it offers 1m, 3m, 5m, 15m, 30m, 1h, 2h, 4h"),
+        (("BTC/USDT",), "1w", ConfigError, r"no bars of '1w': it offers .*, 12h, 1d$"),
     ],
 )
 def test_ccxt_feed_start_with_what_is_not_offered_says_what_is(symbols, timeframe, error, words) -> None:

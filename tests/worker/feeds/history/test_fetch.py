@@ -217,7 +217,7 @@ def test_fetch_answers_that_lead_nowhere_end_it(desk: Desk) -> None:
     [
         ({"name": "bars.xlsx"}, r"must end in one of \.csv, \.csv\.gz, \.parquet, \.pq"),
         ({"name": "nowhere/bars.csv"}, r"there is no folder"),
-        ({"timeframe": "3m"}, r"no bars of '3m'"),
+        ({"timeframe": "9m"}, r"no bars of '9m'"),
         ({"start": "2024-01-01"}, r"no bar of this range is over yet; the newest .* 2023-11-14T22:14:00Z"),
         ({"exchange": "binanc"}, r"Did you mean 'binance'\?"),
     ],

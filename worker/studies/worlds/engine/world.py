@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
-from schemas.vocabulary import TIMEFRAME_SECONDS
+from schemas.timeframes import TIMEFRAME_SECONDS, timeframe_problem
 from services.playbooks.measures import with_parameter
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 from trading_core.bars import BarSeries
@@ -106,9 +106,6 @@ def engine_world(kind: str, given: Mapping[str, Any]) -> EngineWorld:
         if name in given and not low <= given[name] <= high:
             raise ConfigError(f"--{name} {given[name]!r} is not between {low:g} and {high:g}")
     world = replace(EngineWorld(kind), **given)
-    if world.timeframe not in TIMEFRAME_SECONDS:
-        raise ConfigError(
-            f"--timeframe {world.timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}."
-            f"{nearest(world.timeframe, TIMEFRAME_SECONDS)}"
-        )
+    if (problem := timeframe_problem(world.timeframe)) is not None:
+        raise ConfigError(f"--timeframe {problem}")
     return world
