@@ -98,8 +98,14 @@ class InvariantViolation(ThinktwiceError):
     """A guarantee of this program did not hold: a bug, or a call went around the door."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest known name whatever its case, else the empty string."""
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """` Did you mean 'x'?` for the closest known name whatever its case, else the empty string.
+
+    Args:
+        name: as written.
+        known: names that there are.
+        cutoff: how alike they must be, 0 to 1.
+    """
     by_case = {spelt.casefold(): spelt for spelt in reversed(list(known))}
-    close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=cutoff)
     return f" Did you mean {by_case[close[0]]!r}?" if close else ""

@@ -13,7 +13,7 @@ from thinktwice.asking import ToolAnswer, ask
 from thinktwice.backtesting import backtest
 from thinktwice.inputs import Playbook, settings
 from thinktwice.parts import finding
-from thinktwice.research import simulate
+from thinktwice.research import feature, simulate
 from thinktwice.result import BacktestResult
 from thinktwice.stored import load
 from thinktwice.studies import AblationResult, CheckResult, GateResult, ablate, check, gate
@@ -50,6 +50,7 @@ __all__ = [
     "ask",
     "backtest",
     "check",
+    "feature",
     "finding",
     "gate",
     "load",

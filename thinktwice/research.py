@@ -1,6 +1,6 @@
-"""A rule by itself: every true entry traded with a bracket, without playbooks, reflections or an account."""
+"""Features of the caller's own, and a rule by itself: each true entry traded with a bracket, no account."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
@@ -10,8 +10,11 @@ from schemas.errors import ConfigError, DataError
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import bars_of, settings_of, symbols_of
 from trading_core.bars import BarSeries
+from trading_core.features.registry import CROSS_RANK, define_feature
 from trading_core.research import simulation
 from trading_core.research.simulation import SimulationResult
+from trading_core.rules.foreign import CONSTANTS
+from trading_core.rules.grammar import FUNCTIONS, WORDS
 from trading_core.spacing import show_label
 
 if TYPE_CHECKING:
@@ -19,6 +22,29 @@ if TYPE_CHECKING:
 
     Bars: TypeAlias = pd.DataFrame | str | Path | None
     Entry: TypeAlias = str | pd.Series[Any]
+
+
+@trims_errors
+def feature(name: str, function: Callable[..., Any], lookback: int) -> None:
+    """Let rules of this process read a function of your own by a name: `my_trend > 0`.
+
+    The function takes open, high, low, close and volume, float64 arrays of one symbol's bars, oldest first,
+    and gives one number a bar; NaN is unknown. A value is taken of the last `lookback` + 1 bars. When bars
+    are loaded it is compared at several bars with what the function says of all of them: a function that
+    looks ahead, or further back, is refused there. Its source is hashed into the run, which is played again
+    only where the feature has the same source.
+
+    Args:
+        name: lower-case words joined by `_`, none of a feature or function of ours; a second call replaces.
+        function: of numpy or numba.
+        lookback: bars before the present one that a value is made of.
+
+    Raises:
+        ConfigError: the name is taken, or the source, or what it reads around it, cannot be hashed.
+    """
+    if name in (*FUNCTIONS, *WORDS, *CONSTANTS, CROSS_RANK):
+        raise ConfigError(f"feature {name!r} is a word of the rule language: take another name")
+    define_feature(name, function, lookback)
 
 
 @overload

@@ -20,10 +20,13 @@ from services.journal.index import FILL_KINDS, Event, JournalIndex, RecentRows, 
 from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from services.model_calls.record import REPLY
+from services.policy_loop.snapshot_builder import feature_names
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import argument_words
 from trading_core.accounting import drawdowns
 from trading_core.bars import BarSeries
+from trading_core.features.own import list_changed
+from trading_core.features.registry import own_features_of
 from worker.bootstrap import OwnParts
 from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
@@ -49,6 +52,10 @@ class Inputs:
     of_frame: bool = False
     own_playbooks: bool = False
 
+    def own_features(self) -> dict[str, str]:
+        """Hash by name of the functions that rules of the playbooks read, as they are defined now."""
+        return own_features_of(feature_names(self.playbooks, self.bars.timeframe))
+
 
 class BacktestResult:
     """A finished backtest.
@@ -61,6 +68,7 @@ class BacktestResult:
     def __init__(self, inputs: Inputs, own: OwnParts, done: RunResult, rows: list[JournalRow]) -> None:
         self._inputs, self.rows = inputs, rows
         self._own, self._done = own, done
+        self._features = inputs.own_features()
 
     def __reduce__(self) -> str:
         """No copy is made of it, and none goes to another process.
@@ -247,9 +255,17 @@ class BacktestResult:
         """Whether the same run again, with the same parts, writes the same journal byte by byte.
 
         No model is asked: what was answered is played back from the journal.
+
+        Raises:
+            ConfigError: a feature of your own that it reads was defined otherwise since.
         """
         from thinktwice.backtesting import in_own_loop, ran
 
+        if others := list_changed(self._features):
+            raise ConfigError(
+                f"the run reads features that were defined otherwise since ({', '.join(others)}): "
+                "define them again as they were, or run the backtest again"
+            )
         again = in_own_loop(ran(self._inputs, self._own, cassette=self._answers()))
         return [row.hash for row in again.rows] == [row.hash for row in self.rows]
 

@@ -87,7 +87,7 @@ async def store_run(
     runtime = inputs.settings.runtime.model_copy(update={"db": address})
     settings = inputs.settings.model_copy(update={"runtime": runtime})
     data = describe(inputs.bars, settings, of_frame=inputs.of_frame)
-    data |= keep_beside(inputs.playbooks if inputs.own_playbooks else (), own)
+    data |= keep_beside(inputs.playbooks if inputs.own_playbooks else (), own, inputs.own_features())
     bars = rows_of_bars(inputs.bars) if inputs.of_frame else []
     async with await open_store(address, create=True) as store:
         run = new_run(settings, NAME, "backtest", data)

@@ -5,8 +5,9 @@ Labels are never shifted: results show the input's own labels.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +41,8 @@ class BarSeries:
         open, high, low, close, volume: float64 (T, S); NaN where absent.
         present: bool (T, S).
         zone: whose calendar says how long days, weeks and months are.
+        extra: float64 (T, S) each, by name in ascending order: further columns of the data, known at the
+            close of the bar that carries them; NaN where unknown.
     """
 
     times: IntArray
@@ -53,6 +56,7 @@ class BarSeries:
     volume: FloatArray
     present: BoolArray
     zone: str = "UTC"
+    extra: Any = field(default_factory=dict)  # Any: so that a dict of arrays may stand for the fields above
 
     def __post_init__(self) -> None:
         self._normalise()
@@ -106,6 +110,14 @@ class BarSeries:
         digest.update(np.packbits(self.present).tobytes())
         return digest.hexdigest()
 
+    @cached_property
+    def extra_hashes(self) -> dict[str, str]:
+        """Hash over the present values of each further column; bars are the same bars without them."""
+        return {
+            name: hashlib.sha256(values[self.present].tobytes()).hexdigest()
+            for name, values in self.extra.items()
+        }
+
     def off_phase(self) -> dict[str, IntArray]:
         """Labels off the phase of their neighbours, int64 (n,), of each symbol that has some."""
         if self.timeframe in UNEVEN:
@@ -143,12 +155,34 @@ class BarSeries:
         if not keep.any():
             raise DataError("no bars left after --symbols, --from and --to: widen the selection")
         rows = np.flatnonzero(keep)
-        arrays = {name: _array(getattr(self, name)[np.ix_(rows, columns)]) for name in COLUMNS}
-        present = np.ascontiguousarray(self.present[np.ix_(rows, columns)])
+        return self.take(rows, columns)
+
+    def take(
+        self, rows: npt.NDArray[np.intp], columns: IntArray, present: BoolArray | None = None
+    ) -> "BarSeries":
+        """Some rows and symbols of it.
+
+        Args:
+            rows: int (N,), ascending.
+            columns: int (M,), ascending.
+            present: bool (T, S), which bars are taken; None: all there are.
+        """
+        there = self.present if present is None else present
+        cells = np.ix_(rows, columns)
+
+        def part(values: FloatArray) -> FloatArray:
+            return _array(np.where(there[cells], values[cells], np.nan))
+
         return BarSeries(
-            self.times[rows].copy(), names, self.timeframe, self.label,
-            present=present, zone=self.zone, **arrays,
-        )  # fmt: skip
+            self.times[rows].copy(),
+            tuple(self.symbols[s] for s in columns),
+            self.timeframe,
+            self.label,
+            present=np.ascontiguousarray(there[cells]),
+            zone=self.zone,
+            extra={name: part(values) for name, values in self.extra.items()},
+            **{name: part(getattr(self, name)) for name in COLUMNS},
+        )
 
     @classmethod
     def from_frame(
@@ -164,6 +198,7 @@ class BarSeries:
 
         Args:
             frame: columns open, high, low, close, volume (volume may be absent and is then 0); aware index.
+                Further columns of numbers are kept as `extra` under their names in lower case.
             timeframe: None infers it from the modal spacing.
             label: what the index labels mean; they are never shifted.
             symbol: name of the symbol when a single frame is given.
@@ -186,8 +221,14 @@ class BarSeries:
             present[rows, s] = True
             for column in COLUMNS:
                 arrays[column][rows, s] = _column(name, frames[name], column)
+        extra: dict[str, FloatArray] = {}
+        for s, name in enumerate(symbols):
+            rows = slice(None) if is_shared else np.searchsorted(times, labels[name])
+            for column, values in _extra_columns(frames[name]).items():
+                extra.setdefault(column, np.full(shape, np.nan))[rows, s] = values
         found = _settled_timeframe(timeframe, labels)
-        series = cls(times, symbols, found, label, present=present, zone=zone, **arrays)
+        further = dict(sorted(extra.items()))
+        series = cls(times, symbols, found, label, present=present, zone=zone, extra=further, **arrays)
         for s in range(len(symbols)):
             series._check_spacing(s, whole=True)
         return series
@@ -201,6 +242,12 @@ class BarSeries:
             if given.dtype.kind not in ("b" if name == "present" else "iuf" if name != "times" else "iu"):
                 raise DataError(f"{name} has type {given.dtype}, which is no array of {np.dtype(kind).name}")
             object.__setattr__(self, name, np.require(given, dtype=kind, requirements=["C", "W"]))
+        extra = {name: np.array(values, dtype=np.float64) for name, values in sorted(self.extra.items())}
+        for name, values in extra.items():
+            if values.shape != self.present.shape:
+                raise DataError(f"extra {name!r} has shape {values.shape}, not {self.present.shape}")
+            values[~(np.isfinite(values) & self.present)] = np.nan
+        object.__setattr__(self, "extra", extra)
         if self.present.shape != (self.times.size, len(self.symbols)):
             raise DataError(
                 f"present has shape {self.present.shape}, not {(self.times.size, len(self.symbols))}"
@@ -370,6 +417,22 @@ def _column(symbol: str, frame: "pd.DataFrame", column: str) -> FloatArray:
         raise DataError(
             f"{symbol}: column {column!r} holds something that is not a number: {error}"
         ) from error
+
+
+def extra_name(column: str) -> str | None:
+    """What a further column is called in `BarSeries.extra`; None where a rule could not name it."""
+    name = re.sub(r"[\s-]+", "_", column.strip().lower())
+    return name if name not in COLUMNS and re.fullmatch(r"[a-z][a-z0-9_]*", name, re.ASCII) else None
+
+
+def _extra_columns(frame: "pd.DataFrame") -> dict[str, FloatArray]:
+    """Further columns of numbers; the first of two that have one name."""
+    found: dict[str, FloatArray] = {}
+    for column in frame.columns:
+        name = extra_name(str(column))
+        if name is not None and name not in found and frame[column].dtype.kind in "iuf":
+            found[name] = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    return found
 
 
 def _array(values: FloatArray) -> FloatArray:

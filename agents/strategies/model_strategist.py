@@ -190,7 +190,7 @@ class ModelStrategist:
         )
         if isinstance(reply, NoReply):
             return Fallback(reply.kind)
-        read = read_strategist_reply(reply.text)
+        read = read_strategist_reply(self._wordings.of(snapshot).names_back(reply.text))
         if isinstance(read, ReplyFault):
             return read
         if isinstance(read, TightenReply) and (held := snapshot.position) is not None:
@@ -212,7 +212,7 @@ class ModelStrategist:
         versions = tuple(playbook.content_hash for playbook in active)
         if self._static[0] != versions:
             # Numbers as they are: a parameter is named by the very value on its grid.
-            shown = quoted_json([self._show_playbook(playbook) for playbook in active])
+            shown = self._wordings.at(0).names(quoted_json([self._show_playbook(item) for item in active]))
             measures = quoted_json(self._tolerances)
             told = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
             self._static = (versions, f"{self._prompt.system}\n\n{told}")

@@ -99,11 +99,16 @@ class ReasonCorrector:
         ]
         because = [reason.payload() for reason in _reasons_of(newest.candidate.source).because]
         names = reason_names(self.text.snapshot, self.text.background, self.text.proposal)
-        values = {"because": because, "names": names, "faults": faults}
+        wording = self.text.wording
+        values = {
+            "because": wording.word_value(because),
+            "names": wording.word_value(names),
+            "faults": faults,
+        }
         quoted = {name: quoted_json(value) for name, value in values.items()}
         parts = quote_parts(task, newest.candidate.text)
         reply = await self.models.ask(REASONS, self.max_tokens, budget, **parts, **quoted)
-        said = read_as(reply, lambda text: read_text_reply(text, ReasonsReply))
+        said = read_as(reply, lambda text: read_text_reply(wording.names_back(text), ReasonsReply))
         if isinstance(said, NoReply):
             return said
         known = self.text.keep_known(said.because)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from trading_core.bars import COLUMNS, BarSeries
+from trading_core.bars import COLUMNS, BarSeries, FloatArray
 from trading_core.live.growing_bars import Bar
 
 
@@ -72,12 +72,14 @@ class BarRow:
         blocked: symbols that may not enter on this row, each with the reason (stale data, a conflict, a bar
             that is known too late to be traded). Stops and other exits run on.
         history: a bar from before the run began: it warms up features, nothing is decided on it.
+        extra: by symbol what further columns of the data say, see `BarSeries.extra`; None unknown.
     """
 
     label: int
     bars: Mapping[str, Bar]
     blocked: Mapping[str, str] = field(default_factory=dict)
     history: bool = False
+    extra: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -203,11 +205,16 @@ def series_of(
     shape = (len(rows), len(symbols))
     columns = {name: np.full(shape, np.nan) for name in COLUMNS}
     present = np.zeros(shape, dtype=np.bool_)
+    extra: dict[str, FloatArray] = {}
     for t, row in enumerate(rows):
         for s, symbol in enumerate(symbols):
             if symbol in row.bars:
                 present[t, s] = True
                 for name, value in zip(COLUMNS, row.bars[symbol], strict=True):
                     columns[name][t, s] = value
+                for name, further in row.extra.get(symbol, {}).items():
+                    extra.setdefault(name, np.full(shape, np.nan))[t, s] = (
+                        np.nan if further is None else further
+                    )
     times = np.array([row.label for row in rows], dtype=np.int64)
-    return BarSeries(times, symbols, timeframe, label, **columns, present=present, zone=zone)
+    return BarSeries(times, symbols, timeframe, label, **columns, present=present, zone=zone, extra=extra)

@@ -6,6 +6,7 @@ quantities the other way. Structure says what is a price, a time or a symbol; on
 days found by their form. Numbers within rule texts and within a plan's own prose stay as they are. Pure.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from schemas.errors import RuleError
 from schemas.snapshot import PolicySnapshot
 from services.model_calls.quoting import quoted_json
 from services.text.dates import days_in
-from trading_core.features.registry import resolve
+from trading_core.features.registry import resolve, symbol_text
 
 DIGITS = 6
 SPLIT_CLOSE = 100.0
@@ -29,7 +30,7 @@ NS = 1_000_000_000
 TIMES = frozenset({"ts_event", "at", "since", "slot", "label"})
 PRICES = frozenset({"close", "entry_price", "stop", "target"})
 QUANTITIES = frozenset({"quantity", "volume"})
-HIDDEN = "calendar"  # the unit of features that tell the day
+HIDDEN = "calendar", "own"  # units of features that tell the day, or nobody knows what
 DISTANCES = frozenset({"stop_distance", "target_distance"})
 # Findings and faults whose message holds prices, and nothing else that has a decimal point.
 PRICED = frozenset(
@@ -38,6 +39,7 @@ PRICED = frozenset(
 )  # fmt: skip
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)(?! median)")
 MOMENT = re.compile(r"(?<!\w)\d{18,19}(?!\w)")  # ns, as in `slot 1130371200000000000`
+CALLED = re.compile(r"""@(?:\\"|')?(asset_[0-9]+)(?:\\"|')?""")  # of `close@asset_2`, quoted or not
 PROSE = re.compile(r"[^a-z0-9_]")  # an id, a hash or a word of a closed set has no such character
 
 
@@ -94,10 +96,16 @@ class Wording:
             return text
         for words, start, _ in days_in(text):
             text = text.replace(words, self.time(start))
-        text = MOMENT.sub(lambda found: self.time(int(found[0])), text)
-        if not self.symbols:
-            return text
-        return self._names.sub(lambda found: self.symbols[found[0]], text)
+        return self.names(MOMENT.sub(lambda found: self.time(int(found[0])), text))
+
+    def names(self, text: str) -> str:
+        """A text with the symbols of the run as they are called, and nothing else changed."""
+        return self._names.sub(lambda found: self.symbols[found[0]], text) if self.symbols else text
+
+    def names_back(self, reply: str) -> str:
+        """A model's JSON in which features of other symbols have the names of the run: `close@SPY` again."""
+        meant = {called: json.dumps(symbol_text(symbol))[1:-1] for symbol, called in self.symbols.items()}
+        return CALLED.sub(lambda found: f"@{meant.get(found[1], found[1])}", reply)
 
     def with_prices(self, message: str) -> str:
         """A message of ours about prices, with those of the disguise."""
@@ -120,7 +128,7 @@ class Wording:
 
     def _mapping(self, value: Mapping[Any, Any], name: str) -> dict[str, Any]:
         if name == "features":
-            return {feature: self._feature(feature, number) for feature, number in value.items()}
+            return {self.names(feature): self._feature(feature, number) for feature, number in value.items()}
         shown = {self.text(str(key)): self.word_value(item, str(key)) for key, item in value.items()}
         if self.now is not None and value.get("code") in PRICED and "message" in value:
             shown["message"] = self.with_prices(value["message"])
@@ -132,8 +140,8 @@ class Wording:
         try:
             unit = resolve(name).unit if self.now is not None else "as it is"
         except RuleError:
-            unit = HIDDEN  # nothing tells what it is of
-        if number is None or unit == HIDDEN:
+            unit = HIDDEN[0]  # nothing tells what it is of
+        if number is None or unit in HIDDEN:
             return None
         factor = {"price": self.scale, "shares": 1.0 / self.scale}.get(unit, 1.0)
         return self._round(number * factor)

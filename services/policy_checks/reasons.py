@@ -144,7 +144,7 @@ def describe_reasons(
             text = getattr(proposal, name)
             clauses.append(f"its {name}, {text}, {TRUTHS[truth_at_close(text, snapshot)]} at this close")
         elif reason.kind == "feature":
-            shown = wording.word_value({"features": {name: snapshot.features[name]}})["features"][name]
+            (shown,) = wording.word_value({"features": {name: snapshot.features[name]}})["features"].values()
             clauses.append(f"{name} is {_number(shown)}")
         elif reason.kind == "regime":
             labels = None if snapshot.regime is None else snapshot.regime.labels

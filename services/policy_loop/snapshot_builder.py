@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from schemas.errors import ConfigError, RuleError
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
 from schemas.reasons import REASON
@@ -198,8 +199,19 @@ def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]
     """Make every column that a rule of a playbook for these bars needs; the names of the features read.
 
     Any other rule is computed where it is needed.
+
+    Raises:
+        ConfigError: a rule reads what the bars do not have; names playbook and rule.
     """
     bars = columns.bars
+    for definition in _of_timeframe(definitions, bars.timeframe):
+        for direction in definition.rules:
+            for role, text in rule_texts(render_rules(definition, direction)).items():
+                try:
+                    columns.features.check(sorted(parse(text).features))
+                except RuleError as error:
+                    place = f"playbook {definition.id!r}, rules.{direction}.{role}"
+                    raise ConfigError(f"{place}: {error}") from error
     names = columns.features.load(feature_names(definitions, bars.timeframe))
     columns.load(playbook_rules(definitions, bars.timeframe))
     return names
@@ -225,9 +237,11 @@ def names_for_replies(
 def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
     """Every rule of every playbook for this timeframe, each once, in the order of the files."""
     texts: dict[str, None] = {}
-    for definition in definitions:
-        if definition.timeframes and timeframe not in definition.timeframes:
-            continue
+    for definition in _of_timeframe(definitions, timeframe):
         for direction in definition.rules:
             texts.update(dict.fromkeys(rule_texts(render_rules(definition, direction)).values()))
     return tuple(texts)
+
+
+def _of_timeframe(definitions: Sequence[PlaybookDefinition], timeframe: str) -> list[PlaybookDefinition]:
+    return [each for each in definitions if not each.timeframes or timeframe in each.timeframes]

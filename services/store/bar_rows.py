@@ -34,5 +34,6 @@ def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:
     text = canonical_json(
         {"bars": {symbol: list(bar) for symbol, bar in row.bars.items()}, "blocked": dict(row.blocked)}
         | ({"history": True} if row.history else {})
+        | ({"extra": {symbol: dict(named) for symbol, named in row.extra.items()}} if row.extra else {})
     )
     return {"run_id": run_id, "number": number, "label": row.label, "bars": text}

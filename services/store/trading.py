@@ -273,7 +273,7 @@ def _bar_row(label: int, text: str) -> "BarRow":
 
     stored = json.loads(text)
     bars = {symbol: Bar(*map(float, values)) for symbol, values in stored["bars"].items()}
-    return BarRow(label, bars, stored["blocked"], stored.get("history", False))
+    return BarRow(label, bars, stored["blocked"], stored.get("history", False), stored.get("extra", {}))
 
 
 def _order_values(run_id: str, row: JournalRow) -> dict[str, Any]:

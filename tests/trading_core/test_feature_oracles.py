@@ -3,9 +3,10 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.trading_core.feature_oracles import ORACLES, Own
+from tests.trading_core.feature_oracles import ORACLES, Own, atr
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import FEATURES, compute, feature_names
+from trading_core.rules import parse
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -32,6 +33,33 @@ def test_feature_matches_its_oracle_to_nine_digits(bars, name):
     assert known[int(np.argmax(known)) :].all()
     tolerance = 1e-9 * np.maximum(np.abs(expected[known]), np.nanmedian(np.abs(expected)))
     assert (np.abs(found[known] - expected[known]) <= tolerance).all()
+
+
+@pytest.mark.parametrize(("width", "asked"), [(2.5, "2.5"), (1.5, "1.5"), (0.75, ".75"), (3.0, "3")])
+def test_bands_of_a_width_match_their_oracle(width, asked):
+    b = Own.of(COMPLETE)
+    upper, middle, lower = talib.BBANDS(b.c, 20, width, width)
+    ema, range_ = talib.EMA(b.c, 20), atr(b, 20)
+    expected = {
+        "bb_upper": upper,
+        "bollinger_lower": lower,
+        "bandwidth": (upper - lower) / middle,
+        "percent_b": (b.c - lower) / (upper - lower),
+        "keltner_upper": ema + width * range_,
+        "kc_lower": ema - width * range_,
+        "keltner_width": 2 * width * range_ / ema,
+    }
+    for stem, values in expected.items():
+        name = next(iter(parse(f"{stem}(20, {asked}) > 0").features))
+        found = compute(COMPLETE, [name])[name][:, 0]
+        known = np.isfinite(found)
+        assert known.sum() > 0.9 * found.size
+        np.testing.assert_allclose(found[known], values[known], rtol=1e-9, atol=1e-9)
+
+
+def test_band_of_its_usual_width_is_the_plain_feature():
+    rule = parse("close > bb_upper(20, 2) and close < keltner_upper(20, 2.0)")
+    assert rule.text == "close > bollinger_upper_20 and close < keltner_upper_20"
 
 
 def test_sma_of_one_bar_is_the_close():

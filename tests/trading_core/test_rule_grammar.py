@@ -64,6 +64,8 @@ SYMBOLS = [
         ("between(rsi_14, 30, 7e1)", "between(rsi_14, 30, 70)", "boolean"),
         ("prev(close > sma_20, 2)", "prev(close > sma_20, 2)", "boolean"),
         ("max(close, prev(high, 1), .5)", "max(close, prev(high, 1), 0.5)", "number"),
+        ("close<bb_lower(20,1.50)", "close < bollinger_lower(20, 1.5)", "boolean"),
+        ("keltner_upper( 10 , .00001 )", "keltner_upper(10, 1e-05)", "number"),
         ("abs(-zscore_20) + 1e-7", "abs(-zscore_20) + 1e-07", "number"),
     ],
 )
@@ -77,6 +79,31 @@ def test_parse_valid_text_gives_kind_and_canonical_text(text, canonical, kind):
 @pytest.mark.parametrize(
     ("text", "column", "words"),
     [
+        ("close > sma(20)", 9, "write sma_20"),
+        ("SMA(close, 20) < close", 1, "write sma_20"),
+        ("sma(volume, 20) < volume", 1, "write volume_sma_20"),
+        ("highest(high, 55) < close", 1, "write highest_55"),
+        ("RSI(14) < 30", 1, "write rsi_14"),
+        ("ta.sma(close,20) < close", 3, "write sma_20"),
+        ("df.close > 1", 3, "write close"),
+        ("macd(close, 8, 21, 5) > 0", 1, "write macd_8_21"),
+        ("close < bb_lower_20", 9, "write bollinger_lower_20"),
+        ("rsi14 < 30", 1, "write rsi_14"),
+        ("true", 1, "write a comparison"),
+        ("close > 1 or False", 14, "write a comparison"),
+        ("close > 1 && high > 1", 11, "Write 'and'"),
+        ("close > 1 & high > 1", 11, "Write 'and'"),
+        ("close > 1 | high > 1", 11, "Write 'or'"),
+        ("!(close > 1)", 1, "Write 'not'"),
+        ("close > close[1]", 14, "Write prev(close, 1)"),
+        ("close[0] > 1", 6, "Write close"),
+        ("close > close.shift(2)", 14, "Write prev(close, 2)"),
+        ("bb_upper(20) < close", 1, "write bollinger_upper_20"),
+        ("bb_upper(20, 0) < close", 1, "lies above 0 and up to 100"),
+        ("bb_upper(20, 101) < close", 1, "lies above 0 and up to 100"),
+        ("bb_upper(1, 2) < close", 1, "lies in 2..5000"),
+        ("bb_upper(20, close) < close", 1, "write bollinger_upper_20"),
+        ("sma(high, 20) < close", 1, "Functions are between"),
         ("", 1, "empty rule"),
         ("   ", 4, "empty rule"),
         ("close >", 8, "ends where a value"),
@@ -116,6 +143,7 @@ def test_parse_invalid_text_names_column_and_reason(text, column, words):
         parse(text)
     assert f"column {column}:" in str(caught.value)
     assert words in str(caught.value)
+    assert "Did you mean 'max'?" not in str(caught.value)
 
 
 def test_rule_reports_features_and_lookback():

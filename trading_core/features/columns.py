@@ -19,6 +19,8 @@ import numpy.typing as npt
 from schemas.errors import InvariantViolation
 from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray
+from trading_core.features.crossing import check_symbol, is_crossing, parts_of, reads_others
+from trading_core.features.further import check_further
 from trading_core.features.graph import NUMBER, TRUTH, Graph, IntArray, Place, Program
 from trading_core.features.nodes import SCANNING, Node
 from trading_core.features.registry import check_timeframes, resolve
@@ -56,7 +58,7 @@ class SymbolColumns:
         if self._program is None:
             names = self._graph.leaves(self._finished, {})
             outputs = list(self._finished.items())
-            self._program = self._graph.program(outputs, {}, self._sources.places(names))
+            self._program = self._graph.program(outputs, {}, self._sources.places(names, self._s))
             self._step = _scratch(self._program, 1)
         scratch = self._step if stop - start == 1 else _scratch(self._program, stop - start)
         self._sources.run(self._program, self._state, scratch, self._s, start, stop)
@@ -66,7 +68,7 @@ class SymbolColumns:
         for number in graph.list_computed(missing, self._finished):
             if graph.nodes[number].op in SCANNING:
                 missing.setdefault(number, False)
-        raw = self._sources.places(graph.leaves(missing, self._finished))
+        raw = self._sources.places(graph.leaves(missing, self._finished), self._s)
         new = {number: self._sources.bank.new(truth) for number, truth in missing.items()}
         program = graph.program(list(new.items()), self._finished, raw)
         state = np.zeros(graph.state_size)
@@ -98,8 +100,9 @@ class FeatureColumns:
     """Finished columns of one bar series, shared by whoever reads them."""
 
     def __init__(self, bars: BarSeries) -> None:
-        self._sources = Sources(bars)
+        self._sources = Sources(bars, self.place)
         self._symbols = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
+        self._crossing = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
         self._own_rows = [_OwnRows(s) for s in range(len(bars.symbols))]
         self._places: dict[tuple[str, int], Place] = {}
         self._views: dict[tuple[Place, int], Column] = {}
@@ -138,6 +141,9 @@ class FeatureColumns:
         sources.grow()
         for symbol in self._symbols:
             symbol.extend(start, stop)
+        sources.crossing.extend(sources.bars, start, stop)
+        for symbol in self._crossing:
+            symbol.extend(start, stop)
         sources.rows = stop
         self._views.clear()
 
@@ -157,7 +163,7 @@ class FeatureColumns:
         if self.made != made[:begun]:
             raise InvariantViolation("columns were made in another order: places do not mean the same")
         for s, nodes in made[begun:]:
-            self._symbols[s].store(nodes)
+            self.store(nodes, s)
 
     def rows(self, s: int) -> npt.NDArray[np.intp]:
         """Row numbers of symbol s's present bars, ascending."""
@@ -167,16 +173,30 @@ class FeatureColumns:
         """Compute several features together, which shares their parts; returns the names without repeats.
 
         Raises:
-            RuleError: an unknown feature name, or a higher timeframe that the bars do not have.
+            RuleError: an unknown feature name, or a higher timeframe or symbol that the bars do not have.
         """
         wanted = tuple(dict.fromkeys(names))
-        check_timeframes(wanted, self.bars.timeframe)
+        self.check(wanted)
         for s in range(len(self._symbols)) if symbols is None else symbols:
             missing = [name for name in wanted if (name, s) not in self._places]
             if missing:
-                places = self._symbols[s].store([(resolve(name).node, False) for name in missing])
+                places = self.store([(resolve(name).node, False) for name in missing], s)
                 self._places.update({(name, s): place for name, place in zip(missing, places, strict=True)})
         return wanted
+
+    def check(self, names: Iterable[str]) -> None:
+        """Make sure that every feature can be had from these bars.
+
+        Raises:
+            RuleError: one cannot; names it and says why.
+        """
+        wanted = tuple(names)
+        check_timeframes(wanted, self.bars.timeframe)
+        for name in wanted:
+            if is_crossing(name):
+                check_symbol(name, self.bars.symbols)
+                name, _ = parts_of(name)
+            check_further(name, self.bars)
 
     def place(self, name: str, s: int) -> Place:
         """Where the feature's column stands in `bank`."""
@@ -202,9 +222,17 @@ class FeatureColumns:
     def store(self, wanted: Sequence[tuple[Node, bool]], s: int) -> list[Place]:
         """Places of nodes' columns for symbol s, each told with whether it is a condition.
 
-        What is missing is computed in one pass; columns of conditions lie in the truths.
+        What is missing is computed in one pass, and in one more what reads other symbols; columns of
+        conditions lie in the truths.
         """
-        return self._symbols[s].store(wanted)
+        crossing = [reads_others(node) for node, _ in wanted]
+        if not any(crossing):
+            return self._symbols[s].store(wanted)
+        found: dict[int, Place] = {}
+        for side, columns in ((False, self._symbols[s]), (True, self._crossing[s])):
+            of_side = [k for k, is_one in enumerate(crossing) if is_one == side]
+            found |= zip(of_side, columns.store([wanted[k] for k in of_side]), strict=True)
+        return [found[k] for k in range(len(wanted))]
 
     def window(self, node: Node, truth: bool, back: int, s: int, start: int, stop: int) -> Column:
         """Rows start..stop of a node over stored features, computed from `back` own bars before; not kept.

@@ -11,8 +11,11 @@ import numpy.typing as npt
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.calendar import raw_column
+from trading_core.features.crossing import CrossingColumns, PlaceOf, is_crossing
+from trading_core.features.further import FURTHER, FurtherColumns
 from trading_core.features.graph import BAR, CALENDAR, Place, Program
 from trading_core.features.nodes import Node
+from trading_core.features.own import OWN
 
 Made = tuple[int, tuple[tuple[Node, bool], ...]]
 _AHEAD = 256  # rows whose times are foreseen, so that a bar on time costs its calendar columns nothing
@@ -29,33 +32,40 @@ class Sources:
             stand in the same places of another bank.
     """
 
-    def __init__(self, bars: BarSeries) -> None:
+    def __init__(self, bars: BarSeries, place_of: PlaceOf) -> None:
         self.bars = bars
         self.rows = bars.shape[0]
         self.made: list[Made] = []
         self.bank = ColumnBank(self.rows)
+        self.crossing = CrossingColumns(self.bank, place_of)
+        self._further = FurtherColumns(self.bank)
         self._calendar = CalendarColumns(bars)
         # Imported on use, so that parsing rules and printing help never load the compiler.
         from trading_core.features.blocks import advance
 
         self._advance = advance
 
-    def places(self, names: Iterable[str]) -> dict[str, Place]:
-        """Place of every raw column.
+    def places(self, names: Iterable[str], s: int) -> dict[str, Place]:
+        """Place of every raw column of symbol `s`.
 
         Raises:
-            RuleError: a higher timeframe that is not above that of the bars.
+            RuleError: a higher timeframe that is not above that of the bars, or a symbol they do not hold.
         """
-        return {
-            name: Place(BAR, COLUMNS.index(name)) if name in COLUMNS else self._calendar.place(name)
-            for name in names
-        }
+        found = tuple(names)
+        of_others = self.crossing.places(filter(is_crossing, found), s, self.bars, self.rows)
+        return of_others | {name: self._own_place(name, s) for name in found if name not in of_others}
+
+    def _own_place(self, name: str, s: int) -> Place:
+        if name.startswith((FURTHER, OWN)):
+            return self._further.place(name, s, self.bars, self.rows)
+        return Place(BAR, COLUMNS.index(name)) if name in COLUMNS else self._calendar.place(name)
 
     def grow(self) -> None:
-        """Make room for the rows that the series has gained; `rows` changes when they are computed."""
+        """Make room for the rows that the series has gained, and have what is given; `rows` changes later."""
         rows = self.bars.shape[0]
         self.bank.make_room(rows)
         self._calendar.extend(self.bars, rows)
+        self._further.extend(self.bars, self.rows, rows)
 
     def run(
         self,

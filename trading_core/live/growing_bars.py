@@ -38,6 +38,7 @@ class GrowingBars(BarSeries):
         rows, symbols = history.shape
         for name in ("symbols", "timeframe", "label", "zone"):
             object.__setattr__(self, name, getattr(history, name))
+        object.__setattr__(self, "extra", {})  # no feed brings further columns
         self._columns = {name: s for s, name in enumerate(history.symbols)}
         self._rows = rows
         self._tables: dict[str, Any] = {}

@@ -7,7 +7,9 @@
     sum:        product (("+" | "-") product)*
     product:    unary (("*" | "/") unary)*
     unary:      "-" unary | atom
-    atom:       number | feature | position | function "(" or ("," or)* ")" | "(" or ")"
+    atom:       number | feature ("@" symbol)? | position | function "(" or ("," or)* ")" | "(" or ")"
+    feature:    name | band "(" length "," width ")" | "rank_cs" "(" feature ")"
+    symbol:     letters, digits, "_" and "." | any text in quotes
     function:   between(x, lo, hi)  crosses_above(a, b)  crosses_below(a, b)  prev(x, n)
                 abs(x)  min(a, b, ...)  max(a, b, ...)
     position:   what only an open position has, in rules that are read while there is one: POSITION_VARIABLES
@@ -25,17 +27,20 @@ from typing import NoReturn
 
 from schemas.errors import RuleError, nearest
 from schemas.vocabulary import POSITION_VARIABLES
-from trading_core.features.registry import MAX_LENGTH, resolve
+from trading_core.features.registry import CROSS_RANK, MAX_LENGTH, has_width, resolve, write_instead
+from trading_core.rules.foreign import CONSTANTS, call_at, hint_at
 from trading_core.rules.tree import COMPARISONS, Expression, Kind, canonical_text, position_of
 
 MAX_TEXT = 1_000
 MAX_DEPTH = 40
 FUNCTIONS = ("between", "crosses_above", "crosses_below", "prev", "abs", "min", "max")
 _ARITY = {"between": 3, "crosses_above": 2, "crosses_below": 2, "prev": 2, "abs": 1}
-_WORDS = ("and", "or", "not")
+WORDS = ("and", "or", "not")
 _TOKEN = re.compile(
     r"[ \t\r\n]*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<symbol><=|>=|==|!=|[-+*/(),<>])|(?P<end>\Z))"
+    r"|(?P<name>(?:x\.)?[A-Za-z_][A-Za-z0-9_]*)"
+    r"|@(?P<of>[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*|\"[^\"']+\"|'[^\"']+')"
+    r"|(?P<symbol><=|>=|==|!=|[-+*/(),<>])|(?P<end>\Z))"
 )
 
 
@@ -130,7 +135,9 @@ class _Parser:
             match = _TOKEN.match(self.text, at)
             if match is None or match.lastgroup is None:
                 start = at + len(self.text[at:]) - len(self.text[at:].lstrip(" \t\r\n"))
-                hint = " Write == to compare." if self.text[start] == "=" else ""
+                hint = hint_at(self.text, start)
+                if not hint and (instead := write_instead("", call_at(self.text, start + 1))):
+                    hint = f" A feature is a plain name{instead}."
                 self._fail(f"unexpected character {self.text[start]!r}.{hint}", _Token("", "", start))
             kind = match.lastgroup
             tokens.append(_Token(kind, match.group(kind), match.start(kind)))
@@ -258,7 +265,7 @@ class _Parser:
             self._expect(")")
             self.nesting -= 1
             return node
-        if token.kind == "name" and token.text not in _WORDS:
+        if token.kind == "name" and token.text not in WORDS:
             return self._call(token) if self._peek().text == "(" else self._feature(token)
         self._fail(f"expected a value, found {token.text!r}", token)
 
@@ -273,17 +280,59 @@ class _Parser:
             self._fail(f"{token.text!r} is a function: write {token.text}(...)", token)
         if token.text in POSITION_VARIABLES:
             return Expression("position", "number", name=token.text)
+        if token.text.lower() in CONSTANTS:
+            self._fail(f"no rule is {token.text} on every bar: write a comparison, as close > sma_20", token)
+        return self._of_symbol(token, token.text)
+
+    def _of_symbol(self, token: _Token, name: str) -> Expression:
+        """The feature of a name, of another symbol where one follows."""
+        if (of := self._peek()).kind == "of":
+            self.index += 1
+            name = f"{name}@{of.text}"
         try:
-            resolve(token.text)
+            name = resolve(name).name
         except RuleError as error:
             raise RuleError(
-                f"rule {self.text!r}, column {token.at + 1}: {error}", column=token.at + 1, feature=token.text
+                f"rule {self.text!r}, column {token.at + 1}: {error}{self._quote_hint(token)}",
+                column=token.at + 1,
+                feature=name,
             ) from error
-        return Expression("feature", "number", name=token.text)
+        return Expression("feature", "number", name=name)
+
+    def _quote_hint(self, token: _Token) -> str:
+        """What is meant where a name follows a symbol and `/` or `-`, as in close@BTC/USDT."""
+        position = self.tokens.index(token)
+        of, sign = self.tokens[position - 2 : position] if position > 1 else (token, token)
+        if of.kind != "of" or sign.text not in ("/", "-"):
+            return ""
+        return f' Of a symbol with a {sign.text!r} write @"{of.text}{sign.text}{token.text}".'
+
+    def _feature_call(self, token: _Token) -> Expression | None:
+        """Bands of a width, or a rank among symbols; None for a call that is neither."""
+        if token.text == CROSS_RANK:
+            self._expect("(")
+            start = self._peek()
+            inner = self._atom()
+            if inner.op != "feature":
+                self._fail(f"{CROSS_RANK}(x) takes a feature, as {CROSS_RANK}(roc_20)", start)
+            self._expect(")")
+            return self._of_symbol(token, f"{CROSS_RANK}({inner.name})")
+        given = self.tokens[self.index : self.index + 5]
+        shape = [part.kind if part.kind == "number" else part.text for part in given]
+        if not has_width(token.text) or shape != ["(", "number", ",", "number", ")"]:
+            return None
+        self.index += len(given)
+        return self._of_symbol(token, f"{token.text}({given[1].text}, {float(given[3].text)!r})")
 
     def _call(self, token: _Token) -> Expression:
         if token.text not in FUNCTIONS:
-            self._fail(f"unknown function {token.text[:60]!r}.{nearest(token.text[:60], FUNCTIONS)}", token)
+            if (feature := self._feature_call(token)) is not None:
+                return feature
+            instead = write_instead("", call_at(self.text, token.at))
+            if instead:
+                self._fail(f"{token.text!r} is no function, features are names{instead}", token)
+            near = nearest(token.text[:60], FUNCTIONS, 0.7) or f" Functions are {', '.join(FUNCTIONS)}."
+            self._fail(f"unknown function {token.text[:60]!r}.{near}", token)
         self._enter(token)
         self._expect("(")
         args, starts = [], []

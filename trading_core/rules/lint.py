@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schemas.errors import RuleError
-from trading_core.features.registry import check_timeframes
 from trading_core.rules.bounds import possible_of
 from trading_core.rules.columns import RuleColumns
 from trading_core.rules.grammar import Rule, parse
@@ -67,7 +66,7 @@ def fire_rate(text: str, columns: RuleColumns, s: int, upto: int) -> FireRate:
 def _lint_one(role: str, text: str, columns: RuleColumns, s: int, upto: int) -> LintFinding | None:
     try:
         rule = parse(text)
-        check_timeframes(sorted(rule.features), columns.bars.timeframe)
+        columns.features.check(sorted(rule.features))
     except RuleError as error:
         return LintFinding("unknown_feature", role, str(error)) if "feature" in error.context else None
     if rule.kind == "number" or rule.position:

@@ -102,4 +102,4 @@ def describe(bars: "BarSeries", settings: Settings, *, of_frame: bool = False) -
         "start": ns_to_datetime(int(bars.times[0])).isoformat(),
         "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
         **zone_entry(bars.zone),
-    }
+    } | ({"extra": bars.extra_hashes} if bars.extra else {})

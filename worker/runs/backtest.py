@@ -20,7 +20,7 @@ from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.journal.writer import JournalWriter
 from services.playbooks.assembly import given_playbooks
-from trading_core.bars import COLUMNS, BarSeries
+from trading_core.bars import BarSeries
 from worker.bootstrap import OURS, OwnParts, assemble
 from worker.models import Models
 from worker.runs.run_result import RunResult
@@ -142,11 +142,7 @@ def sifted_bars(bars: BarSeries, settings: DataSettings) -> SiftedBars:
     kept = present.any(axis=1)
     if not kept.any():
         raise DataError("every bar is implausible: data.plausibility = 'off' takes them as they are")
-    columns = {name: np.where(present, getattr(bars, name), np.nan)[kept] for name in COLUMNS}
-    left = BarSeries(
-        bars.times[kept], bars.symbols, bars.timeframe, bars.label,
-        present=present[kept], zone=bars.zone, **columns,
-    )  # fmt: skip
+    left = bars.take(np.flatnonzero(kept), np.arange(len(bars.symbols)), present)
     told: dict[int, list[FeedAnomaly]] = {}
     rows = np.flatnonzero(kept)
     for row, anomaly in doubts:

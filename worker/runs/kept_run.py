@@ -1,14 +1,17 @@
 """What the store keeps of a run of a script that no file has, and what it cannot keep.
 
-Playbooks and the bars of a DataFrame are kept with the run. A strategist, a judge or critics of the script's
-own are Python objects: of them only the names are kept, and a run that asked them is not played again.
+Playbooks and the bars of a DataFrame are kept with the run; of own features, their hash. A strategist, a
+judge or critics of the script's own are Python objects: of them only the names are kept, and a run that
+asked them is not played again.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.playbook import PlaybookDefinition
 from services.model_calls.quoting import visible
+from trading_core.features.own import list_changed
 from worker.runs.replay import NotPlayable
 
 if TYPE_CHECKING:
@@ -16,13 +19,21 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
-PLAYBOOKS, OWN = "playbooks", "own_parts"
+PLAYBOOKS, OWN, FEATURES = "playbooks", "own_parts", "own_features"
 
 
-def keep_beside(playbooks: Sequence[PlaybookDefinition], own: Sequence[str]) -> dict[str, Any]:
-    """What the row of a run says beside its bars: playbooks that no file has, names of own parts."""
+def keep_beside(
+    playbooks: Sequence[PlaybookDefinition], own: Sequence[str], features: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the row of a run says beside its bars.
+
+    Args:
+        playbooks: those that no file has.
+        own: names of own parts.
+        features: hash by name of own features.
+    """
     books = {PLAYBOOKS: [book.payload() for book in playbooks]} if playbooks else {}
-    return books | ({OWN: list(own)} if own else {})
+    return books | ({OWN: list(own)} if own else {}) | ({FEATURES: dict(features)} if features else {})
 
 
 def kept_playbooks(record: "RunRecord") -> tuple[PlaybookDefinition, ...]:
@@ -31,7 +42,7 @@ def kept_playbooks(record: "RunRecord") -> tuple[PlaybookDefinition, ...]:
 
 
 def demand_no_own_parts(record: "RunRecord") -> None:
-    """Refuse to play a run that asked objects of its script.
+    """Refuse to play a run that asked objects of its script, or read features that are gone or others now.
 
     Raises:
         NotPlayable: it did.
@@ -42,6 +53,12 @@ def demand_no_own_parts(record: "RunRecord") -> None:
             f"run {record.run_id} asked parts of a Python script that no store keeps ({named}): run that "
             "script again, where result.verify() and result.to_html(FILE) play it"
         )
+    if gone := list_changed(record.data.get(FEATURES, {})):
+        named = visible(", ".join(map(str, gone)))
+        raise NotPlayable(
+            f"run {record.run_id} reads features of a Python script that are not defined here as they were "
+            f"({named}): define them by tt.feature with the source that they had, then tt.load(...).verify()"
+        )
 
 
 def rows_of_bars(bars: "BarSeries") -> "list[BarRow]":
@@ -51,6 +68,7 @@ def rows_of_bars(bars: "BarSeries") -> "list[BarRow]":
     from trading_core.live.growing_bars import Bar
 
     columns = [getattr(bars, name).tolist() for name in COLUMNS]
+    extra = {name: values.tolist() for name, values in bars.extra.items()}
     there = bars.present.tolist()
     return [
         BarRow(
@@ -60,9 +78,18 @@ def rows_of_bars(bars: "BarSeries") -> "list[BarRow]":
                 for s, symbol in enumerate(bars.symbols)
                 if there[t][s]
             },
+            extra={
+                symbol: {name: _number_or_none(values[t][s]) for name, values in extra.items()}
+                for s, symbol in enumerate(bars.symbols)
+                if extra and there[t][s]
+            },
         )
         for t, label in enumerate(bars.times.tolist())
     ]
+
+
+def _number_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 async def kept_bars(store: "Store", record: "RunRecord") -> "BarSeries":

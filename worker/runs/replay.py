@@ -28,6 +28,7 @@ from schemas.settings import Settings
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
+from services.model_calls.quoting import visible
 from worker.operations.environment import DOCUMENT_REVISION, STORE_REVISION, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
 from worker.runs.trials import NoTrial, ledger_of_run
@@ -171,6 +172,11 @@ def demand_bars_of(record: "RunRecord", bars: "BarSeries") -> None:
     if found != recorded:
         other = f"the bars hash to {found[:16]}, not {recorded[:16]}"
         raise NotPlayable(f"{other}: name those of the run with --data")
+    further = record.data.get("extra", {})
+    others = [name for name in further if bars.extra_hashes.get(name) != further[name]]
+    if others:
+        named = visible(", ".join(others))
+        raise NotPlayable(f"further columns are not those of the run ({named}): name its bars with --data")
 
 
 @dataclass(frozen=True)

@@ -148,3 +148,19 @@ def test_disguise_rescales_prices_in_messages_of_checks_about_prices_and_in_no_o
     told = shown(finding.payload(), wording)
     assert (told["message"], told["remedy"]["value"]) == (seen, 4.5)
     assert shown(finding.payload()) == json.loads(json.dumps(finding.payload()))
+
+
+def test_wording_of_an_anonymised_run_calls_another_symbol_of_a_feature_and_reads_it_back():
+    symbol = SNAPSHOT.symbol
+    told = {"features": {'close@"BTC/USDT"': 2.0, f"rsi_14@{symbol}": 50.0, "rank_cs(roc_20)": 0.5}}
+    hidden = shown(told, HIDDEN)["features"]
+    assert set(hidden) == {'close@"asset_3"', "rsi_14@asset_2", "rank_cs(roc_20)"}
+    assert shown({"setup": 'close@"BTC/USDT" > 1'}, HIDDEN) == {"setup": 'close@"asset_3" > 1'}
+    for name in ('close@"asset_3"', "close@asset_3", "close@'asset_3'"):
+        read = json.loads(HIDDEN.names_back(json.dumps({"name": name, "why": "asset_3 rose"})))
+        assert read == {"name": 'close@"BTC/USDT"', "why": "asset_3 rose"}
+    assert HIDDEN.names_back('{"name": "close@asset_2"}') == f'{{"name": "close@{symbol}"}}'
+    assert PLAIN.names_back('{"name": "close@asset_2"}') == '{"name": "close@asset_2"}'
+    assert shown({"features": {"x.funding": 0.5}}, HIDDEN) == {"features": {"x.funding": None}}
+    assert shown({"features": {"x.funding": 0.5}}) == {"features": {"x.funding": 0.5}}
+    assert HIDDEN.names("close@BTC on 2010-01-01") == "close@asset_4 on 2010-01-01"

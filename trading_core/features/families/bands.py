@@ -1,7 +1,7 @@
 """Families of bands and channels: Bollinger, Keltner, Donchian.
 
-Bollinger bands lie two population deviations, Keltner bands two ATR from their middle; a rule makes any other
-width itself, as in `sma_20 + 3 * stdev_20`.
+Bollinger bands lie two population deviations, Keltner bands two ATR from their middle, or as many as the call
+form says: `bollinger_upper(20, 2.5)`.
 """
 
 from trading_core.features import nodes as f
@@ -11,17 +11,17 @@ from trading_core.features.nodes import CLOSE, HIGH, LOW, Node
 WIDTH = 2.0
 
 
-def _bollinger(n: int, side: float) -> Node:
-    return f.add(f.mean(CLOSE, n), f.scale(side * WIDTH, f.stdev(CLOSE, n)))
+def _bollinger(n: int, width: float) -> Node:
+    return f.add(f.mean(CLOSE, n), f.scale(width, f.stdev(CLOSE, n)))
 
 
-def _keltner(n: int, side: float) -> Node:
-    return f.add(f.ema(CLOSE, n), f.scale(side * WIDTH, f.atr(n)))
+def _keltner(n: int, width: float) -> Node:
+    return f.add(f.ema(CLOSE, n), f.scale(width, f.atr(n)))
 
 
-def _percent_b(n: int) -> Node:
-    above_lower = f.subtract(CLOSE, _bollinger(n, -1.0))
-    return f.divide(above_lower, f.scale(2 * WIDTH, f.stdev(CLOSE, n)))
+def _percent_b(n: int, width: float) -> Node:
+    above_lower = f.subtract(CLOSE, _bollinger(n, -width))
+    return f.divide(above_lower, f.scale(2 * width, f.stdev(CLOSE, n)))
 
 
 def _donchian(n: int) -> tuple[Node, Node]:
@@ -41,15 +41,22 @@ def _donchian_width(n: int) -> Node:
 FAMILIES = (
     FeatureFamily(
         "bollinger_upper_N",
-        lambda n: _bollinger(n, 1.0),
+        _bollinger,
         "price",
         "sma_N + 2 stdev_N.",
         (20,),
         2,
         NOT_NEGATIVE,
+        width=WIDTH,
     ),
     FeatureFamily(
-        "bollinger_lower_N", lambda n: _bollinger(n, -1.0), "price", "sma_N - 2 stdev_N.", (20,), 2
+        "bollinger_lower_N",
+        lambda n, width: _bollinger(n, -width),
+        "price",
+        "sma_N - 2 stdev_N.",
+        (20,),
+        2,
+        width=WIDTH,
     ),
     FeatureFamily(
         "percent_b_N",
@@ -58,15 +65,17 @@ FAMILIES = (
         "Close within the Bollinger bands: 0 at the lower, 1 at the upper; unknown on a flat price.",
         (20,),
         2,
+        width=WIDTH,
     ),
     FeatureFamily(
         "bandwidth_N",
-        lambda n: f.divide(f.scale(2 * WIDTH, f.stdev(CLOSE, n)), f.mean(CLOSE, n)),
+        lambda n, width: f.divide(f.scale(2 * width, f.stdev(CLOSE, n)), f.mean(CLOSE, n)),
         "ratio",
         "Bollinger bandwidth with two deviations a side: 4 stdev_N / sma_N.",
         (20,),
         2,
         NOT_NEGATIVE,
+        width=WIDTH,
     ),
     FeatureFamily(
         "zscore_N",
@@ -77,17 +86,26 @@ FAMILIES = (
         2,
     ),
     FeatureFamily(
-        "keltner_upper_N", lambda n: _keltner(n, 1.0), "price", "ema_N + 2 atr_N.", (20,), 1, NOT_NEGATIVE
+        "keltner_upper_N", _keltner, "price", "ema_N + 2 atr_N.", (20,), 1, NOT_NEGATIVE, width=WIDTH
     ),
-    FeatureFamily("keltner_lower_N", lambda n: _keltner(n, -1.0), "price", "ema_N - 2 atr_N.", (20,), 1),
+    FeatureFamily(
+        "keltner_lower_N",
+        lambda n, width: _keltner(n, -width),
+        "price",
+        "ema_N - 2 atr_N.",
+        (20,),
+        1,
+        width=WIDTH,
+    ),
     FeatureFamily(
         "keltner_width_N",
-        lambda n: f.divide(f.scale(2 * WIDTH, f.atr(n)), f.ema(CLOSE, n)),
+        lambda n, width: f.divide(f.scale(2 * width, f.atr(n)), f.ema(CLOSE, n)),
         "ratio",
         "Keltner bandwidth with two ATR a side: 4 atr_N / ema_N.",
         (20,),
         1,
         NOT_NEGATIVE,
+        width=WIDTH,
     ),
     FeatureFamily(
         "donchian_upper_N",

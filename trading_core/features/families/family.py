@@ -5,7 +5,7 @@ the module of its subject, and its oracle to the tests: a family without one fai
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trading_core.features.nodes import Node
@@ -30,6 +30,8 @@ class FeatureFamily:
         minimum: smallest length allowed.
         bounds: closed interval of possible values.
         ascending: whether the first length must be below the second.
+        width: of its bands in deviations or ATR, the last argument of `build`, where it has bands; a name in
+            call form gives another: `bollinger_upper(20, 2.5)`.
     """
 
     pattern: str
@@ -40,11 +42,18 @@ class FeatureFamily:
     minimum: int = 1
     bounds: tuple[float, float] = ANY
     ascending: bool = False
+    width: float | None = None
 
     @property
     def stem(self) -> str:
         """The name without lengths."""
         return re.sub(r"(_[A-Z])+$", "", self.pattern)
+
+    def node(self, lengths: Sequence[int], width: float | None = None) -> Node:
+        """The graph for given lengths, and of bands for a width, None: the usual one."""
+        if self.width is None:
+            return self.build(*lengths)
+        return self.build(*lengths, self.width if width is None else width)
 
     @property
     def example(self) -> str:

@@ -5,9 +5,10 @@ twice is a `DataError` that lists what was found.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.errors import DataError, nearest
+from trading_core.bars import extra_name
 
 FIELDS = ("open", "high", "low", "close", "volume")
 _ROLES = {
@@ -41,12 +42,14 @@ class Layout:
         symbol: the column that names each row's symbol (long format), else None.
         single: the price and volume columns of a long or single-symbol file, else None.
         wide: those columns by symbol for a wide file, else empty.
+        extra: other columns of a long or single-symbol file, by the name under which a rule reads them.
     """
 
     time: int
     symbol: int | None
     single: Fields | None
     wide: dict[str, Fields]
+    extra: Fields = field(default_factory=dict)
 
 
 def recognise(names: tuple[str, ...], file: str) -> Layout:
@@ -65,19 +68,33 @@ def recognise(names: tuple[str, ...], file: str) -> Layout:
     absent = [field for field in FIELDS if field not in plain]
     if absent:
         raise DataError(_missing(absent, names, file))
-    return Layout(roles["time"], roles.get("symbol"), plain, {})
+    extra: Fields = {}
+    for position, name in enumerate(names):
+        own = extra_name(name) if position not in roles.values() else None
+        if own is not None:
+            extra.setdefault(own, position)
+    return Layout(roles["time"], roles.get("symbol"), plain, {}, extra)
 
 
 def bar_columns(names: tuple[str, ...], file: str) -> list[int]:
-    """Positions of the columns that bars are made of, ascending.
+    """Positions of the columns that bars are made of and of others that a rule can name, ascending.
 
     Raises:
         DataError: as `recognise`.
     """
     layout = recognise(names, file)
-    fields = [layout.single or {}, *layout.wide.values()]
+    fields = [layout.single or {}, layout.extra, *layout.wide.values()]
     places = {layout.time, *(place for roles in fields for place in roles.values())}
     return sorted(places if layout.symbol is None else {layout.symbol, *places})
+
+
+def further_columns(names: tuple[str, ...], file: str) -> frozenset[int]:
+    """Positions of the columns that are taken where they hold numbers; any other is needed.
+
+    Raises:
+        DataError: as `recognise`.
+    """
+    return frozenset(recognise(names, file).extra.values())
 
 
 def role_of(name: str) -> str | None:

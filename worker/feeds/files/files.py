@@ -36,7 +36,7 @@ class SymbolRows:
         table: the file the rows come from.
         rows: int (n,), their positions in that file.
         times: int64 (n,), UTC ns labels.
-        values: float64 (n,) for each field.
+        values: float64 (n,) for each field and further column.
     """
 
     symbol: str
@@ -156,8 +156,23 @@ def _parts(table: BarTable, name: str, zone: ZoneInfo | None) -> Iterator[Symbol
         return
     values = {field: table.numbers(column) for field, column in layout.single.items()}
     _check_finite(table, layout.single, values, np.ones(times.size, dtype=np.bool_))
+    values |= {
+        extra: numbers
+        for extra, column in layout.extra.items()
+        if (numbers := _numbers(table, column)) is not None
+    }
     for symbol, rows in _rows_by_symbol(table, layout, name):
-        yield SymbolRows(symbol, table, rows, times[rows], {field: values[field][rows] for field in FIELDS})
+        yield SymbolRows(
+            symbol, table, rows, times[rows], {field: each[rows] for field, each in values.items()}
+        )
+
+
+def _numbers(table: BarTable, column: int) -> npt.NDArray[np.float64] | None:
+    """A further column; None where it holds something else than numbers."""
+    try:
+        return table.numbers(column)
+    except DataError:
+        return None
 
 
 def _rows_by_symbol(table: BarTable, layout: Layout, name: str) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:

@@ -6,6 +6,7 @@ Every failure of the bytes is a `DataError` that names the file and, where known
 
 import csv
 import gzip
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from pyarrow import parquet as pa_parquet
 from schemas.errors import DataError
 from services.model_calls.quoting import from_spreadsheet_text
 from services.text.given_files import MAX_BYTES, check_size, open_given
-from worker.feeds.files.columns import TIME_NAMES
+from worker.feeds.files.columns import TIME_NAMES, bar_columns, further_columns
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -218,7 +219,13 @@ def _read_parquet(path: Path, file: BinaryIO, needs: str, most: int, pick: Pick)
         parquet = pa_parquet.ParquetFile(file)
         schema = parquet.schema_arrow
         _check_width(path, len(schema))
-        chosen = [schema.field(place) for place in pick(tuple(schema.names), path.name)]
+        names = tuple(schema.names)
+        further = _further(names, path.name, pick)
+        chosen = [
+            schema.field(place)
+            for place in pick(names, path.name)
+            if place not in further or _is_number(schema.field(place).type)
+        ]
         table = _read_chosen(path, file, parquet, chosen, most)
         table.validate(full=True)
         check_size(path, sum(map(_count_bytes, table.columns)), most)
@@ -299,7 +306,12 @@ def _read_csv(path: Path, data: bytes, needs: str, pick: Pick) -> BarTable:
     if lines.count(b"\n") + lines.count(b"\r") < 2:
         raise DataError(f"{path.name} has a header and no rows: it needs {needs}")
     positions = [str(i) for i in range(len(names))]
-    chosen = [positions[place] for place in pick(names, path.name)]
+    further, first = _further(names, path.name, pick), _first_cells(lines, separator)
+    chosen = [
+        positions[place]
+        for place in pick(names, path.name)
+        if place not in further or (place < len(first) and _may_be_number(first[place]))
+    ]
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(lines),
@@ -317,6 +329,26 @@ def _read_csv(path: Path, data: bytes, needs: str, pick: Pick) -> BarTable:
             f"{path.name} is not a CSV table of {len(names)} columns: {_first_line(error)}"
         ) from error
     return BarTable(path, tuple(names[int(place)] for place in chosen), tuple(table.columns), "line", 2)
+
+
+def _further(names: tuple[str, ...], file: str, pick: Pick) -> frozenset[int]:
+    return further_columns(names, file) if pick is bar_columns else frozenset()
+
+
+def _first_cells(lines: bytes, separator: str) -> list[str]:
+    """Cells of the first row of data; none where it cannot be read, which the reader then says."""
+    try:
+        row = lines.split(b"\n", 2)[1][:_LONGEST_HEADER].decode()
+        return next(csv.reader([row.rstrip("\r")], delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+
+
+def _may_be_number(cell: str) -> bool:
+    try:
+        return cell.strip().lower() in EMPTY_WORDS or math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def csv_header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
