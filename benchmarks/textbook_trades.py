@@ -26,7 +26,9 @@ from trading_core.rules.columns import RuleColumns
 from worker.feeds.sample_data import load_embedded_bars
 from worker.runs.backtest import run_backtest
 
-FOLDER = Path(__file__).parent / "textbook"
+TEXTBOOK = Path("textbook")  # the folder of ours by its name
+NAMES = ("bollinger", "bollinger_target", "donchian", "dual_average", "rsi2")
+TARGET = Path(__file__).parent / "textbook" / "bollinger_target.toml"
 SYMBOL, START, END = "AAPL", "2003-01-01", "2010-12-31"
 FREE = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)
 DEFAULT_COOLDOWN: int = EnvelopeSettings().cooldown_bars
@@ -46,8 +48,8 @@ def textbook_trades(bars: BarSeries, playbook: PlaybookDefinition) -> list[Held]
     enters, stops = columns.boolean(rules.setup, 0) == 1, columns.number(rules.stop, 0)
     targets = columns.number(rules.target, 0)
     leaves = np.zeros(rows, np.bool_)
-    if rules.invalidation is not None:
-        leaves = columns.boolean(rules.invalidation, 0) == 1
+    if rules.exit is not None:
+        leaves = columns.boolean(rules.exit, 0) == 1
     found, signal, entry = [], -1, -1
     for row in range(rows):
         if entry < 0 and signal >= 0:
@@ -56,7 +58,7 @@ def textbook_trades(bars: BarSeries, playbook: PlaybookDefinition) -> list[Held]
         if entry >= 0 and (is_leaving or bars.low[row, 0] <= stop or bars.high[row, 0] >= target):
             found.append(Held(entry, row))
             entry, is_leaving = -1, False
-        signal = row if entry < 0 and enters[row] and not leaves[row] else -1
+        signal = row if entry < 0 and enters[row] else -1
         is_leaving = entry >= 0 and bool(leaves[row])
     return [*found, *([Held(entry, rows)] if entry >= 0 else [])]
 
@@ -125,15 +127,22 @@ def compare(bars: BarSeries, playbook: PlaybookDefinition, mode: Any, cooldown: 
     reasons = Counter(reason for _, reason in lost)
     return {
         "playbook": playbook.id, "reflection": mode, "cooldown": cooldown, "textbook": len(book),
-        "here": len(own.trades), "same entry": len(book) - len(lost), "missed": dict(reasons),
+        "here": len(own.trades), "same entry": len(book) - len(lost),
+        "same entry and exit": len(set(book) & set(own.trades)), "missed": dict(reasons),
         "bars": [(str(bars.times[trade.entry].astype("datetime64[ns]"))[:10], why) for trade, why in lost],
     }  # fmt: skip
+
+
+def textbook() -> list[PlaybookDefinition]:
+    """The strategies that are compared, by name."""
+    found = [*load_playbooks(TEXTBOOK), *load_playbooks(TARGET)]
+    return sorted((book for book in found if book.id in NAMES), key=lambda book: book.id)
 
 
 def main() -> None:
     """Print a line for each strategy and setting."""
     bars = load_embedded_bars([SYMBOL], start=START, end=END)
-    for playbook in load_playbooks(FOLDER):
+    for playbook in textbook():
         for mode in ("deterministic", "off"):
             for cooldown in (DEFAULT_COOLDOWN, 0):
                 print(json.dumps(compare(bars, playbook, mode, cooldown)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import thinktwice as tt
-from benchmarks.textbook_trades import DEFAULT_COOLDOWN, FOLDER, compare
+from benchmarks.textbook_trades import DEFAULT_COOLDOWN, compare, textbook
 from schemas.errors import ConfigError
 from schemas.playbook import Expectation, PlaybookDefinition
 from schemas.settings import EnvelopeSettings, ReflectionSettings, RuntimeSettings, Settings
@@ -232,9 +232,19 @@ def test_playbook_that_cannot_be_completed_is_refused_with_what_to_write(text, w
 
 @pytest.mark.parametrize("name", ["dual_average", "bollinger", "donchian", "rsi2"])
 def test_textbook_strategy_makes_four_of_five_of_its_trades_at_the_default_settings(name):
-    (playbook,) = (book for book in load_playbooks(FOLDER) if book.id == name)
-    assert len((FOLDER / f"{name}.toml").read_text("utf-8").splitlines()) <= 15
+    (playbook,) = (book for book in textbook() if book.id == name)
     bars = load_embedded_bars(["AAPL"], start="2003-01-01", end="2010-12-31")
     told = compare(bars, playbook, "deterministic", DEFAULT_COOLDOWN)
     assert told["textbook"] >= 20
     assert told["same entry"] >= 0.8 * told["textbook"], told
+    assert told["same entry and exit"] >= 0.9 * told["same entry"], told
+
+
+def test_textbook_is_a_set_of_its_own_by_name_and_none_of_the_default_one():
+    names = {book.id for book in load_playbooks(Path("textbook"))}
+    assert names == {
+        "bollinger", "cross_sectional_momentum", "donchian", "dual_average", "opening_range", "rsi2",
+        "trailing_only",
+    }  # fmt: skip
+    assert not names & {book.id for book in load_playbooks(None)}
+    assert [book.id for book in load_playbooks(Path("rsi2"))] == ["rsi2"]
