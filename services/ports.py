@@ -185,6 +185,10 @@ class BaseCheck(Protocol):
         """What would send the plan back, or block it."""
         ...
 
+    def is_over(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> bool:
+        """Whether the invalidation is true at this close, so that the setup has to come back first."""
+        ...
+
 
 class Strategist(Protocol):
     """Answers one snapshot; sees a revision request on rounds after the first."""

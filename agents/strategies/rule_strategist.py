@@ -1,9 +1,9 @@
 """The `rules` strategist: a real one that needs no model.
 
 It ranks the playbooks that the regime allows and whose own plan can pass now: by shrunken point-in-time
-expectancy, then by fewest episodes, then by id. It proposes the first. On a revision it applies what would
-satisfy the findings if that only tightens, else it offers the next playbook. A pure function of the snapshot
-and the revision.
+expectancy, then by fewest episodes, then by id; those whose invalidation is true at this close come last. It
+proposes the first. On a revision it applies what would satisfy the findings if that only tightens, else it
+offers the next playbook. A pure function of the snapshot and the revision.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class OwnBase:
-    """The own plan of a playbook; `codes` say why it cannot pass now, none of one that can."""
+    """The own plan of a playbook; `is_over`: its invalidation is true at this close.
+
+    `codes` say why it cannot pass now; none of one that can.
+    """
 
     candidate: Candidate
     proposal: PolicyProposal
+    is_over: bool = False
     codes: tuple[str, ...] = ()
 
     @property
@@ -54,10 +58,10 @@ class OwnBase:
         return self.candidate.direction
 
     @property
-    def rank(self) -> tuple[float, int, str, str]:
+    def rank(self) -> tuple[bool, float, int, str, str]:
         """Less is better."""
         one = self.candidate
-        return -one.expectancy_r, one.episodes, one.playbook.id, one.direction
+        return self.is_over, -one.expectancy_r, one.episodes, one.playbook.id, one.direction
 
 
 class RuleStrategist:
@@ -118,7 +122,7 @@ class RuleStrategist:
         if found and (tightened := tighten(proposal, found)) is not None:
             proposal, found = tightened, self._check.findings(tightened, snapshot)
         codes = tuple(finding.code for finding in found)
-        return OwnBase(one, proposal, codes)
+        return OwnBase(one, proposal, self._check.is_over(proposal, snapshot), codes)
 
 
 def _answer_of(bases: list[OwnBase], regime: RegimeView, refused: PolicyProposal | None) -> StrategistAnswer:

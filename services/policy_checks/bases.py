@@ -11,7 +11,7 @@ from schemas.vocabulary import Severity
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.expectation import check_expectation
 from services.policy_checks.invariants import check_invariants
-from services.policy_checks.plan_levels import read_levels
+from services.policy_checks.plan_levels import is_true, read_levels
 from services.ports import PlaybookReader
 
 REFUSING = (Severity.MAJOR, Severity.BLOCKER)
@@ -47,3 +47,8 @@ class SnapshotCheck:
             levels = read_levels(request)
             found += check_coherence(request, levels) + check_expectation(request, levels, self.settings)
         return tuple(finding for finding in found if finding.severity in REFUSING)
+
+    def is_over(self, proposal: PolicyProposal, snapshot: PolicySnapshot) -> bool:
+        """Whether the invalidation is true at this close, so that the setup has to come back first."""
+        text = proposal.invalidation
+        return text is not None and self.settings.mode != "off" and bool(is_true(text, snapshot))

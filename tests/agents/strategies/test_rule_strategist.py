@@ -29,16 +29,19 @@ def seen(**measured):
 
 
 class Check:
-    """Codes by playbook of what cannot pass."""
+    """Codes by playbook of what cannot pass, and playbooks whose invalidation is true."""
 
-    def __init__(self, codes=(), check=CheckName.COHERENCE):
-        self.codes, self.check = dict(codes), check
+    def __init__(self, codes=(), over=(), check=CheckName.COHERENCE):
+        self.codes, self.over, self.check = dict(codes), set(over), check
 
     def findings(self, proposal, snapshot):
         codes = self.codes.get(proposal.playbook_id, ())
         return tuple(
             Finding(check=self.check, code=code, severity=Severity.MAJOR, message=code) for code in codes
         )
+
+    def is_over(self, proposal, snapshot):
+        return proposal.playbook_id in self.over
 
 
 def answered(check, revision=None):
@@ -100,6 +103,11 @@ def test_rule_strategist_abstains_with_the_findings_where_no_base_can_pass():
     assert [over.proposal.playbook_id for over in answer.passed_over] == ELIGIBLE
 
 
+def test_rule_strategist_ranks_a_base_last_whose_invalidation_is_true():
+    assert answered(Check(over=ELIGIBLE[:1])).proposal.playbook_id == ELIGIBLE[1]
+    assert answered(Check(over=ELIGIBLE)).proposal.playbook_id == ELIGIBLE[0]
+
+
 def test_rule_strategist_offers_the_next_base_after_the_refused_one_and_counts_none_twice():
     check = Check({ELIGIBLE[0]: ("level_unknown",)})
     refused = answered(check).proposal
@@ -122,3 +130,5 @@ def test_base_check_finds_what_the_reflection_would_and_nothing_where_it_is_off(
         found.code for found in on.findings(request.proposal, request.snapshot)
     }
     assert off.findings(request.proposal, request.snapshot) == ()
+    over = changed(request.proposal, {"invalidation": "close < 200"})
+    assert (on.is_over(over, request.snapshot), off.is_over(over, request.snapshot)) == (True, False)
