@@ -99,7 +99,7 @@ def test_run_last_reflected_proposal_of_every_evaluation_has_a_verdict() -> None
             judged = {payload["reflection_hash"] for kind, payload in between if kind == "boundary_verdict"}
             assert set(met[-1:]) <= judged
         refused += ended["reason"].startswith(("no other eligible", "identical")) and bool(met or judged)
-    assert refused > 20, "these ended reflected and unjudged"
+    assert refused >= 10, "these ended reflected and unjudged"
 
 
 def test_run_every_evaluation_ends_with_invocation_records_that_are_counted() -> None:
