@@ -25,8 +25,10 @@ def test_backtest_embedded_shows_every_kind_of_evidence() -> None:
     assert document["performance"]["trades"] >= 30
     assert sum(loop["skips"].values()) > 0
     assert sum(document["high_level"]["skips"].values()) > 0
-    assert loop["reflections"]["revise"] + loop["reflections"]["block"] > 0
-    assert loop["finding_codes"]["over_confident"] > 0
+    assert sum(loop["passed_over"].values()) > 0
+    assert loop["sent_back_own"] == 0, "what cannot pass is not offered"
+    assert loop["stand_downs"] < 100
+    assert loop["finding_codes"]["memory_insufficient"] > 0
     assert document["high_level"]["runs"] >= 1
 
 

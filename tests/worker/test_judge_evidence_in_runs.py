@@ -59,7 +59,7 @@ def test_verdict_of_the_embedded_run_names_what_its_calls_read():
     for call in run.of("evidence_call"):
         read.setdefault(plans[call["evidence_id"]]["report_id"], []).extend(call["ids"])
     acting = [verdict for verdict in verdicts(run) if verdict["actions"]]
-    assert len(acting) > 5
+    assert len(acting) > 1
     for verdict in acting:
         ids = read[verdict["report_id"]]
         assert len(ids) > 5

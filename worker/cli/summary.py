@@ -122,7 +122,7 @@ def thoughts(document: Document) -> Rows:
     if policy["sent_back_for"]:
         yield "most often for", _most(policy["sent_back_for"])
     if policy["passed_over"]:
-        yield "not offered for", _most(policy["passed_over"])
+        yield "bases refused for", _most(policy["passed_over"])
     yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
     seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
     told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"

@@ -256,7 +256,7 @@ def test_snapshot_of_a_position_is_taken_where_everything_agrees():
 def test_check_takes_every_request_of_the_embedded_run():
     """In volume: what a run made agrees with itself, so nothing of it may be refused."""
     made = list(requests_of(embedded_run()))
-    assert len(made) > 2_000
+    assert len(made) > 1_500
     for request in made:
         parse_request(json.dumps(request).encode(), "plan.json")
     assert any(request["memory"] and request["memory"]["winners"] for request in made)

@@ -85,8 +85,8 @@ def test_summary_has_a_row_for_every_playbook_symbol_and_reason_of_exit(document
 def test_summary_says_what_the_agent_thought(document):
     text, policy = shown(document), document["policy_loop"]
     assert row(text, "evaluations").startswith(f"{policy['evaluations']:,} ")
-    most = max(policy["sent_back_for"].items(), key=lambda item: item[1])
-    assert row(text, "most often for").startswith(f"{most[0].replace('_', ' ')} {most[1]:,}")
+    most = max(policy["passed_over"].items(), key=lambda item: item[1])
+    assert row(text, "bases refused for").startswith(f"{most[0].replace('_', ' ')} {most[1]:,}")
     assert f"sent back {policy['reflections']['revise'] + policy['reflections']['block']:,} of" in text
     assert row(text, "policies").startswith(f"{policy['frozen']:,} frozen")
     seen = document["high_level"]["reports"][-1]["n_episodes"]
