@@ -12,7 +12,7 @@ from pathlib import Path
 from schemas.errors import ConfigError
 from tools.chromium import MISSING, PROGRAM, tab
 
-WIDTH, HEIGHT = 1180, 1810
+WIDTH, HEIGHT = 1180, 1400
 SHOWN_TRADE = 3  # of the table, whose first is the newest
 DRAWN = "html[data-drawn=true]"
 
