@@ -61,11 +61,9 @@ def management_is_out_of_reach(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
     """A scale-out or a break-even at or beyond the target, where the position is closed already."""
-    if levels.lie_ahead("entry", "stop", "target", *BEFORE_TARGET) or _misplaced_now(request, levels):
+    reach = _reach(request, levels)
+    if reach is None:
         return ()
-    if levels.risk is None or levels.reward is None:
-        return ()
-    reach = levels.reward / levels.risk
     found = []
     scaled = request.proposal.scale_outs[-1:]
     farthest = {
@@ -108,6 +106,15 @@ def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLe
     message = f"reward to risk after costs is {found:.3f}, the minimum is {minimum!r}"
     remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
     return (major("reward_to_risk_too_low", message, remedy=remedy),)
+
+
+def _reach(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> float | None:
+    """Reward over risk at this close; of levels that lie ahead what it is at every close."""
+    if levels.lie_ahead("entry", "stop", "target", *BEFORE_TARGET):
+        return levels.reach
+    if levels.risk is None or levels.reward is None or _misplaced_now(request, levels):
+        return None
+    return levels.reward / levels.risk
 
 
 def _reward_to_risk(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> float | None:

@@ -13,6 +13,7 @@ Part = Mapping[str, Any]
 MOST_PLAYBOOKS, MOST_REASONS, MOST_NAMED = 8, 4, 3
 NAMED = frozenset({"blocked", "sent_back", "warming_up"})  # reasons whose details stand in the line
 NOT_LOST = frozenset({"in_position", "armed", "cooldown", "invalidated", "warming_up", "not_eligible"})
+NOT_REFUSED = frozenset({"unfilled", "invalidated", "retired"})  # an order that stood, and was taken back
 NEVER = {
     "false": "no setup of it was ever true: loosen rules.*.setup",
     "unknown": "its setup could be computed at no bar: give it more bars",
@@ -50,10 +51,12 @@ def account_lines(document: Part) -> list[str]:
     if any(part["met"] for part in parts):
         lines.append(_after(document))
     met, lost = sum(part["met"] for part in parts), sum(count_lost(part) for part in parts)
+    refused = sum(n for why, n in document["signals"]["orders_refused"].items() if why not in NOT_REFUSED)
+    of, could = f"of {met + lost:,}", "under half of the signals that could have traded"
     if met < lost:
-        lines.append(
-            f"under half of the signals that could have traded met a plan: {met:,} of {met + lost:,}"
-        )
+        lines.append(f"{could} met a plan: {met:,} {of}")
+    elif met - refused < lost + refused:
+        lines.append(f"{could} met a plan whose order stood: {max(met - refused, 0):,} {of}")
     return lines
 
 

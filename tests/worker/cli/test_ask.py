@@ -226,7 +226,8 @@ def test_answer_as_of_a_time_is_the_same_whatever_came_after_it(desk, ended_earl
     shutil.copy(ended_earlier, desk.folder / DB)
     assert [without_times(asked(desk, *word)) for word in words] == late
     assert {told["known_at"][:10] for told in late} == {CLOCK}
-    assert asked(desk, QUESTIONS[0])["answer"] != late[0]["answer"], "without the clock it is another answer"
+    now = [asked(desk, question)["answer"] for question in QUESTIONS[:4]]
+    assert now != [told["answer"] for told in late[:4]], "without the clock it is another answer"
 
 
 def test_asking_changes_no_byte_of_the_store_and_needs_no_right_to_write(desk):

@@ -163,7 +163,7 @@ def held() -> tuple[int, int, int]:
             (
                 row
                 for row, other in places(clean(), series(), "exit_filled")
-                if other == column and row > entry
+                if other == column and row >= entry
             ),
             0,
         )

@@ -477,10 +477,13 @@ def part_of(met: int, **not_met: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def document_of(*parts: dict[str, Any]) -> dict[str, Any]:
+def document_of(*parts: dict[str, Any], refused: int = 2) -> dict[str, Any]:
     events = {"thesis_armed": sum(part["met"] for part in parts), "entry_filled": 1}
     return {
-        "signals": {"playbooks": list(parts), "orders_refused": {"reward_to_risk": 2}},
+        "signals": {
+            "playbooks": list(parts),
+            "orders_refused": {"reward_to_risk": refused, "unfilled": 30} if refused else {},
+        },
         "tick_validation": {"events": events},
     }
 
@@ -494,7 +497,9 @@ def test_signals_of_the_issue_are_said_as_it_asks():
         "(invalidation already true 4, level unknown 2), in a position 9; "
         "its rules alone, with reflection off: 30 trades"
     )
-    assert second == "of 20 signals that met a plan: filled 1, orders refused 2 (reward_to_risk 2)"
+    assert (
+        second == "of 20 signals that met a plan: filled 1, orders refused 32 (unfilled 30, reward_to_risk 2)"
+    )
     assert third == "under half of the signals that could have traded met a plan: 20 of 57"
 
 
@@ -509,5 +514,15 @@ def test_signals_of_the_issue_are_said_as_it_asks():
     ],
 )
 def test_signals_warn_where_under_half_of_those_that_could_trade_met_a_plan(part, warned):
-    assert any(line.startswith("under half") for line in account_lines(document_of(part))) is warned
+    assert (
+        any(line.startswith("under half") for line in account_lines(document_of(part, refused=0))) is warned
+    )
     assert count_lost(part) == sum(part["not_met"].get(name, 0) for name in ("no_policy", "blocked"))
+
+
+@pytest.mark.parametrize(("refused", "warned"), [(3, False), (4, True)])
+def test_signals_warn_where_orders_were_refused_for_good_and_not_where_they_were_taken_back(refused, warned):
+    lines = account_lines(document_of(part_of(10, no_policy=4), refused=refused))
+    assert (
+        "under half of the signals that could have traded met a plan whose order stood: 6 of 14" in lines
+    ) is warned
