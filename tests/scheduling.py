@@ -9,6 +9,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  
 
 SAME_RUNS = {
     "embedded and losing runs": (
+        "worker/runs/test_signals.py",
         "agents/planning/test_run_evidence.py",
         "agents/test_judge_evidence.py",
         "docs/test_documented_contracts.py",

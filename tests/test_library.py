@@ -66,7 +66,7 @@ def test_block_of_the_readme_runs(capsys):
     (block,) = blocks_of(ROOT / "README.md")
     exec(compile(block, "README.md", "exec"), {})
     told = capsys.readouterr().out
-    assert told.startswith("22 trades, 2.1 %")
+    assert told.startswith("27 trades, 2.5 %")
     assert "exit_filled" in told
 
 
@@ -80,7 +80,7 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
         exec(compile(block, str(script), "exec"), {})
     told = capsys.readouterr().out.splitlines()
     assert len(blocks) == 14
-    assert told[0].split()[0] == "22"
+    assert told[0].split()[0] == "27"
     assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
     assert told[6] == "r0001 is the same: True"
     assert re.fullmatch(r"The number of losing trades of IBM was [1-9]\d*\.", told[7])
@@ -91,14 +91,15 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     assert re.fullmatch(r"[1-9]\d* trades", told[13])
     assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[14])
     assert re.fullmatch(r"[1-9]\d* trades", told[15])
-    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[16])
-    assert told[17:19] == ["unknown", "revise for over_confident"]
-    assert [line.split()[:2] for line in told[19:22]] == [
+    assert re.fullmatch(r"\{'high': [1-9]\d*, 'low': [1-9]\d*\}", told[16])
+    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[17])
+    assert told[18:20] == ["unknown", "revise for over_confident"]
+    assert [line.split()[:2] for line in told[20:23]] == [
         ["True", "DataError"],
         ["True", "ConfigError"],
         ["True", "RuleError"],
     ]
-    assert told[22] == f"thinktwice {tt.__version__}"
+    assert told[23] == f"thinktwice {tt.__version__}"
 
 
 def test_every_public_name_has_an_example():

@@ -208,6 +208,14 @@ def too_little_reward() -> Played:
     return engine, [*rest_of(engine)]
 
 
+def added_to_and_ended_by_a_rule() -> Played:
+    """A position that is added to at one R, then ended by its exit rule."""
+    ahead: Rows = [(100.0, 105.0, 99.5, 105.0), (105.0, 106.0, 104.0, 105.0)]
+    engine = engine_of({"X": [*flat(4), *ahead, *[ahead[1]] * 3]})
+    order(engine, "X", [2], stop=95.0, add_at_r=1.0, add_share=0.5, exit_rule=[6])
+    return engine, [*rest_of(engine)]
+
+
 def resting_orders() -> Played:
     """One runs out of time, one is invalidated, one meets a no-trade window, one is retired."""
     bars = panel({name: flat(8) for name in "UVXY"})

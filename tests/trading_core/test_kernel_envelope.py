@@ -71,6 +71,9 @@ STORIES: dict[Callable[[], played.Played], list[str]] = {
         "2 Y refused level_unknown",
     ],
     played.too_little_reward: ["2 X refused reward_to_risk"],
+    played.added_to_and_ended_by_a_rule: [
+        "3 X entry 100", "5 X added 105 x50", "6 X exit rule", "7 X exit exit_rule 105",
+    ],
     played.resting_orders: [
         "3 Y refused retired", "4 V invalidated", "4 V refused invalidated", "4 X refused no_trade_window",
         "5 U refused unfilled", "5 U expired",

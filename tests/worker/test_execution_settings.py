@@ -149,10 +149,10 @@ def test_run_with_carry_breaks_even_where_its_fees_alone_take_what_is_left(tmp_p
     assert run.of("scale_out_filled")
 
 
-def test_run_with_a_wide_spread_has_its_plans_sent_back_for_what_they_would_cost(run_with):
+def test_run_with_a_wide_spread_has_its_orders_refused_for_what_they_would_cost(run_with):
     wide = run_with("[execution]\nspread_bps = 1000.0\nslippage_spread_fraction = 0.5")
-    assert "reward_to_risk_too_low" not in plain().document["policy_loop"]["finding_codes"]
-    assert wide.document["policy_loop"]["finding_codes"]["reward_to_risk_too_low"] > 0
+    assert "reward_to_risk" not in reasons(plain())
+    assert "reward_to_risk" in reasons(wide)
 
 
 def test_run_with_a_maker_fee_pays_it_on_limit_entries(run_with):
@@ -325,7 +325,7 @@ def test_run_with_consecutive_losses_breaches_and_flattens_at_the_next_open(run_
     closes = [int(bars.close_times[k + 1]) for k, at in enumerate(bars.close_times[:-1]) if at in
               {row.known_at for row in breaches}]  # fmt: skip
     assert {row.known_at for row in forced} <= set(closes)
-    assert "halted" in reasons(run) or run.document["policy_loop"]["finding_codes"].get("trading_halted")
+    assert "halted" in reasons(run) or run.document["policy_loop"]["passed_over"]["trading_halted"]
 
 
 def test_run_with_symbol_losses_pauses_that_symbol(run_with):

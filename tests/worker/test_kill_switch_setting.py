@@ -12,7 +12,7 @@ def test_session_begun_with_the_kill_switch_on_never_enters_and_every_evaluation
     assert [payload["limit"] for payload in payloads(rows, "envelope_breach")] == ["kill_switch"]
     ended = payloads(rows, "policy_evaluation")
     assert len(ended) > 20
-    assert {episode["outcome"] for episode in ended} == {"stood_down"}
+    assert {episode["outcome"] for episode in ended} == {"abstained"}
     assert all("kill_switch" in reason["reason"] for reason in ended)
     seen = {payload["snapshot"]["risk"]["kill_switch"] for payload in payloads(rows, "policy_snapshot")}
     assert seen == {True}

@@ -211,9 +211,9 @@ def test_run_stop_that_only_the_grid_of_the_market_refuses_is_a_fault_and_no_err
     execution = ExecutionSettings(tick_size=0.25)
     with desk(monkeypatch, barely):
         made = run(proposing().model_copy(update={"execution": execution}))
-    assert made.document["strategist"]["fallbacks"] == {
-        "stop_not_tighter": len([row for row in made.of("policy_proposal") if row["fallback"]])
-    }
+    told = [row["fallback"] for row in made.of("policy_proposal") if row["fallback"]]
+    assert set(told) <= {"stop_not_tighter", "nothing_to_choose"}
+    assert made.document["strategist"]["fallbacks"]["stop_not_tighter"] == told.count("stop_not_tighter") > 0
     assert made.document["errors"] == 0
 
 
@@ -224,6 +224,7 @@ def test_run_model_that_abstains_trades_nothing_and_says_why(monkeypatch):
     assert policy["answers"] == {"abstain": policy["evaluations"]}
     assert policy["outcomes"] == {"abstained": policy["evaluations"]}
     told = {row["reason"] for row in made.of("policy_evaluation")}
+    told = {reason for reason in told if not reason.startswith("no eligible playbook can pass now")}
     assert told <= {f"the model abstains: the trend is {trend}" for trend in ("up", "down", "sideways")}
     assert trades(made) == []
 

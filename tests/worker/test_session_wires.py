@@ -20,6 +20,7 @@ from schemas.vocabulary import PolicyEventKind as KIND
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.policy_checks.bases import SnapshotCheck
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.shared_runs import embedded_bars, played
 from worker.bootstrap import assemble
@@ -342,6 +343,13 @@ def test_session_events_switched_off_are_skipped_with_that_reason() -> None:
     )
 
 
+@pytest.fixture
+def unscreened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every base of ours is offered, whatever the checks say of it."""
+    monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())
+
+
+@pytest.mark.usefixtures("unscreened")
 def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() -> None:
     zone = NoLearnZone(start=0, end=2**62, reason="the whole history")
     made = session(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))))
@@ -358,6 +366,7 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() 
     )
 
 
+@pytest.mark.usefixtures("unscreened")
 def test_session_no_learn_zone_episodes_are_kept_out_of_the_slow_loop() -> None:
     zone = NoLearnZone(start=0, end=2**62, reason="the whole history")
     made = session(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))), ("2000-03-01", "2004-06-30"))
@@ -368,6 +377,7 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_the_slow_loop() -> None:
     assert set(made.slow_loop.counters.skips) == {"insufficient_episodes"}
 
 
+@pytest.mark.usefixtures("unscreened")
 def test_session_no_learn_zone_of_the_settings_blocks_the_plans_of_its_bars() -> None:
     """The zone lasts for two months and names one of the symbols."""
     start, end = (datetime_to_ns(datetime(2003, month, 1, tzinfo=UTC)) for month in (9, 11))

@@ -15,6 +15,7 @@ from schemas.vocabulary import InvocationOutcome
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.language_model import ModelReply
+from services.policy_checks.bases import SnapshotCheck
 from services.store import NewRun, open_store
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars, run_on
@@ -85,7 +86,8 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
     assert counters.errors == 0
 
 
-def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
+def test_session_full_model_that_raises_a_verdict_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SnapshotCheck, "findings", lambda *asked: ())  # every base is offered
     reply = json.dumps({"comment": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
     asked = run(AnsweringModel(reply)).policy_loop.counters
     assert asked.finding_codes["model_raised_verdict"] > 0

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.playbook import PlaybookDefinition
 from services.model_calls.quoting import visible
-from trading_core.features.own import list_changed
 from worker.runs.replay import NotPlayable
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ def demand_no_own_parts(record: "RunRecord") -> None:
             f"run {record.run_id} asked parts of a Python script that no store keeps ({named}): run that "
             "script again, where result.verify() and result.to_html(FILE) play it"
         )
+    from trading_core.features.own import list_changed  # numpy: loaded only where a run is played
+
     if gone := list_changed(record.data.get(FEATURES, {})):
         named = visible(", ".join(map(str, gone)))
         raise NotPlayable(

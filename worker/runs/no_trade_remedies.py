@@ -80,6 +80,7 @@ REFUSALS: Final[Mapping[str, str]] = {
     "them), or entries that the feed or the operator has blocked",
     "paused_after_losses": "envelope.max_symbol_losses and loss_pause_bars",
     "unfilled": "the market never met the entry order: rules.*.entry, or entry_kind",
+    "reward_to_risk": "move rules.*.target away or .stop nearer, or lower reflection.min_reward_to_risk",
     "invalidated": "rules.*.invalidation was true before the order was met",
 }
 

@@ -190,6 +190,13 @@ def _findings(facts: RunFacts) -> Iterator[Cause]:
             yield code, count, of_finding(code, known, first.message, first.remedy)
 
 
+def _refused_bases(facts: RunFacts) -> Iterator[Cause]:
+    books = [(book, next(iter(book.rules))) for book in facts.playbooks]
+    for code, count in _by_count(facts.policy.passed_over):
+        if code not in facts.policy.sent_back_for:
+            yield code, count, of_finding(code, books, "the playbook's own plan was not offered for it", None)
+
+
 def _judge(facts: RunFacts) -> Iterator[Cause]:
     policy = facts.policy
     unreflected = (
@@ -242,7 +249,7 @@ def _orders(facts: RunFacts) -> Iterator[Cause]:
         yield f"order_{code}", count, REFUSALS.get(code, "see docs/explanation/engine-semantics.md")
 
 
-STAGES = (_guards, _evaluations, _findings, _judge, _policies, _orders, _rules, _abstentions)
+STAGES = (_guards, _evaluations, _findings, _refused_bases, _judge, _policies, _orders, _rules, _abstentions)
 
 
 def _is_covered(seen: str, playbooks: list[PlaybookDefinition], facts: RunFacts) -> bool:

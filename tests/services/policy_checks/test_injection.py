@@ -88,7 +88,7 @@ def _texts(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[Field
 
 FIELDS = tuple(dict.fromkeys(_texts(SCHEMA)))
 # One has a pattern, the others must be the playbook of the plan.
-REFUSED_UNREAD = {"playbook.id"} | {
+REFUSED_UNREAD = {"playbook.id", "snapshot.timeframe"} | {
     f"memory.{bucket}.[].playbook_id" for bucket in ("winners", "losers", "failures")
 }
 

@@ -74,7 +74,7 @@ YEARS_AHEAD = NOW + 31 * 365 * 86_400 * 10**9
         ({"snapshot__known_at": YEARS_AHEAD}, f"snapshot: known_at {YEARS_AHEAD} is not ts_event {NOW}:"),
         ({"snapshot__ts_event": NOW + 1}, f"snapshot: known_at {NOW} is not ts_event {NOW + 1}: both"),
         ({"snapshot__bar_label": NOW - 1}, f"snapshot: bar_label {NOW - 1} is neither open"),
-        ({"snapshot__timeframe": "1w"}, 'snapshot.timeframe: "1w": input should be'),
+        ({"snapshot__timeframe": "2w"}, "snapshot.timeframe: '2w' is not one of"),
         ({"snapshot__timeframe": "1h"}, "of a 1h bar that closes at ts_event"),
         ({"snapshot__close": 9.0}, "snapshot: close 9.0 is not features.close 184.5: they are"),
         (

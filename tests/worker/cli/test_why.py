@@ -82,10 +82,8 @@ def test_why_json_is_the_same_tree(decided):
 def test_why_fill_that_is_not_one_says_how_to_find_fills(decided, fill, part):
     complaint = decided.complaint("why", fill, "--run", "r0001")
     assert part in complaint
-    assert (
-        "thinktwice journal r0001 --kind entry_filled --kind scale_out_filled --kind exit_filled "
-        "--kind stop_tightened" in complaint
-    )
+    kinds = ("entry_filled", "add_filled", "scale_out_filled", "exit_filled", "stop_tightened")
+    assert f"thinktwice journal r0001 {' '.join(f'--kind {kind}' for kind in kinds)}" in complaint
 
 
 def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let_it(shell):

@@ -91,7 +91,7 @@ def deferred(request: Any) -> list[str]:
 
 def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> None:
     bars = session().bars
-    zone = NoLearnZone(start=int(bars.times[150]), end=int(bars.times[220]), reason="a feed gap")
+    zone = NoLearnZone(start=int(bars.times[180]), end=int(bars.times[260]), reason="a feed gap")
     live = Live(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))))
     told: list[str] = []
     signals: list[tuple[str, int, str, str]] = []

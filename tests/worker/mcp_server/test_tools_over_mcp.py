@@ -96,7 +96,9 @@ def test_rows_that_an_answer_names_are_those_of_the_journal(stored):
 
     for call, result in asyncio.run(scenario()).items():
         rows = result.structured_content["rows"]
-        assert rows, call
+        assert rows or json.loads(call)[0] == "account", (
+            call
+        )  # whose rows are open positions: none at the end
         assert result.structured_content["known_at"], call
         assert all(kinds[row["seq"]] == row["kind"] for row in rows), call
 

@@ -46,23 +46,19 @@ def printed(document: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "code", "remedy"),
     [
-        ("donchian", "target_beyond_mfe", "playbook donchian: bring rules.long.target nearer, or "
-        "raise expectation.mfe_p50_r (1.5)"),
-        ("rsi2", "target_on_wrong_side", "playbook rsi2: keep rules.long.target on the winning side"),
+        ("rsi2", "order_reward_to_risk", "move rules.*.target away or .stop nearer, or lower "
+        "reflection.min_reward_to_risk"),
     ],
 )  # fmt: skip
-def test_run_of_a_textbook_playbook_without_a_trade_says_what_sent_its_plans_back(name, code, remedy):
+def test_run_of_a_textbook_playbook_without_a_trade_says_what_refused_its_orders(name, code, remedy):
     run = run_on(embedded_bars(*PERIOD), definitions=textbook(name))
-    policy = run.document["policy_loop"]
     assert (run.document["performance"]["trades"], run.document["errors"]) == (0, 0)
     found = reasons(run)
-    assert next(iter(found)) == code
-    assert found[code] == policy["finding_codes"][code]
+    assert found[code] == run.document["signals"]["orders_refused"]["reward_to_risk"]
     assert not {"memory_insufficient", "never_fired"} & set(found)
     shown = printed(run.document)
-    second = shown[shown.index("no trade, and what would change it:") + 1]
-    assert second.startswith(f"  {code} {found[code]:,}: {remedy}")
-    assert "(once: " in second
+    told = shown[shown.index("no trade, and what would change it:") + 1 :]
+    assert any(line.startswith(f"  {code} {found[code]:,}: {remedy}") for line in told)
 
 
 def test_run_of_twenty_bars_says_what_the_warm_up_needs():
@@ -131,8 +127,8 @@ def test_run_whose_evaluations_all_fail_names_the_errors(monkeypatch):
         ),
         (
             Settings(reflection=ReflectionSettings(min_reward_to_risk=9.0)),
-            "reward_to_risk_too_low",
-            "at least 9",
+            "order_reward_to_risk",
+            "reflection.min_reward_to_risk",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -304,7 +300,8 @@ def test_why_no_trade_remedy_names_each_playbook_that_was_sent_back_and_how_many
 def test_run_of_two_playbooks_sent_back_for_one_reason_names_both():
     books = [book for book in load_playbooks(TEXTBOOK) if book.id == "donchian"]
     books.append(books[0].model_copy(update={"id": "donchian_too", "title": "Donchian again"}))
-    run = run_on(embedded_bars(*PERIOD), definitions=books)
+    asked = Settings(reflection=ReflectionSettings(min_reward_to_risk=9.0))
+    run = run_on(embedded_bars(*PERIOD), asked, definitions=books)
     remedies = {cause["reason"]: cause["remedy"] for cause in run.document["why_no_trade"]}
     both = [remedy for remedy in remedies.values() if "donchian:" in remedy and "donchian_too:" in remedy]
     assert both, remedies

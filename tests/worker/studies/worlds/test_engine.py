@@ -271,7 +271,7 @@ def test_parts_of_sessions_are_kept_apart_from_those_of_the_gate(tmp_path):
     ("kind", "given", "message"),
     [
         ("plantd", {}, "Did you mean 'planted'"),
-        ("null", {"timeframe": "3h"}, "--timeframe '3h' is not one of"),
+        ("null", {"timeframe": "7h"}, "--timeframe '7h' is not one of"),
         ("null", {"blocks": 1}, "--blocks 1 is not between 2 and 10000"),
         ("null", {"pull": 1.5}, "--pull 1.5 is not between 0 and 1"),
         ("null", {"symbols": 0}, "--symbols 0 is not between"),
