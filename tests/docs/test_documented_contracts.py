@@ -33,7 +33,9 @@ OPEN = re.compile(r"\.[A-Z]+$")
 LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/live
 # A measure is renewed after half a year at the earliest: held by tests/worker/test_bans_are_lifted.py; a text
 # of a model is checked in tests/worker/test_narratives_of_a_model.py.
-RARE = {"error", "measure_renewed", "proposal_clamped", "run_random_veto"}
+RARE = {"error", "measure_renewed", "proposal_clamped", "run_random_veto"} | {
+    "add_filled", "exit_rule_hit",  # of playbooks that ask for them: see tests/test_library_classics.py
+}  # fmt: skip
 OF_TEXTS = {
     "fact_check", "deliberation", "reflection_critique", "reflection_correction", "review_cycle",
     "chunk_outline", "chunk_write",

@@ -64,8 +64,8 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 
 
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
-    days = 120
-    run = planted_world(850, interval_days=days, symbols=12)
+    days = 365
+    run = planted_world(1_300, interval_days=days, symbols=12)
     asked = {payload["request_hash"]: payload["request"] for payload in run.of("high_level_request")}
     reports = {report["report_id"]: asked[report["request_hash"]] for report in run.of("high_level_report")}
     last, waited, overridden = None, 0, 0
