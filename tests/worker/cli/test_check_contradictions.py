@@ -16,7 +16,7 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from tests.worker.cli.checking import HELD, complaint, edited, unedited
 from tests.worker.cli.recorded_requests import requests_of
-from tests.worker.shared_runs import embedded_run, slice_run
+from tests.worker.shared_runs import embedded_run, losing_run, slice_run
 from worker.studies.plan_check.check_request import parse_request
 
 HOUR = 3_600 * 10**9
@@ -255,8 +255,8 @@ def test_snapshot_of_a_position_is_taken_where_everything_agrees():
 
 def test_check_takes_every_request_of_the_embedded_run():
     """In volume: what a run made agrees with itself, so nothing of it may be refused."""
-    made = list(requests_of(embedded_run()))
-    assert len(made) > 1_500
+    made = [request for run in (embedded_run, losing_run) for request in requests_of(run())]
+    assert len(made) > 2_000
     for request in made:
         parse_request(json.dumps(request).encode(), "plan.json")
     assert any(request["memory"] and request["memory"]["winners"] for request in made)
