@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from services.policy_checks.findings import has_far_target, major, own_entry, own_rule_that, own_term
-from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
+from services.policy_checks.plan_levels import PlanLevels, can_arm, read_invalidation, read_levels
 from trading_core.rules.bounds import possible_of
 
 BASIS_POINTS = 10_000
@@ -200,7 +200,7 @@ def _misplaced_invalidation(
     """Code and message of an invalidation that is unknown, true already, out of reach, or never fires."""
     text = request.proposal.invalidation
     readable = text is not None and levels.broken.keys().isdisjoint(("setup", "invalidation"))
-    if levels.waits and readable and not _can_hold(request.proposal.setup, str(text)):
+    if levels.waits and readable and not can_arm(request.proposal.setup, str(text)):
         return "invalidation_already_true", f"the invalidation {text!r} is true whenever the setup is"
     reach = None if levels.lie_ahead("invalidation", "stop") else read_invalidation(request, levels)
     if reach is None:
@@ -222,10 +222,6 @@ def _misplaced_invalidation(
     if reach.price_alone:
         return "invalidation_never_fires", f"no price makes the invalidation {text!r} true"
     return None
-
-
-def _can_hold(setup: str, invalidation: str) -> bool:
-    return possible_of(f"({setup}) and not ({invalidation})").true
 
 
 def _unknown(request: PolicyLevelReflectionRequest, role: str) -> Finding:

@@ -20,7 +20,7 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, list_changes, render_rules
-from trading_core.rules.bounds import ratio
+from trading_core.rules.bounds import possible_of, ratio
 from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import refuse_position
@@ -81,6 +81,11 @@ class PlanLevels:
     def playbook_risk(self) -> float | None:
         """Distance from the playbook's own entry to its own stop; None if unknown or zero."""
         return _distance(self.playbook_entry, self.playbook_stop)
+
+
+def can_arm(setup: str, invalidation: str) -> bool:
+    """Whether a setup can be true at a close at which the invalidation is not."""
+    return possible_of(f"({setup}) and not ({invalidation})").true
 
 
 def symbolic_reach(rules: DirectionRules | PolicyProposal) -> float | None:

@@ -9,7 +9,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules, rule_texts
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE, LONGEST_HORIZON_P90
-from services.policy_checks.plan_levels import symbolic_reach
+from services.policy_checks.plan_levels import can_arm, symbolic_reach
 from trading_core.rules.bounds import possible_of
 
 HORIZON_BOUND: int = InvariantContext.model_fields["max_horizon_bars"].default
@@ -88,7 +88,7 @@ def _of_conditions(rules: DirectionRules, direction: Direction) -> Iterator[Part
     if rules.invalidation is None:
         return
     can_trade = possible_of(rules.setup).true and possible_of(rules.invalidation).false
-    if can_trade and not possible_of(f"({rules.setup}) and not ({rules.invalidation})").true:
+    if can_trade and not can_arm(rules.setup, rules.invalidation):
         message = (
             f"{rules.invalidation!r} is true whenever the setup is, so no trade can be opened: change one"
         )

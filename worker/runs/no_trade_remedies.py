@@ -51,7 +51,6 @@ FINDINGS: Final[Mapping[str, str]] = {
     "timeframe_not_eligible": "add the timeframe of the bars to timeframes, or leave it empty",
     "playbook_not_eligible": "widen [eligibility.{direction}]",
     "memory_contradicts": "its nearest past trades lost: reflection.contradiction_share in the settings",
-    "risk_fraction_over_cap": "lower risk_fraction ({risk_fraction:g})",
     "horizon_over_bound": "lower horizon_bars ({horizon_bars})",
     "activation_window_over_bound": "lower activation_window_bars ({activation_window_bars})",
     "kill_switch": "set envelope.kill_switch = false in the settings",
