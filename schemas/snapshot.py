@@ -155,6 +155,15 @@ class ExpectationSummary(Contract):
         return self
 
 
+class SetupCount(Contract):
+    """How often plans of one entry rule were put in force, and how often one met its setup."""
+
+    playbook_id: str
+    direction: Direction
+    plans: int = Field(ge=1)
+    armed: int = Field(ge=0)
+
+
 BLENDED = ("expectancy_r", "hit_rate", "hold_p50_bars", "hold_p90_bars", "winner_mae_p80_r", "mfe_p50_r")
 
 
@@ -199,6 +208,7 @@ class PolicySnapshot(Contract):
     risk: RiskState
     base_rates: MemoryBaseRates
     expectations: tuple[ExpectationSummary, ...]
+    setups: tuple[SetupCount, ...] = ()
     data_window: DataWindow
     staleness_bars: int = Field(ge=0)
 

@@ -196,13 +196,15 @@ class PolicyLoopService(Stateful):
         boundary = evaluation.boundary
         try:
             evaluation.asked = self._builder.account_state(boundary.s)
-            evaluation.snapshot = self._builder.build(
-                boundary, self.in_force(boundary.s), self.find_opener(boundary.s)
-            )
+            evaluation.snapshot = self._snapshot(boundary)
             if self.background is not None:
                 self._gather(evaluation, self.background.build(evaluation.snapshot))
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
             self._note_failure(evaluation, error)
+
+    def _snapshot(self, boundary: Boundary) -> PolicySnapshot:
+        s = boundary.s
+        return self._builder.build(boundary, self.in_force(s), self.find_opener(s), self.signals.setups())
 
     def _gather(self, evaluation: Evaluation, background: DecisionBackground | None) -> None:
         evaluation.background = background
@@ -419,7 +421,7 @@ class PolicyLoopService(Stateful):
         s, row = boundary.s, self._builder.last_row(boundary.s)
         if evaluation.snapshot is not None and row != boundary.t:
             now = replace(boundary, t=row, state=STATES[int(self._engine.state["state"][s])])
-            evaluation.snapshot = self._builder.build(now, self.in_force(s), self.find_opener(s))
+            evaluation.snapshot = self._snapshot(now)
             evaluation.record.snapshot(evaluation.snapshot)
         return evaluation.snapshot
 

@@ -1,9 +1,10 @@
 """The `rules` strategist: a real one that needs no model.
 
 It ranks the playbooks that the regime allows and whose own plan can pass now: by shrunken point-in-time
-expectancy, then by fewest episodes, then by id; those whose invalidation is true at this close come last. It
-proposes the first. On a revision it applies what would satisfy the findings if that only tightens, else it
-offers the next playbook. A pure function of the snapshot and the revision.
+expectancy and the share of its plans that met their setup, then by fewest episodes, then by id; those whose
+invalidation is true at this close come last. It proposes the first. On a revision it applies what would
+satisfy the findings if that only tightens, else it offers the next playbook. A pure function of the snapshot
+and the revision.
 """
 
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
-from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
+from schemas.snapshot import PolicySnapshot, PositionView
 from schemas.strategist_answer import RefusedBase, StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
+from services.playbooks.expectations import expectation_in
 from services.playbooks.rendering import render_rules
 from services.policy_checks.reasons import with_reasons
 from services.policy_loop.clamps import rules_conviction
@@ -26,13 +28,22 @@ BREAK_EVEN_AT_R = 1.0
 
 @dataclass(frozen=True)
 class Candidate:
-    """One playbook and direction that the regime allows, with its rank."""
+    """One playbook and direction that the regime allows, with its rank.
+
+    `arm_rate` is the share of its plans that met their setup, from one of two before the first.
+    """
 
     playbook: PlaybookDefinition
     direction: Direction
     expectancy_r: float
     hit_rate: float
     episodes: int
+    arm_rate: float
+
+    @property
+    def worth_r(self) -> float:
+        """What a plan can be expected to give back of 1R at risk; one that never meets its setup: nothing."""
+        return (1.0 + self.expectancy_r) * self.arm_rate
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class OwnBase:
     def rank(self) -> tuple[bool, float, int, str, str]:
         """Less is better."""
         one = self.candidate
-        return self.is_over, -one.expectancy_r, one.episodes, one.playbook.id, one.direction
+        return self.is_over, -one.worth_r, one.episodes, one.playbook.id, one.direction
 
 
 class RuleStrategist:
@@ -105,9 +116,8 @@ class RuleStrategist:
 
     def _bases(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
         """As `rank`, with those that cannot pass now."""
-        known = {expectation.playbook_id: expectation for expectation in snapshot.expectations}
         found = (
-            self._base(candidate(playbook, direction, known[playbook.id]), snapshot, regime)
+            self._base(candidate(playbook, direction, snapshot), snapshot, regime)
             for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         )
@@ -154,9 +164,13 @@ def _why_none(bases: list[OwnBase]) -> str:
     return f"no eligible playbook can pass now: {', '.join(codes)}"
 
 
-def candidate(playbook: PlaybookDefinition, direction: Direction, known: ExpectationSummary) -> Candidate:
+def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: PolicySnapshot) -> Candidate:
     """A playbook and direction with what is known of it at the snapshot."""
-    return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n)
+    known = expectation_in(snapshot, playbook)
+    counts = {(item.playbook_id, item.direction): item for item in snapshot.setups}
+    tried = counts.get((playbook.id, direction))
+    rate = 0.5 if tried is None else (tried.armed + 1) / (tried.plans + 2)
+    return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n, rate)
 
 
 def proposal_of(one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> PolicyProposal:

@@ -211,7 +211,8 @@ def explain(document: dict[str, Any], error: ValidationError) -> tuple[str, str]
     problems = error.errors(include_url=False)
     first = problems[0]
     steps = tuple(step for step in first["loc"] if step != "[key]")
-    more = f" ({len(problems) - 1} more problem(s) in this file)" if len(problems) > 1 else ""
+    others = len({problem["loc"] for problem in problems}) - 1
+    more = f" ({others} more in this file)" if others else ""
     return ".".join(map(str, steps)) or "the file", _reason(document, steps, first) + more
 
 

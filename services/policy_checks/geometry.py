@@ -3,15 +3,22 @@
 Levels are read once (`plan_levels`) and shared.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from services.policy_checks.findings import has_far_target, major, own_entry, own_rule_that, own_term
-from services.policy_checks.plan_levels import PlanLevels, can_arm, read_invalidation, read_levels
-from trading_core.rules.bounds import possible_of
+from services.policy_checks.plan_levels import (
+    PlanLevels,
+    always_misplaced,
+    can_arm,
+    read_invalidation,
+    read_levels,
+)
 
 BASIS_POINTS = 10_000
 BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}
+
+SIDED = ("stop", "target")  # of the entry, see `entry_is_on_wrong_side` for that itself
 
 LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], tuple[Finding, ...]]
 
@@ -144,9 +151,11 @@ def _misplaced_levels(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> list[tuple[str, str, str]]:
     """(code, role, message) of a stop and a target that lie on the wrong side, or below zero."""
-    if levels.waits:
-        return list(_never_right(request, levels))
-    return _misplaced_now(request, levels)
+    proposal = request.proposal
+    if levels.waits and levels.broken.keys().isdisjoint(("entry", "stop", "target", "trail")):
+        found = always_misplaced(proposal, proposal.direction, proposal.entry_kind)
+        return [(code, role, f"the {role} {words}") for code, role, words in found if role in SIDED]
+    return [] if levels.waits else _misplaced_now(request, levels)
 
 
 def _misplaced_now(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> list[tuple[str, str, str]]:
@@ -167,19 +176,6 @@ def _misplaced_now(request: PolicyLevelReflectionRequest, levels: PlanLevels) ->
         elif level <= 0:
             found.append(("level_not_a_price", role, f"the {role} {level!r} is no price"))
     return found
-
-
-def _never_right(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> Iterator[tuple[str, str, str]]:
-    """(code, role, message) of a stop and a target that lie on the wrong side whatever the market does."""
-    proposal = request.proposal
-    entry, long = "close" if proposal.entry is None else f"({proposal.entry})", proposal.direction == "long"
-    for role, below in (("stop", long), ("target", not long)):
-        text = getattr(proposal, role)
-        if levels.broken.keys().isdisjoint((role, "entry")):
-            side, where = ("<", "below") if below else (">", "above")
-            if not possible_of(f"({text}) {side} {entry}").true:
-                message = f"the {role} {text!r} of a {proposal.direction} plan is never {where} the entry"
-                yield f"{role}_on_wrong_side", role, message
 
 
 def _side_remedy(request: PolicyLevelReflectionRequest, code: str, role: str) -> Remedy | None:

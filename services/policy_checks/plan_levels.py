@@ -6,6 +6,7 @@ one with it, with every indicator held still: so its level is found whatever its
 reflection, used by the coherence and expectation checks.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite, nan
@@ -19,6 +20,7 @@ from schemas.playbook import DirectionRules
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import Direction
 from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, list_changes, render_rules
 from trading_core.rules.bounds import possible_of, ratio
 from trading_core.rules.evaluate import evaluate_for_symbol
@@ -97,6 +99,33 @@ def symbolic_reach(rules: DirectionRules | PolicyProposal) -> float | None:
     entry = "close" if rules.entry is None else rules.entry
     reward, risk = f"({rules.target}) - ({entry})", f"({entry}) - ({rules.stop})"
     return ratio(parse(reward).tree, parse(risk).tree)
+
+
+def always_misplaced(
+    rules: DirectionRules | PolicyProposal, direction: Direction, entry_kind: str
+) -> Iterator[tuple[str, str, str]]:
+    """(code, role, words) of each level that lies wrong whatever the market does.
+
+    Raises:
+        RuleError: a text is no rule.
+    """
+    long, entry = direction == "long", "close" if rules.entry is None else f"({rules.entry})"
+    wanted = [("stop", long, entry), ("target", not long, entry), ("trail", long, "close")]
+    if rules.entry is not None:
+        wanted.insert(0, ("entry", (entry_kind == "limit") == long, "close"))
+    for role, below, of in wanted:
+        if (text := getattr(rules, role)) is None:
+            continue
+        side, where = ("<", "below") if below else (">", "above")
+        equal = "=" if (role, entry_kind) == ("entry", "limit") else ""  # it is filled at the close
+        if not possible_of(f"({text}) {side}{equal} {of}").true:
+            yield f"{role}_on_wrong_side", role, f"{text!r} never lies {where} the {_name(role, rules)}"
+        elif not possible_of(f"({text}) > 0").true:
+            yield "level_not_a_price", role, f"{text!r} is never above zero"
+
+
+def _name(role: str, rules: DirectionRules | PolicyProposal) -> str:
+    return "close" if role in ("entry", "trail") or rules.entry is None else f"entry {rules.entry!r}"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules, rule_texts
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE, LONGEST_HORIZON_P90
-from services.policy_checks.plan_levels import can_arm, symbolic_reach
+from services.policy_checks.plan_levels import always_misplaced, can_arm, symbolic_reach
 from trading_core.rules.bounds import possible_of
 
 HORIZON_BOUND: int = InvariantContext.model_fields["max_horizon_bars"].default
@@ -99,14 +99,9 @@ def _of_levels(
     rules: DirectionRules, direction: Direction, playbook: PlaybookDefinition, least: float
 ) -> Iterator[Part]:
     """Sides, and what the levels say of each other where they lie in proportion."""
-    entry, wrong = "close" if rules.entry is None else rules.entry, False
-    long = direction == "long"
-    for role, text, below in (("stop", rules.stop, long), ("target", rules.target, not long)):
-        side, where = ("<", "below") if below else (">", "above")
-        if not possible_of(f"({text}) {side} ({entry})").true:
-            wrong = True
-            message = f"{text!r} never lies {where} the entry {entry!r}: move it there"
-            yield f"rules.{direction}.{role}", f"{role}_on_wrong_side", message
+    wrong = list(always_misplaced(rules, direction, playbook.entry_kind))
+    for code, role, words in wrong:
+        yield f"rules.{direction}.{role}", code, f"{words}: move it"
     if wrong:
         return
     reach = symbolic_reach(rules)

@@ -13,9 +13,17 @@ import numpy as np
 
 from schemas.policy import FrozenPolicy
 from schemas.reflection import PolicyLevelReflectionResult
+from schemas.snapshot import SetupCount
 from schemas.state import Stateful
 from schemas.tick_validation import TickValidationEvent
-from schemas.vocabulary import JudgeDecision, PolicyState, ReflectionStatus, Severity, TickEventKind
+from schemas.vocabulary import (
+    Direction,
+    JudgeDecision,
+    PolicyState,
+    ReflectionStatus,
+    Severity,
+    TickEventKind,
+)
 from services.journal.chain import JournalRow
 from trading_core.kernel.state_machine import STATES
 from trading_core.trigger_engine import Advance, TriggerEngine
@@ -67,6 +75,7 @@ class SignalLog(Stateful):
         marks: by symbol: row from which on a standing holds, and its place in `standings`; rows ascend.
         armed: by symbol: row at whose close a thesis was armed, and its entry rule.
         refusals: orders refused or taken back, by reason.
+        tried: by playbook and direction: plans put in force, and theses armed by them.
         first_row: rows before it are history, on which nothing is decided.
     """
 
@@ -75,6 +84,7 @@ class SignalLog(Stateful):
         "marks": dict[str, list[tuple[int, int]]],
         "armed": dict[str, list[tuple[int, str, str]]],
         "refusals": Counter[str],
+        "tried": dict[str, dict[Direction, tuple[int, int]]],
         "first_row": int,
     }
     REBUILT = frozenset(
@@ -94,6 +104,7 @@ class SignalLog(Stateful):
         self.marks: dict[str, list[tuple[int, int]]] = {}
         self.armed: dict[str, list[tuple[int, str, str]]] = {}
         self.refusals: Counter[str] = Counter()
+        self.tried: dict[str, dict[Direction, tuple[int, int]]] = {}
         self.first_row = 0
         self._takers = {
             "policy_snapshot": self._snapshot,
@@ -101,6 +112,7 @@ class SignalLog(Stateful):
             "policy_reflection": self._reflection,
             "boundary_verdict": self._verdict,
             "policy_evaluation": self._evaluation,
+            "policy_frozen": self._frozen,
             "order_refused": self._refusal,
         }
 
@@ -130,6 +142,7 @@ class SignalLog(Stateful):
             elif event.kind is TickEventKind.THESIS_ARMED:
                 rule = event.detail["playbook_id"], event.detail["direction"]
                 self.armed.setdefault(event.symbol, []).append((row, *rule))
+                self._count(*rule, armed=1)
             elif event.kind is TickEventKind.STATE_TRANSITION:
                 self._move(event, row)
         for symbol, row in last.items():
@@ -198,6 +211,24 @@ class SignalLog(Stateful):
             ended=payload["outcome"],
             regime=self._regimes.pop(symbol, ""),
             refused=tuple((*rule, code) for rule, code in sorted(refused.items())),
+        )
+
+    def _frozen(self, symbol: str, payload: Mapping[str, Any]) -> None:
+        policy = payload["policy"]
+        self._count(policy.playbook_id, policy.proposal.direction, plans=1)
+
+    def _count(self, playbook: str, direction: Direction, plans: int = 0, armed: int = 0) -> None:
+        """A thesis that comes back within its plan is not a second plan that met its setup."""
+        tried = self.tried.setdefault(playbook, {})
+        before = tried.get(direction, (0, 0))
+        tried[direction] = before[0] + plans, min(before[0] + plans, before[1] + armed)
+
+    def setups(self) -> tuple[SetupCount, ...]:
+        """What became of the plans so far, by entry rule, in the order of their names."""
+        return tuple(
+            SetupCount(playbook_id=playbook, direction=direction, plans=plans, armed=armed)
+            for playbook, found in sorted(self.tried.items())
+            for direction, (plans, armed) in sorted(found.items())
         )
 
     def _refusal(self, symbol: str, payload: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
 from schemas.reasons import REASON
 from schemas.regime import RegimeView
-from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
+from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState, SetupCount
 from services.claims.subjects import names_for_claims
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_checks.reasons import ALL, ARGUING, REGIME
@@ -69,7 +69,11 @@ class SnapshotBuilder:
         return view
 
     def build(
-        self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None
+        self,
+        boundary: Boundary,
+        policy: FrozenPolicy | None,
+        opened_by: FrozenPolicy | None,
+        setups: tuple[SetupCount, ...],
     ) -> PolicySnapshot:
         """The snapshot of one boundary.
 
@@ -77,6 +81,7 @@ class SnapshotBuilder:
             boundary: the boundary.
             policy: the policy in force, if any.
             opened_by: the policy that opened the position, if any.
+            setups: what became of the plans so far.
         """
         t, s = boundary.t, boundary.s
         bars, state = self._engine.bars, self._engine.state[s]
@@ -101,6 +106,7 @@ class SnapshotBuilder:
             expectations=tuple(
                 self._expectations.summary(version.definition, now) for version in self._playbooks.active()
             ),
+            setups=setups,
             data_window=DataWindow(
                 first_label=int(bars.times[self._first_row(s)]),
                 last_label=int(bars.times[t]),

@@ -71,7 +71,7 @@ def bars_of_a_year() -> BarSeries:
 
 
 def policy_of(playbook: PlaybookDefinition) -> FrozenPolicy:
-    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0), SNAPSHOT, VIEW)
+    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0, 0.5), SNAPSHOT, VIEW)
     hashes: dict[str, Any] = dict.fromkeys(
         ("playbook_hash", "snapshot_hash", "proposal_hash", "reflection_hash", "verdict_hash"), "0" * 64
     )
@@ -101,7 +101,7 @@ def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = N
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 def test_order_wiring_strategist_proposes_every_rule_and_term_of_the_playbook(playbook, direction):
-    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0), SNAPSHOT, VIEW)
+    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0, 0.5), SNAPSHOT, VIEW)
     assert rules_of(proposal) == render_rules(playbook, direction)
     assert proposal.terms() == playbook.terms()
     assert (proposal.horizon_bars, proposal.activation_window_bars) == (

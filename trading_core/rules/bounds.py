@@ -17,7 +17,9 @@ from trading_core.rules.tree import Expression, canonical_text
 Bounds = tuple[float, float]
 ROUNDING = 1e-9  # of a factor that is nothing but the last bits of its sum
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_CROSSED = {"crosses_above": ">", "crosses_below": "<"}
 _OF_POSITION = {"open_r": ANY, "mae_r": (-math.inf, 0.0)}  # of the others: not negative
+_BELOW = (("low", "close"), ("low", "open"), ("close", "high"), ("open", "high"), ("low", "high"))
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -129,7 +131,7 @@ def _of_comparison(op: str, a: Expression, b: Expression) -> Possible:
 def difference(a: Expression, b: Expression) -> Bounds:
     """Closed interval that holds every known value of `a - b`.
 
-    What both read in proportion cancels out: `close * 1.02 - close` is never negative.
+    What both read in proportion cancels out: `close * 1.02 - close` is never negative, nor is `high - close`.
     """
     for part, other, sign in ((a, b, 1.0), (b, a, -1.0)):
         if part.op in ("min", "max"):
@@ -141,8 +143,20 @@ def difference(a: Expression, b: Expression) -> Bounds:
         for key, (factor, share) in _proportions(node).items():
             terms[key] = terms.get(key, 0.0) + sign * factor
             known[key] = share
-    shares = [_scale(known[key], factor) for key, factor in terms.items() if abs(factor) > ROUNDING]
+    shares = list(_of_one_bar(terms))
+    shares += [_scale(known[key], factor) for key, factor in terms.items() if abs(factor) > ROUNDING]
     return sum(low for low, _ in shares), sum(high for _, high in shares)
+
+
+def _of_one_bar(terms: dict[str, float]) -> Iterator[Bounds]:
+    """Takes out of a sum what prices of one bar say of each other: `high - close` is not negative."""
+    for lower, higher in _BELOW:
+        low, high = terms.get(lower, 0.0), terms.get(higher, 0.0)
+        if low * high < 0.0:
+            share = min(abs(low), abs(high))
+            terms[lower] -= math.copysign(share, low)
+            terms[higher] -= math.copysign(share, high)
+            yield (0.0, math.inf) if high > 0.0 else (-math.inf, 0.0)
 
 
 def ratio(a: Expression, b: Expression) -> float | None:
@@ -221,6 +235,8 @@ def _constraints(node: Expression, holds: bool) -> Iterator[tuple[str, str, floa
         yield from _constraint(node.args[0], node.op if holds else _OPPOSITE[node.op], node.args[1])
     elif (node.op, holds) in (("==", True), ("!=", False)):
         yield from _constraint(node.args[0], "==", node.args[1])
+    elif node.op in _CROSSED and holds:
+        yield from _constraint(node.args[0], _CROSSED[node.op], node.args[1])
 
 
 def _constraint(a: Expression, op: str, b: Expression) -> Iterator[tuple[str, str, float]]:

@@ -36,7 +36,7 @@ from worker.cli.options import (
 )
 from worker.cli.rebuilt import rebuilt_run
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
-from worker.cli.run_options import ConfigArgument
+from worker.cli.run_options import OPTIONS, ConfigArgument
 from worker.pages.figures import DASH, r_multiple, shown_time
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 from worker.settings import load_settings
@@ -127,9 +127,40 @@ NameArgument = Annotated[str, argument(metavar="NAME", help="Id of a playbook.")
 
 
 @app.command("list")
-async def list_playbooks(run: RunArgument = LATEST, db: DbOption = None, json: JsonOption = False) -> None:
-    """List every version of every playbook of a run, with its present state."""
-    print_document(await _history(run, None, db), json, _render_list)
+async def list_playbooks(
+    run: RunArgument = LATEST,
+    playbooks: Annotated[str | None, OPTIONS["playbooks"]] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List every version of every playbook of a run, or what lies in files, and their mistakes."""
+    if playbooks is None:
+        print_document(await _history(run, None, db), json, _render_list)
+    elif run != LATEST or db is not None:
+        raise ConfigError("RUN and --playbooks both say whose playbooks: give one of them, without --db")
+    else:
+        print_document(_of_files(playbooks), json, _render_files)
+
+
+def _of_files(source: str) -> dict[str, Any]:
+    """Playbooks before a run, with what no market can make right in them at the default settings."""
+    from schemas.settings import Settings
+    from services.playbooks.loader import load_playbooks
+    from services.policy_checks.static_checks import list_mistakes
+
+    found = load_playbooks(Path(source))
+    shown = [
+        {
+            "playbook_id": definition.id,
+            "version_hash": definition.content_hash,
+            "directions": list(definition.rules),
+            "timeframes": list(definition.timeframes),
+            "horizon_bars": definition.horizon_bars,
+        }
+        for definition in found
+    ]
+    mistakes = [asdict(mistake) for mistake in list_mistakes(found, Settings())]
+    return {"source": source, "playbooks": shown, "mistakes": mistakes}
 
 
 @app.command("history")
@@ -248,6 +279,24 @@ def _tell_move(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, A
     }
 
 
+def _render_files(found: dict[str, Any]) -> None:
+    rows = (
+        (
+            shown["playbook_id"],
+            ", ".join(shown["directions"]),
+            ", ".join(shown["timeframes"]) or "any",
+            str(shown["horizon_bars"]),
+        )
+        for shown in found["playbooks"]
+    )
+    print_table(made_table(("playbook", "directions", "bars", "horizon"), rows))
+    _print_mistakes(found)
+
+
+def _print_mistakes(found: dict[str, Any]) -> None:
+    print_lines(f"{told['playbook_id']}, {told['field']}: {told['message']}" for told in found["mistakes"])
+
+
 def _render_list(found: dict[str, Any]) -> None:
     heads = ("playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean")
     rows = (
@@ -263,7 +312,7 @@ def _render_list(found: dict[str, Any]) -> None:
         for version in found["versions"]
     )
     print_table(made_table(heads, rows))
-    print_lines(f"{told['playbook_id']}, {told['field']}: {told['message']}" for told in found["mistakes"])
+    _print_mistakes(found)
 
 
 def _render_history(found: dict[str, Any]) -> None:

@@ -86,7 +86,7 @@ def _proposal(
         raise ToolRefused(
             f"the newest evaluation of {snapshot.symbol} knew no {playbook.id}: give a later at"
         )
-    own = proposal_of(candidate(playbook, arguments.direction, known[0]), snapshot, snapshot.regime)
+    own = proposal_of(candidate(playbook, arguments.direction, snapshot), snapshot, snapshot.regime)
     given = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
     changed = {"because": (), "rationale": ""} | given
     try:

@@ -1,4 +1,4 @@
-"""The strategist of rules ranks by expectancy, then fewest episodes, then id; a position it only manages."""
+"""The strategist of rules ranks by expectancy and armed plans, then episodes; a position it only manages."""
 
 import asyncio
 
@@ -7,12 +7,14 @@ import pytest
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.reflection import Finding
 from schemas.settings import ReflectionSettings
+from schemas.snapshot import SetupCount
 from schemas.vocabulary import CheckName, PlanKind, Severity
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_checks.bases import SnapshotCheck
 from services.ports import Revision
 from tests.services.policy_checks.amendments import policy_of, position_of
 from tests.services.policy_checks.plans import PLAYBOOKS, acting, changed, expected, right_request
+from thinktwice import Playbook, backtest
 from trading_core.tick_guard import TickGuard
 
 SNAPSHOT = right_request().snapshot
@@ -25,7 +27,7 @@ def seen(**measured):
     """A snapshot in which every playbook is as good as any other, but for what is `measured` of some."""
     level = {"expectancy_r": 0.1, "n": 10}
     known = tuple(expected(book, **(level | measured.get(book.id, {}))) for book in PLAYBOOKS)
-    return SNAPSHOT.model_copy(update={"expectations": known})
+    return SNAPSHOT.model_copy(update={"expectations": known, "setups": ()})
 
 
 class Check:
@@ -67,6 +69,28 @@ def test_rule_strategist_proposes_the_playbook_with_the_best_expectancy(best):
 @pytest.mark.parametrize("youngest", ELIGIBLE)
 def test_rule_strategist_proposes_the_least_tried_of_equals(youngest):
     assert proposed(seen(**{youngest: {"n": 9}})) == youngest
+
+
+def test_rule_strategist_ranks_plans_that_never_met_their_setup_behind_those_that_trade():
+    first, second = ELIGIBLE[:2]
+    counts = tuple(
+        SetupCount(playbook_id=name, direction="long", plans=plans, armed=armed)
+        for name, plans, armed in ((first, 20, 0), *((name, 20, 2) for name in ELIGIBLE[1:]))
+    )
+    lossy = seen(**{second: {"expectancy_r": -0.1, "n": 9}}).model_copy(update={"setups": counts})
+    assert proposed(lossy) != first
+    assert proposed(lossy.model_copy(update={"setups": ()})) == first
+
+
+def test_run_beside_a_playbook_whose_setup_is_never_true_trades_every_signal_it_would_alone():
+    """It keeps the expectancy of its design for good; its plans sink because none met a setup."""
+    rules = {"stop": "close - 3 * atr_14", "exit": "close > sma_5"}
+    dips = Playbook("dips", long={"setup": "rsi_2 < 10 and close > sma_200", **rules})
+    never = Playbook("a_never", long={"setup": "close > 3 * sma_20", **rules})
+    alone, beside = (backtest(playbooks=books, symbols=("AAPL",)) for books in ([dips], [never, dips]))
+    few, many = (len(result.trades) for result in (beside, alone))
+    assert many > 50
+    assert few > 0.9 * many
 
 
 def test_rule_strategist_proposes_by_id_when_nothing_else_differs():

@@ -16,6 +16,7 @@ from schemas.snapshot import (
     PolicySnapshot,
     PositionView,
     RiskState,
+    SetupCount,
 )
 from schemas.timeframes import Timeframe
 from schemas.vocabulary import Direction, PolicyState
@@ -109,6 +110,7 @@ def snapshot_for(playbook: PlaybookDefinition, direction: Direction) -> PolicySn
         ),
         base_rates=MemoryBaseRates(population=1_000, winners=500, losers=450),
         expectations=(expected(playbook),),
+        setups=(SetupCount(playbook_id=playbook.id, direction=direction, plans=20, armed=8),),
         data_window=DataWindow(first_label=NOW - 500 * DAY, last_label=NOW - DAY, bars=400),
         staleness_bars=0,
     )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
+from services.playbooks.rendering import KIND_OF_ROLE
 from services.policy_checks.static_checks import list_mistakes
 from trading_core.rules.bounds import possible_of, ratio
 from trading_core.rules.grammar import parse
@@ -25,8 +26,8 @@ RULES = {
 def book(**changed: Any) -> PlaybookDefinition:
     """A playbook whose plans may pass, with some rules or numbers changed."""
     embedded = load_playbooks(None)[0].payload()
-    rules = RULES | {name: text for name, text in changed.items() if name in RULES}
-    numbers = {name: value for name, value in changed.items() if name not in RULES}
+    rules = RULES | {name: text for name, text in changed.items() if name in KIND_OF_ROLE}
+    numbers = {name: value for name, value in changed.items() if name not in KIND_OF_ROLE}
     return PlaybookDefinition.model_validate(
         embedded
         | {"parameters": {}, "rules": {"long": rules}}
@@ -56,11 +57,18 @@ def codes(**changed: Any) -> list[tuple[str, str]]:
         ({"invalidation": "close > sma_20"}, [("invalidation", "invalidation_already_true")]),
         ({"stop": "close * 1.02"}, [("stop", "stop_on_wrong_side")]),
         ({"stop": "max(close + atr_14, sma_20)"}, [("stop", "stop_on_wrong_side")]),
+        ({"stop": "high + atr_14"}, [("stop", "stop_on_wrong_side")]),
+        ({"stop": "-close"}, [("stop", "level_not_a_price")]),
+        ({"setup": "crosses_above(sma_10, sma_30)", "invalidation": "sma_10 > sma_30"},
+         [("invalidation", "invalidation_already_true")]),
+        ({"entry": "high + 1", "entry_kind": "limit"}, [("entry", "entry_on_wrong_side")]),
+        ({"entry": "low - atr_14", "entry_kind": "stop"}, [("entry", "entry_on_wrong_side")]),
+        ({"trail": "max(entry_price, high)"}, [("trail", "trail_on_wrong_side")]),
         ({"target": "close - atr_14"}, [("target", "target_on_wrong_side")]),
         ({"target": "close + atr_14"}, [("target", "reward_to_risk_too_low")]),
         ({"target": "close + 20 * atr_14"}, [("target", "target_beyond_mfe")]),
     ],
-)
+)  # fmt: skip
 def test_mistake_that_no_market_makes_right_is_named_with_its_field(changed, found):
     assert codes(**changed) == found
 
@@ -75,6 +83,10 @@ def test_mistake_that_no_market_makes_right_is_named_with_its_field(changed, fou
         {"invalidation": "sma_20 < sma_50"},
         {"setup": "close > 0"},
         {"stop": "100", "target": "120"},
+        {"stop": "high - atr_14", "target": "low + 3 * atr_14"},
+        {"entry": "close", "entry_kind": "limit"},
+        {"trail": "highest_20 - 3 * atr_14"},
+        {"setup": "crosses_above(sma_10, sma_30)", "invalidation": "sma_10 < sma_30"},
     ],
 )
 def test_plan_that_some_market_makes_right_has_no_mistake(changed):
@@ -110,6 +122,21 @@ def test_comparison_that_is_called_impossible_is_false_at_every_price(factors, c
         assert not a * close + b * atr < c * close - 1e-9 * close
     if not possible_of(text).false:
         assert a * close + b * atr < c * close + 1e-9 * close
+
+
+@given(
+    st.lists(st.floats(-3, 3, allow_nan=False).map(lambda x: round(x, 2)), min_size=4, max_size=4),
+    st.lists(st.floats(1.0, 100.0), min_size=4, max_size=4),
+)
+def test_prices_of_one_bar_make_nothing_impossible_that_a_bar_shows(factors, prices):
+    low, *inner, high = sorted(prices)
+    bar = {"open": inner[0], "high": high, "low": low, "close": inner[1]}
+    text = " + ".join(f"({factor}) * {name}" for factor, name in zip(factors, bar, strict=True)) + " < 0"
+    total = sum(factor * price for factor, price in zip(factors, bar.values(), strict=True))
+    if not possible_of(text).true:
+        assert total >= -1e-9
+    if not possible_of(text).false:
+        assert total < 1e-9
 
 
 def test_ratio_is_that_of_numbers_in_proportion_alone():

@@ -62,6 +62,16 @@ def test_mistakes_of_a_file_are_said_by_the_command_that_trades_it_and_listed(fo
     assert all(f"wrong, {field}: " in shown for field in FIELDS)
 
 
+def test_mistakes_of_a_folder_are_listed_before_any_run(folder):
+    found = json.loads(run("playbooks", "list", "--playbooks", "books", "--json").stdout)
+    assert [mistake["field"] for mistake in found["mistakes"]] == [*FIELDS]
+    assert [shown["playbook_id"] for shown in found["playbooks"]] == ["wrong"]
+    shown = run("playbooks", "list", "--playbooks", "books/wrong.toml").stdout
+    assert all(f"wrong, {field}: " in shown for field in FIELDS)
+    refused = run("playbooks", "list", "some_run", "--playbooks", "books")
+    assert (refused.exit_code, "give one of them" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("words", [("paper",), ("ablate", "--seeds", "0", "--out", "worth")])
 def test_mistakes_are_said_by_every_command_that_trades_playbooks(folder, words):
     command, *options = words

@@ -73,7 +73,7 @@ def example_request(
     reader = PlaybookRegistry(playbooks, TickGuard(), NOW).reader()
     return PolicyLevelReflectionRequest(
         snapshot=snapshot,
-        proposal=proposal_of(candidate(playbook, side, snapshot.expectations[0]), snapshot, regime),
+        proposal=proposal_of(candidate(playbook, side, snapshot), snapshot, regime),
         playbook=playbook,
         state=snapshot.state,
         memory=_memory(playbook, side),
