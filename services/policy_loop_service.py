@@ -163,7 +163,7 @@ class PolicyLoopService(Stateful):
         record = PolicyJournal(
             self._journal, bars.symbols[boundary.s], int(bars.times[boundary.t]), now, bars.bar_ns
         )
-        self.counters.count_boundary(boundary, decision, history=history)
+        self.counters.count_boundary(boundary, decision)
         record.event(boundary, decision)
         for skip in decision.skips:
             record.skip(boundary, skip)
@@ -417,11 +417,10 @@ class PolicyLoopService(Stateful):
 
     def _present(self, evaluation: Evaluation) -> PolicySnapshot | None:
         """The evaluation's snapshot, taken anew where the symbol had a bar since."""
-        boundary = evaluation.boundary
-        s, row = boundary.s, self._builder.last_row(boundary.s)
-        if evaluation.snapshot is not None and row != boundary.t:
-            now = replace(boundary, t=row, state=STATES[int(self._engine.state["state"][s])])
-            evaluation.snapshot = self._snapshot(now)
+        s, row = evaluation.boundary.s, self._builder.last_row(evaluation.boundary.s)
+        if evaluation.snapshot is not None and row != evaluation.boundary.t:
+            state = STATES[int(self._engine.state["state"][s])]
+            evaluation.snapshot = self._snapshot(replace(evaluation.boundary, t=row, state=state))
             evaluation.record.snapshot(evaluation.snapshot)
         return evaluation.snapshot
 

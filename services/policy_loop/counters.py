@@ -10,25 +10,15 @@ from typing import Any
 
 from schemas.invocation import ReflectionInvocationMeta
 from schemas.reflection import Finding, PolicyLevelReflectionResult
-from schemas.regime import RegimeView
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful
 from schemas.strategist_answer import StrategistAnswer
-from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
+from schemas.vocabulary import InvocationOutcome, PolicyEventKind, ReflectionStatus, Severity
 from services.deliberation.counters import TextCounters
 from services.policy_loop.admission import Admission
 from services.ports import PlanRound
 from services.statistics.quantiles import quantiles
 from trading_core.trigger_engine import Boundary
-
-
-@dataclass(frozen=True)
-class FindingExample:
-    """The first finding of a code that sent a plan back, with whose plan it was."""
-
-    playbook_id: str
-    direction: str
-    finding: Finding
 
 
 @dataclass
@@ -41,9 +31,7 @@ class PolicyCounters(Stateful):
         sent_back_for: findings by code that sent a proposal back.
         sent_back_own: proposals sent back whose rules are their playbook's own.
         passed_over: playbooks' own plans that were not offered, by the first finding against each.
-        examples: the first of each code for each playbook that it met, by code and playbook.
-        abstained_in: abstentions by regime (`trend/volatility/structure`).
-        of_history: skips on bars that lie before the run.
+        examples: the first of each code.
     """
 
     REBUILT = frozenset({"budgets"})
@@ -65,33 +53,24 @@ class PolicyCounters(Stateful):
     sent_back_for: Counter[str] = field(default_factory=Counter)
     sent_back_own: int = 0
     passed_over: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, dict[str, FindingExample]] = field(default_factory=dict)
-    abstained_in: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, Finding] = field(default_factory=dict)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
     revisions: int = 0
     errors: int = 0
     over_budget: int = 0
-    of_history: int = 0
     evaluation_ms: list[float] = field(default_factory=list)
     reflection_ms: list[float] = field(default_factory=list)
 
-    def count_boundary(self, boundary: Boundary, decision: Admission, *, history: bool) -> None:
-        """One boundary, maybe of history, with what the gate said; without an event: a safety override."""
+    def count_boundary(self, boundary: Boundary, decision: Admission) -> None:
+        """One boundary with what the gate said; without an event: a safety override."""
         kinds = [str(event) for event in boundary.events] or [str(PolicyEventKind.SAFETY_OVERRIDE)]
         self.events.update(kinds)
         self.skips.update(str(skip.reason) for skip in decision.skips)
         self.overrides.update(str(reason) for reason in decision.overrides)
-        self.of_history += len(decision.skips) if history else 0
 
-    def count_round(self, one: PlanRound, regime: RegimeView | None = None, *, is_own: bool = False) -> None:
-        """One answer of the strategist in a regime, with the reflection that it met.
-
-        Args:
-            one: of a plan.
-            regime: at its snapshot.
-            is_own: the rules that it proposes are its playbook's own.
-        """
+    def count_round(self, one: PlanRound, *, is_own: bool = False) -> None:
+        """One answer of the strategist with its reflection; `is_own`: it is its playbook's own plan."""
         self.answers[str(one.answer.kind)] += 1
         self.sources[one.answer.model] += 1
         self.passed_over.update(base.codes[0] for base in one.answer.passed_over)
@@ -99,8 +78,6 @@ class PolicyCounters(Stateful):
             self.fallbacks[one.answer.fallback] += 1
         if (refined := one.answer.deliberation) is not None:
             self.texts.count(refined)
-        if one.answer.kind is PlanKind.ABSTAIN and regime is not None:
-            self.abstained_in[f"{regime.labels.key}/{regime.labels.structure}"] += 1
         if isinstance(one.reflection, PolicyLevelReflectionResult):
             self.reflections[str(one.reflection.status)] += 1
             self.finding_codes.update(finding.code for finding in one.reflection.findings)
@@ -129,8 +106,7 @@ class PolicyCounters(Stateful):
         for finding in findings:
             if answer.proposal is not None and finding.severity in (Severity.MAJOR, Severity.BLOCKER):
                 self.sent_back_for[finding.code] += 1
-                met = FindingExample(answer.proposal.playbook_id, answer.proposal.direction, finding)
-                self.examples.setdefault(finding.code, {}).setdefault(met.playbook_id, met)
+                self.examples.setdefault(finding.code, finding)
 
     def document(self) -> dict[str, Any]:
         """The `policy_loop` part of the run's JSON document."""

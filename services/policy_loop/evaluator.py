@@ -131,7 +131,7 @@ class PolicyEvaluator:
         for answered in plan.rounds:
             evaluation.record.round(evaluation.rounds, snapshot, answered)
             evaluation.rounds += 1
-            self._counters.count_round(answered, snapshot.regime, is_own=self._is_own(answered))
+            self._counters.count_round(answered, is_own=self._is_own(answered))
             if answered.reflection is not None:
                 evaluation.note_reflection(answered.reflection)
             elif plan.end in (PlanEnd.STAND_DOWN, PlanEnd.BLOCKED):

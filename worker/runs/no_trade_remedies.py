@@ -1,68 +1,85 @@
 """What would change it, by reason: the keys of a playbook file or of the settings.
 
-Text only, nothing is decided here. A name in braces is a value of the playbook; dotted names and names in
-brackets are keys and sections.
+Text only, nothing is decided here. Dotted names and names in brackets are keys and sections; a `*` stands for
+either direction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from schemas.playbook import PlaybookDefinition
-from schemas.reflection import Remedy
-
 WISHES: Final = {"at_most": "at most", "at_least": "at least", "equals": "should be"}
-MOST_NAMED: Final = 3
 READ_CODE: Final = "see docs/reference/findings.md"
 
 # Keys in the file of a playbook, and what to do with them.
 FINDINGS: Final[Mapping[str, str]] = {
-    "target_beyond_mfe": "bring rules.{direction}.target nearer, or raise expectation.mfe_p50_r "
-    "({mfe_p50_r:g}): a target may lie 3 of them away",
-    "horizon_too_long": "lower horizon_bars ({horizon_bars}) to 2 * expectation.hold_p90_bars = "
-    "{twice_p90:g}, or raise hold_p90_bars ({hold_p90_bars:g}) to {half_horizon:g}",
-    "horizon_too_short": "raise horizon_bars ({horizon_bars}) to expectation.hold_p50_bars "
-    "({hold_p50_bars:g}), or lower that",
-    "stop_inside_winner_mae": "move rules.{direction}.stop away, or raise "
-    "expectation.winner_mae_p80_r ({winner_mae_p80_r:g}) towards 0",
-    "over_confident": "raise expectation.hit_rate ({hit_rate:g}), or "
-    "reflection.conviction_tolerance in the settings",
-    "reward_to_risk_too_low": "move rules.{direction}.target away or .stop nearer, or lower "
+    "target_beyond_mfe": "bring rules.*.target nearer, or raise expectation.mfe_p50_r",
+    "horizon_too_long": "lower horizon_bars, or raise expectation.hold_p90_bars",
+    "horizon_too_short": "raise horizon_bars, or lower expectation.hold_p50_bars",
+    "stop_inside_winner_mae": "move rules.*.stop away, or raise expectation.winner_mae_p80_r towards 0",
+    "over_confident": "raise expectation.hit_rate, or reflection.conviction_tolerance in the settings",
+    "reward_to_risk_too_low": "move rules.*.target away or .stop nearer, or lower "
     "reflection.min_reward_to_risk in the settings",
-    "invalidation_beyond_stop": "let rules.{direction}.invalidation be true before price reaches "
-    "rules.{direction}.stop",
-    "invalidation_already_true": "rules.{direction}.invalidation is true when the plan is made: let "
-    "it be false where the setup may be true",
-    "invalidation_contradicts_direction": "turn rules.{direction}.invalidation round: it is true "
-    "when the plan is right",
-    "invalidation_never_fires": "let some price make rules.{direction}.invalidation true",
-    "stop_on_wrong_side": "keep rules.{direction}.stop on the losing side of the entry at every "
-    "close, with min() or max() if need be",
-    "target_on_wrong_side": "keep rules.{direction}.target on the winning side of the entry at "
-    "every close, with min() or max() if need be",
-    "entry_on_wrong_side": "keep rules.{direction}.entry on its side of the market",
-    "level_not_a_price": "keep the levels of rules.{direction} above zero at every close",
-    "level_unknown": "levels of rules.{direction} have to be readable on one bar: no prev, no "
-    "crossing, and features with enough bars behind them",
-    "scale_out_beyond_target": "let scale_out_r lie before rules.{direction}.target",
-    "break_even_beyond_target": "let break_even_r lie before rules.{direction}.target",
-    "text_contradicts_direction": "order nothing but a {direction} trade in title",
-    "rationale_misses_playbook": "name a rule of rules.{direction} that is true, or a feature that one uses",
-    "reason_not_so": "name rules of rules.{direction} that are true, and features that such rules use",
+    "invalidation_beyond_stop": "let rules.*.invalidation be true before price reaches rules.*.stop",
+    "invalidation_already_true": "let rules.*.invalidation be false where the setup may be true",
+    "invalidation_contradicts_direction": "turn rules.*.invalidation round: it is true when plans are right",
+    "invalidation_never_fires": "let some price make rules.*.invalidation true",
+    "stop_on_wrong_side": "keep rules.*.stop on the losing side of the entry, by min() or max() if need be",
+    "target_on_wrong_side": "keep rules.*.target on the winning side of the entry, with min() or max() if "
+    "need be",
+    "entry_on_wrong_side": "keep rules.*.entry on its side of the market",
+    "level_not_a_price": "keep the levels of rules.* above zero at every close",
+    "level_unknown": "levels of rules.* have to be readable on one bar: no prev, no crossing, and features "
+    "with enough bars behind them",
+    "scale_out_beyond_target": "let scale_out_r lie before rules.*.target",
+    "break_even_beyond_target": "let break_even_r lie before rules.*.target",
+    "text_contradicts_direction": "order nothing but a trade of its direction in title",
+    "rationale_misses_playbook": "name a rule that is true, or a feature that one uses",
+    "reason_not_so": "name rules that are true, and features that such rules use",
     "timeframe_not_eligible": "add the timeframe of the bars to timeframes, or leave it empty",
-    "playbook_not_eligible": "widen [eligibility.{direction}]",
+    "playbook_not_eligible": "widen [eligibility.*]",
     "memory_contradicts": "its nearest past trades lost: reflection.contradiction_share in the settings",
-    "horizon_over_bound": "lower horizon_bars ({horizon_bars})",
-    "activation_window_over_bound": "lower activation_window_bars ({activation_window_bars})",
-    "kill_switch": "set envelope.kill_switch = false in the settings",
+    "horizon_over_bound": "lower horizon_bars",
+    "activation_window_over_bound": "lower activation_window_bars",
+    "kill_switch": "set envelope.kill_switch = false, or let the operator release it",
     "trading_halted": "a limit of [envelope] is broken: `thinktwice journal RUN --kind "
     "envelope_breach` says which",
     "symbol_not_allowed": "add the symbol to envelope.allowed_symbols in the settings",
-    "direction_not_allowed": "add {direction} to envelope.allowed_directions in the settings",
+    "direction_not_allowed": "add the direction to envelope.allowed_directions in the settings",
     "playbook_not_allowed": "add the playbook to envelope.allowed_playbooks in the settings",
     "exposure_cap_reached": "raise envelope.max_gross_exposure in the settings",
     "no_learn_zone_active": "the bars lie in an envelope.no_learn_zones of the settings",
     "stale_snapshot": "the symbol has too few bars: reflection.max_staleness_bars in the settings",
-}  # fmt: skip
+}
+
+# Why a signal met no plan, where no finding says it.
+STOPPED: Final[Mapping[str, str]] = {
+    "abstained": "the strategist proposed nothing: `thinktwice journal RUN --kind policy_proposal` has its "
+    "reasons",
+    "expired": "its plan reached its horizon, and none came at once: a longer horizon_bars",
+    "features_unknown": "bars enough, and features of the regime cannot be computed from their prices and "
+    "volumes: check their size and unit, and whether they change at all",
+    "halted": "a limit of [envelope] or the operator ended its plan",
+    "invalidated": "its plan was proven wrong, and no other plan came at once",
+    "judge_refused": "the judge approved none of these plans that had passed: `thinktwice journal RUN --kind "
+    "boundary_verdict` has its reasons",
+    "invalidation_true": "rules.*.invalidation was true as well: let it be false where the setup may be true",
+    "no_evaluation": "nothing asked for a plan: policy_loop.events and heartbeat_s, or more bars",
+    "not_eligible": "widen [eligibility.*], or the key of that name in the playbook or in [envelope]",
+    "order_refused": "the order of its plan was refused, and no other plan came at once",
+    "other_plan": "another plan was in force: leave its playbook out with envelope.allowed_playbooks",
+    "plan_setup_not_true": "the strategist waits for another setup than the playbook's",
+    "stale": "answers came too late: policy_loop.max_answer_bars, or a faster strategist",
+    "stood_down": "no plan passed: `thinktwice journal RUN --kind policy_evaluation` has the reasons",
+}
+
+# How theses and plans ended that met their setup, and no order.
+ENDS: Final[Mapping[str, str]] = {
+    "thesis_expired": "setups were true, their activation never was: rules.*.activation, or a longer "
+    "activation_window_bars",
+    "invalidation_hit": "theses were proven wrong before activation: rules.*.invalidation",
+    "policy_expired": "policies reached their horizon without an entry: a longer horizon_bars",
+    "run_ended": "something was still waiting when the bars ended: give the run more bars",
+}
 
 # Why the engine refused an order, and what it hangs on.
 REFUSALS: Final[Mapping[str, str]] = {
@@ -82,53 +99,3 @@ REFUSALS: Final[Mapping[str, str]] = {
     "reward_to_risk": "move rules.*.target away or .stop nearer, or lower reflection.min_reward_to_risk",
     "invalidated": "rules.*.invalidation was true before the order was met",
 }
-
-
-def features_unknown(needed_bars: int) -> str:
-    """What to do where a symbol has bars enough and its features are still not known."""
-    return (
-        f"a symbol has the {needed_bars:,} bars that it needs, and features of the regime cannot be computed "
-        "from its prices and volumes: check their size and unit, and whether they change at all"
-    )
-
-
-def of_finding(
-    code: str, met: Sequence[tuple[PlaybookDefinition, str]], seen: str, wish: Remedy | None
-) -> str:
-    """What would settle findings of a code, with an example of one.
-
-    Args:
-        code: of the findings.
-        met: playbooks whose plans it sent back, as far as they are loaded, with the direction of the first.
-        seen: message of the example.
-        wish: remedy of the example.
-    """
-    deed = READ_CODE
-    if met and code in FINDINGS:
-        deed = "; ".join(
-            f"playbook {playbook.id}: {FINDINGS[code].format(direction=direction, **_values(playbook))}"
-            for playbook, direction in met[:MOST_NAMED]
-        )
-        deed += f"; and {len(met) - MOST_NAMED} more" if len(met) > MOST_NAMED else ""
-    would = "" if wish is None else f"; {wish.field} {WISHES[wish.op]} {_short(wish.value)} would settle it"
-    return f"{deed} (once: {seen}{would})"
-
-
-def _values(playbook: PlaybookDefinition) -> dict[str, float]:
-    expected = playbook.expectation
-    return {
-        "horizon_bars": playbook.horizon_bars,
-        "activation_window_bars": playbook.activation_window_bars,
-        "risk_fraction": playbook.risk_fraction,
-        "hit_rate": expected.hit_rate,
-        "hold_p50_bars": expected.hold_p50_bars,
-        "hold_p90_bars": expected.hold_p90_bars,
-        "twice_p90": 2 * expected.hold_p90_bars,
-        "half_horizon": playbook.horizon_bars / 2,
-        "winner_mae_p80_r": expected.winner_mae_p80_r,
-        "mfe_p50_r": expected.mfe_p50_r,
-    }
-
-
-def _short(value: float | int | str) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -34,7 +34,6 @@ from trading_core.accounting import (
 )
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
-from trading_core.kernel.records import REFUSALS
 from trading_core.regime import FEATURES_READ
 from trading_core.robust_errors import market_line, sharpe_interval
 from trading_core.trade_figures import (
@@ -221,23 +220,16 @@ class RunResult:
         return SignalAccount(session.settings, session.market, session.registry, log, done).document()
 
     def _facts(self, run_id: str) -> RunFacts:
-        session, envelope = self.session, self.session.settings.envelope
-        engine, events = session.engine, tick_validation(session).events
-        refused = dict(zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False))
+        session, events = self.session, tick_validation(self.session).events
         return RunFacts(
             run_id=run_id,
             traded=bool(self.trades or session.open_positions() or events.get(TickEventKind.ENTRY_FILLED)),
-            timeframe=session.bars.timeframe,
-            bars=dict(zip(session.bars.symbols, engine.state["own"].tolist(), strict=True)),
+            bars=dict(zip(session.bars.symbols, session.engine.state["own"].tolist(), strict=True)),
             needed_bars=1 + max(resolve(name).lookback for name in FEATURES_READ),
+            signals=self.signals,
             policy=session.policy_loop.counters,
             events=events,
-            refused=refused,
             entries_blocked=session.journal.counts["entries_blocked"],
-            kill_switch=bool(envelope.kill_switch or engine.portfolio["kill"][0] == 1),
-            directions=envelope.allowed_directions,
-            allowed=envelope.allowed_playbooks,
-            playbooks=tuple(version.definition for version in session.registry.reader().active()),
         )
 
     def _data(self) -> dict[str, Any]:

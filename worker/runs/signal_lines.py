@@ -16,6 +16,7 @@ NOT_LOST = frozenset({"in_position", "armed", "cooldown", "invalidated", "warmin
 NOT_REFUSED = frozenset({"unfilled", "invalidated", "retired"})  # an order that stood, and was taken back
 NEVER = {
     "false": "no setup of it was ever true: loosen rules.*.setup",
+    "history": "bars before the run warm it up and are not traded: let it run on",
     "unknown": "its setup could be computed at no bar: give it more bars",
     "volume_is_zero": "its setup reads volume, and volume is 0 everywhere",
 }
@@ -50,13 +51,16 @@ def account_lines(document: Part) -> list[str]:
         lines.append(f"and {count_noun(len(parts) - MOST_PLAYBOOKS, 'more playbook')}, see --json")
     if any(part["met"] for part in parts):
         lines.append(_after(document))
-    met, lost = sum(part["met"] for part in parts), sum(count_lost(part) for part in parts)
+    counts = {part["playbook"]: (part["met"], count_lost(part)) for part in parts}
+    met, lost = (sum(found) for found in zip(*counts.values(), strict=True)) if counts else (0, 0)
     refused = sum(n for why, n in document["signals"]["orders_refused"].items() if why not in NOT_REFUSED)
-    of, could = f"of {met + lost:,}", "under half of the signals that could have traded"
-    if met < lost:
-        lines.append(f"{could} met a plan: {met:,} {of}")
+    thin = [f"{name} {met:,} of {met + lost:,}" for name, (met, lost) in counts.items() if met < lost]
+    could = "under half of the signals that could have traded"
+    if thin:
+        more = [f"{len(thin) - MOST_NAMED} more"] if len(thin) > MOST_NAMED else []
+        lines.append(f"{could} met a plan: {', '.join([*thin[:MOST_NAMED], *more])}")
     elif met - refused < lost + refused:
-        lines.append(f"{could} met a plan whose order stood: {max(met - refused, 0):,} {of}")
+        lines.append(f"{could} met a plan whose order stood: {max(met - refused, 0):,} of {met + lost:,}")
     return lines
 
 

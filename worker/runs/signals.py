@@ -173,7 +173,9 @@ class SignalAccount:
         return np.asarray(~(self._bars.volume[: self._done] > 0.0).any(axis=0))
 
     def _why_never(self, rules: list[EntryRule]) -> str:
-        """Why no entry rule of a playbook was true: its volume, its bars, or the market."""
+        """Why no entry rule of a playbook was true: no bar of the run, its volume, bars, or the market."""
+        if self._log.first_row >= self._done:
+            return "history"
         symbols = range(len(self._bars.symbols))
         features = {name for rule in rules for name in parse(rule.setup).features}
         if self._is_silent.all() and any(_reads_volume(resolve(name).node) for name in features):

@@ -500,7 +500,7 @@ def test_signals_of_the_issue_are_said_as_it_asks():
     assert (
         second == "of 20 signals that met a plan: filled 1, orders refused 32 (unfilled 30, reward_to_risk 2)"
     )
-    assert third == "under half of the signals that could have traded met a plan: 20 of 57"
+    assert third == "under half of the signals that could have traded met a plan: p 20 of 57"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A run that did nothing says why: on whole runs, and each cause alone on counters."""
 
-from collections import Counter
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,19 @@ from rich.console import Console
 
 from schemas.reflection import Finding, Remedy
 from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.vocabulary import CheckName, PolicyEventKind, Severity
+from schemas.vocabulary import CheckName, EvaluationOutcome, PolicyEventKind, Severity
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.loader import load_playbooks
-from services.policy_loop.counters import FindingExample, PolicyCounters
+from services.policy_loop.counters import PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
 from worker.bootstrap import assemble
 from worker.cli.runs import _trades
 from worker.cli.summary import render
-from worker.runs.no_trade_remedies import FINDINGS, REFUSALS
+from worker.runs.no_trade_remedies import FINDINGS, REFUSALS, STOPPED
 from worker.runs.run_result import RunResult
-from worker.runs.why_no_trade import RunFacts, why_no_trade
+from worker.runs.signal_lines import WORDS
+from worker.runs.why_no_trade import BY_DETAIL, GOES_ON, RunFacts, why_no_trade
 from worker.session import Timing
 
 TEXTBOOK = Path(__file__).parent / "textbook"
@@ -112,17 +112,17 @@ def test_run_whose_evaluations_all_fail_names_the_errors(monkeypatch):
     [
         (
             Settings(envelope=EnvelopeSettings(kill_switch=True)),
-            "kill_switch_on",
+            "kill_switch",
             "envelope.kill_switch = false",
         ),
         (
             Settings(envelope=EnvelopeSettings(allowed_playbooks=("another",))),
-            "no_playbook",
-            "envelope.allowed_playbooks",
+            "not_eligible",
+            "allowed_playbooks",
         ),
         (
             Settings(policy_loop=PolicyLoopSettings(events=(PolicyEventKind.POSITION_OPENED,))),
-            "event_disabled",
+            "no_evaluation",
             "policy_loop.events",
         ),
         (
@@ -143,20 +143,24 @@ def test_run_with_reflection_off_and_a_setup_that_is_never_true_says_so():
     rules = {side: part.model_copy(update={"setup": "close < 0"}) for side, part in DIP_BUYER.rules.items()}
     book = DIP_BUYER.model_copy(update={"rules": rules})
     run = run_on(embedded_bars(*PERIOD), Settings(reflection=ReflectionSettings(mode="off")), [book])
-    assert reasons(run)["setup_never_true"] == run.document["policy_loop"]["frozen"] > 0
-    said = "trend_pullback: entry rule true 0 times: no setup of it was ever true: loosen rules.*.setup"
-    assert printed(run.document)[1] == said
+    first = run.document["why_no_trade"][0]
+    told = "no setup of it was ever true: loosen rules.*.setup"
+    assert (first["reason"], first["remedy"]) == ("setup_false", f"playbook trend_pullback: {told}")
+    assert printed(run.document)[1] == f"trend_pullback: entry rule true 0 times: {told}"
 
 
-def test_run_whose_playbook_fits_no_regime_names_the_regimes_that_were():
+def test_run_whose_playbook_fits_no_regime_names_the_labels_that_ruled_its_signals_out():
     eligible = {
         side: part.model_copy(update={"trend": ("up",), "volatility": ("low",), "banned": ("up/low",)})
         for side, part in DIP_BUYER.eligibility.items()
     }
     run = run_on(embedded_bars(*PERIOD), definitions=[DIP_BUYER.model_copy(update={"eligibility": eligible})])
+    (part,) = run.document["signals"]["playbooks"]
     causes = {cause["reason"]: cause for cause in run.document["why_no_trade"]}
-    assert causes["no_eligible_playbook"]["count"] > 100
-    assert "/neutral" in causes["no_eligible_playbook"]["remedy"]
+    assert causes["not_eligible"]["count"] == part["not_met"]["not_eligible"] > 50
+    label, count = next(iter(part["because"]["not_eligible"].items()))
+    assert "widen [eligibility.*]" in causes["not_eligible"]["remedy"]
+    assert f"({label} {count}" in causes["not_eligible"]["remedy"]
 
 
 def test_runs_list_shows_the_first_reason_beside_no_trades():
@@ -169,11 +173,18 @@ def test_runs_list_shows_the_first_reason_beside_no_trades():
 
 def facts(**changes: Any) -> RunFacts:
     fields: dict[str, Any] = {
-        "run_id": "r", "traded": False, "timeframe": "1d", "bars": {"AAA": 500, "BBB": 500},
-        "needed_bars": 120, "policy": counters(), "events": {}, "refused": {}, "entries_blocked": 0,
-        "kill_switch": False, "directions": ("long", "short"), "allowed": (), "playbooks": (DIP_BUYER,),
+        "run_id": "r", "traded": False, "bars": {"AAA": 500, "BBB": 500}, "needed_bars": 120,
+        "signals": signals(), "policy": counters(), "events": {}, "entries_blocked": 0,
     }  # fmt: skip
     return RunFacts(**fields | changes)
+
+
+def signals(refused: dict[str, int] | None = None, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"playbooks": list(parts), "orders_refused": refused or {}}
+
+
+def part(never: str | None = None, because: dict[str, Any] | None = None, **not_met: int) -> dict[str, Any]:
+    return {"playbook": "dips", "never_true": never, "not_met": not_met, "because": because or {}}
 
 
 def counters(**changes: Any) -> PolicyCounters:
@@ -183,8 +194,8 @@ def counters(**changes: Any) -> PolicyCounters:
     return made
 
 
-def outcome(**counts: int) -> PolicyCounters:
-    return counters(outcomes=Counter(counts))
+SENT_BACK = part(sent_back=9, because={"sent_back": {"level_unknown": 2, "horizon_too_long": 7}})
+UNPLANNED = part(no_policy=6, because={"no_policy": {"abstained": 6}})
 
 
 @pytest.mark.parametrize(
@@ -197,52 +208,23 @@ def outcome(**counts: int) -> PolicyCounters:
             facts(bars={"AAA": 0, "BBB": 500}, events={"envelope_breach": 2}),
             [("envelope_breach", 2), ("no_bars", 1)],
         ),
+        (facts(signals=signals(None, part("unknown"), part("unknown"))), [("setup_unknown", 0)]),
         (
-            facts(bars={"AAA": 20, "BBB": 500}, policy=outcome(frozen=3)),
-            [("setup_never_true", 3), ("warming_up", 20)],
+            facts(signals=signals(None, part("false"), UNPLANNED)),
+            [("abstained", 6), ("setup_false", 0)],
         ),
-        (facts(bars={"AAA": 130}, playbooks=textbook("rsi2")), [("rules_warming_up", 130)]),
         (facts(entries_blocked=4), [("entries_blocked", 4)]),
-        (facts(events={"envelope_breach": 2}), [("envelope_breach", 2)]),
-        (facts(policy=counters(evaluations=0)), [("no_policy_event", 0)]),
-        (facts(policy=outcome(stale=5)), [("stale", 5)]),
-        (facts(policy=counters(reflections=Counter({"pass": 7}))), [("judge_refused", 7)]),
-        (facts(policy=counters(invocations=Counter({"disabled": 7}))), [("judge_refused", 7)]),
+        (facts(signals=signals(None, SENT_BACK)), [("horizon_too_long", 7), ("level_unknown", 2)]),
+        (facts(signals=signals(None, part(judge_refused=7, in_position=9))), [("judge_refused", 7)]),
         (
-            facts(policy=outcome(frozen=3), events={"thesis_armed": 2, "thesis_expired": 2}),
-            [("thesis_expired", 2)],
+            facts(policy=counters(evaluations=0), signals=signals(None, part(warming_up=4))),
+            [("features_unknown", 4)],
         ),
+        (facts(events={"thesis_armed": 2, "thesis_expired": 2}), [("thesis_expired", 2)]),
+        (facts(events={"invalidation_hit": 1}), [("invalidation_hit", 1)]),
+        (facts(events={"thesis_armed": 1}), [("run_ended", 0)]),
         (
-            facts(policy=outcome(frozen=3), events={"thesis_armed": 1, "invalidation_hit": 1}),
-            [("invalidation_hit", 1)],
-        ),
-        (
-            facts(policy=outcome(frozen=3), events={"policy_expired": 3}),
-            [("setup_never_true", 3), ("policy_expired", 3)],
-        ),
-        (facts(policy=outcome(frozen=1), events={"thesis_armed": 1}), [("run_ended", 1)]),
-        (
-            facts(
-                policy=outcome(frozen=1),
-                events={"thesis_armed": 1, "activation_triggered": 1, "order_accepted": 1},
-            ),
-            [("run_ended", 1)],
-        ),
-        (facts(policy=outcome(abstained=6)), [("strategist_abstained", 6)]),
-        (facts(policy=outcome(abstained=6), timeframe="4h", playbooks=()), [("no_playbook", 6)]),
-        (
-            facts(
-                policy=outcome(abstained=6),
-                playbooks=(DIP_BUYER.model_copy(update={"timeframes": ("1h",)}),),
-            ),
-            [("timeframe_not_eligible", 6)],
-        ),
-        (
-            facts(
-                policy=outcome(frozen=1),
-                events={"thesis_armed": 1, "activation_triggered": 9},
-                refused={"unfilled": 2, "halted": 7},
-            ),
+            facts(events={"activation_triggered": 9}, signals=signals({"halted": 7, "unfilled": 2})),
             [("order_halted", 7), ("order_unfilled", 2)],
         ),
     ],
@@ -253,7 +235,7 @@ def test_why_no_trade_tells_each_cause_apart(found, expected):
     assert all(cause["remedy"] for cause in causes)
 
 
-def test_why_no_trade_orders_findings_by_count_and_gives_the_bounds_of_the_playbook():
+def test_why_no_trade_shows_the_first_finding_that_sent_a_plan_back_and_what_would_settle_it():
     long = Finding(
         check=CheckName.EXPECTATION,
         code="horizon_too_long",
@@ -261,50 +243,19 @@ def test_why_no_trade_orders_findings_by_count_and_gives_the_bounds_of_the_playb
         message="a horizon of 100 bars",
         remedy=Remedy(field="horizon_bars", op="at_most", value=30),
     )
-    strange = long.model_copy(update={"code": "of_a_model", "remedy": None})
-    policy = counters(
-        sent_back_for=Counter({"of_a_model": 1, "horizon_too_long": 9}),
-        examples={
-            "horizon_too_long": {"trend_pullback": FindingExample("trend_pullback", "long", long)},
-            "of_a_model": {"gone": FindingExample("gone", "long", strange)},
-        },
-    )
-    first, second = why_no_trade(facts(policy=policy))
-    design = DIP_BUYER.expectation.hold_p90_bars
-    assert (first["reason"], first["count"]) == ("horizon_too_long", 9)
-    lower = f"lower horizon_bars ({DIP_BUYER.horizon_bars}) to 2 * expectation.hold_p90_bars = "
-    assert f"{lower}{2 * design:g}" in first["remedy"]
-    seen = "a horizon of 100 bars; horizon_bars at most 30 would settle it"
-    assert first["remedy"].endswith(f"(once: {seen})")
-    assert second["remedy"] == "see docs/reference/findings.md (once: a horizon of 100 bars)"
+    found = facts(policy=counters(examples={long.code: long}), signals=signals(None, SENT_BACK))
+    first, second = why_no_trade(found)
+    seen = "(once: a horizon of 100 bars; horizon_bars at most 30 would settle it)"
+    assert first["remedy"] == f"playbook dips: {FINDINGS['horizon_too_long']} {seen}"
+    assert second["remedy"] == f"playbook dips: {FINDINGS['level_unknown']}"
 
 
-@pytest.mark.parametrize(("playbooks", "named"), [(1, 1), (3, 3), (6, 3)])
-def test_why_no_trade_remedy_names_each_playbook_that_was_sent_back_and_how_many_more(playbooks, named):
-    names = [f"book_{number}" for number in range(playbooks)]
-    long = Finding(
-        check=CheckName.EXPECTATION, code="horizon_too_long", severity=Severity.MAJOR, message="too long"
-    )
-    policy = counters(
-        sent_back_for=Counter({"horizon_too_long": 9}),
-        examples={"horizon_too_long": {name: FindingExample(name, "long", long) for name in names}},
-    )
-    books = tuple(DIP_BUYER.model_copy(update={"id": name}) for name in names)
-    [cause] = why_no_trade(facts(policy=policy, playbooks=books))
-    assert [name for name in names if f"playbook {name}: lower horizon_bars" in cause["remedy"]] == names[
-        :named
-    ]
-    assert ("; and 3 more (once: too long)" in cause["remedy"]) == (playbooks == 6)
-
-
-def test_run_of_two_playbooks_sent_back_for_one_reason_names_both():
-    books = [book for book in load_playbooks(TEXTBOOK) if book.id == "donchian"]
-    books.append(books[0].model_copy(update={"id": "donchian_too", "title": "Donchian again"}))
-    asked = Settings(reflection=ReflectionSettings(min_reward_to_risk=9.0))
-    run = run_on(embedded_bars(*PERIOD), asked, definitions=books)
-    remedies = {cause["reason"]: cause["remedy"] for cause in run.document["why_no_trade"]}
-    both = [remedy for remedy in remedies.values() if "donchian:" in remedy and "donchian_too:" in remedy]
-    assert both, remedies
+def test_run_of_two_playbooks_kept_out_for_one_reason_names_both():
+    rules = {side: part.model_copy(update={"stop": "close"}) for side, part in DIP_BUYER.rules.items()}
+    books = [DIP_BUYER.model_copy(update={"id": name, "rules": rules}) for name in ("dips", "dips_too")]
+    run = run_on(embedded_bars(*PERIOD), definitions=books)
+    remedies = [cause["remedy"] for cause in run.document["why_no_trade"]]
+    assert any(remedy.startswith("playbook dips, dips_too: ") for remedy in remedies), remedies
 
 
 def test_why_no_trade_knows_every_reason_of_the_engine_and_only_findings_that_exist():
@@ -315,21 +266,20 @@ def test_why_no_trade_knows_every_reason_of_the_engine_and_only_findings_that_ex
     assert [code for code in FINDINGS if f"| `{code}` |" not in page] == []
 
 
-@pytest.mark.parametrize(("bars", "reason"), [(500, "features_unknown"), (121, "warming_up")])
-def test_features_that_stay_unknown_with_bars_enough_are_laid_to_the_prices(bars, reason):
-    unknown = counters(evaluations=0, skips=Counter(warming_up=400))
-    (cause,) = why_no_trade(facts(bars={"AAA": bars}, policy=unknown, playbooks=()))
-    assert (cause["reason"], cause["count"]) == (reason, 400)
-    assert ("cannot be computed from its prices" in cause["remedy"]) is (bars == 500)
-    assert ("[policy_loop]" in cause["remedy"]) is (bars == 121)
+def test_why_no_trade_has_a_remedy_for_whatever_ends_an_evaluation_or_keeps_a_signal():
+    from services.policy_loop.signal_log import ENDED
+
+    ends = {*map(str, EvaluationOutcome), *ENDED.values()} - {"frozen", "held", "tightened", "filled"}
+    assert (ends | {"no_evaluation", "halted"}) - {"kept_previous", "error"} <= set(STOPPED)
+    assert set(WORDS) - set(GOES_ON) - set(BY_DETAIL) <= set(STOPPED)
 
 
-def test_history_before_a_run_is_not_laid_to_the_prices():
+def test_history_before_a_run_is_not_laid_to_the_market():
     """A paper run that is stopped before its first own bar."""
     session = assemble(Settings(), fewer_bars(*PERIOD), JournalWriter(MemorySink()))
     session.begin()
+    session.policy_loop.signals.first_row = fewer_bars(*PERIOD).shape[0]
     played(session, history=True)
     (cause,) = RunResult(session, Timing()).document("r", "memory")["why_no_trade"]
-    assert cause["reason"] == "warming_up"
-    assert cause["count"] == session.policy_loop.counters.of_history > 0
-    assert cause["remedy"] == "bars before the run warm it up and are not traded: let it run on"
+    assert cause["reason"] == "setup_history"
+    assert cause["remedy"].endswith("bars before the run warm it up and are not traded: let it run on")
