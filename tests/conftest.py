@@ -109,7 +109,7 @@ def pytest_collection_finish() -> None:
 def _slow_machine_is_not_told() -> Iterator[None]:
     """Commands in the process of the tests are silent however long they take."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("worker.cli.progress.EVERY_S", 3_600.0)
+        patch.setattr("worker.runs.progress.EVERY_S", 3_600.0)
         yield
 
 

@@ -28,7 +28,7 @@ def test_own_critic_that_blocks_everything_leaves_no_trade_and_says_so():
     first = result.document["why_no_trade"][0]
     assert first["reason"] == "never_today"
     assert first["remedy"] == "a critic of your own found it (once: long is not for today)"
-    assert "no trade: never_today" in repr(result)
+    assert "\n  never_today " in repr(result)
     own = result.findings.query("check == 'own'")
     assert set(own["status"]) == {"block"}
     assert result.verify()

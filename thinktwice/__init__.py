@@ -13,6 +13,8 @@ What stands in `__all__` is the library; everything else may change without noti
 are first used: the command line starts in this package, and must hear Ctrl-C at once.
 """
 
+import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -91,11 +93,19 @@ __all__ = [
 ]
 
 
+RUNS = ("ablate", "backtest", "load", "simulate")  # need the engine
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from thinktwice import public
+    if name not in RUNS or "thinktwice.public" in sys.modules:
+        from thinktwice import public
+    else:
+        from worker.runs.readiness import is_compiled, loading
 
+        with nullcontext() if is_compiled() else loading():  # a second at most without a word
+            from thinktwice import public
     return getattr(public, name)
 
 

@@ -4,7 +4,8 @@ import asyncio
 import contextvars
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -32,12 +33,15 @@ from thinktwice.result import BacktestResult, Inputs
 from worker.bootstrap import OwnParts
 from worker.models import Models
 from worker.runs.backtest import run_backtest
-from worker.runs.warm_up import compile_engine
+from worker.runs.interrupts import Interrupts
+from worker.runs.progress import progress_bar
+from worker.runs.readiness import ready_engine
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Answer = TypeVar("Answer")
+Told = Callable[[int, int | None], None]  # bars done, and bars in all as far as that is known
 Cancelled = dict[asyncio.Task[Any], int]
 LOOK_S = 0.1  # between two looks at whether the task that waits was cancelled
 
@@ -60,7 +64,7 @@ def backtest(
     label: Literal["open", "close"] = "open",
     start: str | None = None,
     end: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool = True,
     **changes: Any,
 ) -> BacktestResult:
     """Run a backtest with both reflections.
@@ -86,7 +90,8 @@ def backtest(
         label: whether a time names the open or the close of its bar.
         start: first label kept, UTC.
         end: last label kept, UTC; a date means the whole day.
-        progress: called with bars done and bars in all.
+        progress: called with bars done and bars in all. True tells on stderr how far the run is: a bar in a
+            terminal, elsewhere a line every five seconds; False tells nothing.
         changes: other settings by `SECTION__NAME`, such as `account__cash=50_000`.
 
     Raises:
@@ -105,11 +110,32 @@ def backtest(
     own = own_parts(strategist, judge, critics)
     if playbooks is None or isinstance(playbooks, str | Path):  # objects were warned of when they were made
         warn_of_mistakes(inputs.playbooks, told_settings, stacklevel=4)
-    compile_engine()
-    result = in_own_loop(ran(inputs, own, progress, models), before)
+    ready_engine()
+    with told_progress(progress) as told:
+        result = in_own_loop(ran(inputs, own, told, models), before)
     for line in result.contained():
         warnings.warn(line, stacklevel=3)  # past `trims_errors`
     return result
+
+
+@contextmanager
+def told_progress(
+    progress: Callable[[int, int], None] | bool,
+) -> Iterator[Told | None]:
+    """What is called with bars done and bars in all; None where nobody wants to hear it."""
+    if progress is True:
+        with progress_bar("backtest", Interrupts()) as draw:
+            yield draw
+    elif progress is False:
+        yield None
+    else:
+        given = progress
+
+        def pass_on(done: int, total: int | None) -> None:
+            if total is not None:
+                given(done, total)
+
+        yield pass_on
 
 
 def inputs_of(
@@ -145,7 +171,7 @@ def inputs_of(
 async def ran(
     inputs: Inputs,
     own: OwnParts,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Told | None = None,
     models: Models | None = None,
     cassette: Cassette | None = None,
 ) -> BacktestResult:
@@ -159,7 +185,9 @@ async def ran(
     return BacktestResult(inputs, own, done, sink.rows)
 
 
-def cancellable(progress: Callable[[int, int], None] | None = None) -> Callable[[int, int | None], None]:
+def cancellable(
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Callable[[int, int | None], None]:
     """What is called between bars: passes on how far the work is, and ends it where its task is cancelled."""
     running = asyncio.current_task()
 
@@ -167,7 +195,7 @@ def cancellable(progress: Callable[[int, int], None] | None = None) -> Callable[
         # The engine yields to nobody between bars, so whoever wants to end the run is heard here.
         if running is not None and running.cancelling():
             raise asyncio.CancelledError
-        if progress is not None and total is not None:
+        if progress is not None:
             progress(done, total)
 
     return pass_on

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,14 +31,16 @@ from trading_core.features.registry import own_features_of
 from worker.bootstrap import OwnParts
 from worker.pages.figures import fact_text
 from worker.pages.run_picture import RunPicture
+from worker.pages.screen import PlainConsole
 from worker.review.pictured import picture_of
 from worker.runs.run_result import RunResult
+from worker.runs.run_text import IN_MEMORY, render
 from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN = "in_memory"
+PRINTED_WIDTH = 110
 TIMES = ("entry_label", "exit_label", "known_at", "bar_label", "frozen_at", "slot", "next_eligible")
 FLAT = ("fingerprint",)
 
@@ -63,7 +66,7 @@ class BacktestResult:
     Times are in UTC; R multiples and returns are fractions after costs; money is in quote currency.
     """
 
-    run_id, status = RUN, "finished"
+    run_id, status = IN_MEMORY, "finished"
 
     def __init__(self, inputs: Inputs, own: OwnParts, done: RunResult, rows: list[JournalRow]) -> None:
         self._inputs, self.rows = inputs, rows
@@ -84,7 +87,7 @@ class BacktestResult:
     @cached_property
     def document(self) -> dict[str, Any]:
         """What `thinktwice backtest --json` prints; a run in memory has no id of a store."""
-        return self._done.document(RUN, "memory")
+        return self._done.document(IN_MEMORY, "memory")
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -342,8 +345,9 @@ class BacktestResult:
         return told or ([] if early is None else [early])
 
     def __repr__(self) -> str:
-        lines = [self.__class__.__name__, *account_lines(self.document), self._figures().to_string()]
-        return "\n".join([*lines, *self._silence()])
+        text = StringIO()
+        render(self.document, PlainConsole(text, width=PRINTED_WIDTH))
+        return argument_words(text.getvalue())
 
     def _figures(self) -> "pd.Series[Any]":
         import pandas as pd

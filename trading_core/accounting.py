@@ -108,13 +108,42 @@ def drawdown_days(equity: FloatArray, times: IntArray) -> float:
         equity: (T,) at the bar closes.
         times: (T,) ns.
     """
-    if equity.size == 0:
-        return 0.0
+    waited = (times[min(end, equity.size - 1)] - times[high] for high, end in _stretches_below(equity))
+    return float(max(waited, default=0)) / DAY_NS
+
+
+class Drawdown(NamedTuple):
+    """A fall from a peak; times in ns of the peak, of the lowest close, and of the recovery."""
+
+    depth: float
+    start: int
+    lowest: int
+    end: int | None
+
+
+def worst_drawdowns(equity: FloatArray, times: IntArray, most: int = 5) -> list[Drawdown]:
+    """The deepest falls from a peak, deepest first; `end` is None for one that goes on at the last close.
+
+    Args:
+        equity: (T,) at the bar closes.
+        times: (T,) ns.
+        most: how many.
+    """
+    found = []
+    for high, end in _stretches_below(equity):
+        lowest = high + int(np.argmin(equity[high:end]))
+        depth = min(float(1.0 - equity[lowest] / equity[high]), 1.0)
+        ended = int(times[end]) if end < equity.size else None
+        found.append(Drawdown(depth, int(times[high]), int(times[lowest]), ended))
+    return sorted(found, key=lambda fall: (-fall.depth, fall.start))[:most]
+
+
+def _stretches_below(equity: FloatArray) -> list[tuple[int, int]]:
+    """Rows of each peak that is not the last value, and of the close that reaches it again, or T."""
     high = np.flatnonzero(equity >= np.maximum.accumulate(equity))
-    ends = np.append(high[1:], equity.size)  # of the stretch below each peak; the last one goes on
+    ends = np.append(high[1:], equity.size)
     below = ends > high + 1
-    waited = times[np.minimum(ends, equity.size - 1)] - times[high]
-    return float(waited[below].max()) / DAY_NS if below.any() else 0.0
+    return list(zip(high[below].tolist(), ends[below].tolist(), strict=True))
 
 
 def monthly_returns(equity: FloatArray, times: IntArray) -> list[tuple[int, int, float]]:
@@ -270,15 +299,15 @@ def hold_curve(bars: BarSeries, cash: float, cost: float) -> FloatArray:
     return cash * np.concatenate([[1.0], np.mean(growth, axis=0)])
 
 
-def buy_and_hold_return(bars: BarSeries, cost: float) -> float:
-    """Where `hold_curve` ends, less one.
+def exposed_curve(hold: FloatArray, share: float) -> FloatArray:
+    """What `hold` would have been with this share of the money in it at every close, the rest in cash.
 
     Args:
-        bars: the bars; a symbol without any bar takes no part.
-        cost: fee and slippage per side, as a fraction.
+        hold: (T + 1,) as `hold_curve` gives it.
+        share: of the equity.
     """
-    growth = [_growth(bars, int(s), cost)[-1] for s in np.flatnonzero(bars.present.any(axis=0))]
-    return float(np.mean(growth)) - 1.0
+    growth = np.cumprod(1.0 + share * np.diff(hold) / hold[:-1])
+    return np.concatenate([hold[:1], hold[0] * growth])
 
 
 def exposure_share(gross: FloatArray) -> float | None:

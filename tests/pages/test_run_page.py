@@ -92,6 +92,53 @@ def test_run_page_fits_the_window_and_can_be_read(tab, opened):
             assert page.evaluate(INKED) > 100
 
 
+def show_all(page):
+    """The candles over all their bars; the page opens on the last ones."""
+    page.evaluate("""() => {
+      const made = Bokeh.documents.find((one) => one.get_model_by_name('candle_plot'));
+      const range = made.get_model_by_name('candle_x');
+      range.setv({start: range.reset_start, end: range.reset_end});
+    }""")
+    page.wait_for_timeout(200)
+
+
+def test_run_page_opens_on_the_last_bars_and_steps_from_trade_to_trade(opened):
+    page = opened()
+    bars, fills = page.evaluate(SOURCE, "candles"), most_traded().fills
+    assert len(bars["x"]) in (150, 151)
+    assert bars["x"][-1] == picture().bars.times[-1] / 1e6
+    entries = [mark.label / 1e6 for mark in fills if mark.kind == "entry_filled"]
+    before = [label for label in entries if label < bars["x"][-1]]
+    for step in range(1, 4):
+        page.get_by_role("button", name="previous trade").click()
+        page.wait_for_timeout(200)
+        assert before[-step] in page.evaluate(SOURCE, "fills")["x"]
+        expect(page.locator("#why li").first).to_contain_text("entry_filled")
+    page.get_by_role("button", name="next trade").click()
+    page.wait_for_timeout(200)
+    assert before[-2] in page.evaluate(SOURCE, "fills")["x"]
+
+
+def test_run_page_log_axes_are_logarithmic_and_back(opened):
+    page = opened()
+    for box, plot in (("price_log", "candle_plot"), ("equity_log", "equity")):
+        kind = SOURCE.removesuffix(".data") + ".y_scale.type"
+        for expected in ("LogScale", "LinearScale"):
+            page.locator(f"#{box}").click()
+            assert page.evaluate(kind, plot) == expected
+            assert page.evaluate(INKED) > 100
+
+
+def test_run_page_names_its_parts_and_explains_its_figures(opened):
+    page = opened()
+    for link in page.locator("nav a").all():
+        assert page.locator(str(link.get_attribute("href"))).count() == 1
+    assert page.locator("abbr[title]").count() > 20
+    assert page.locator("#falls tbody tr").count() == len(picture().falls) > 0
+    for name in ("years", "spread"):
+        assert page.evaluate(f"{SOURCE.removesuffix('.data')}.renderers.length", name) == 1
+
+
 def test_run_page_button_turns_the_page_dark(opened):
     page = opened()
     for shade in ("rgb(22, 25, 29)", "rgb(255, 255, 255)"):
@@ -102,6 +149,7 @@ def test_run_page_button_turns_the_page_dark(opened):
 
 def test_run_page_pointer_tells_the_verdict_and_a_click_what_led_to_it(opened):
     page = opened()
+    show_all(page)
     page.locator("#candles").scroll_into_view_if_needed()
     marks = [mark for mark in most_traded().reflections if mark.matters]
     nth = max(k for k, mark in enumerate(marks) if mark.decision not in (None, mark.status))
@@ -119,6 +167,7 @@ def test_run_page_draws_buy_and_hold_every_fill_and_the_lines_of_stops_and_targe
     page, marks = opened(), most_traded()
     assert page.evaluate(SOURCE, "curve")["hold"] == pytest.approx(list(picture().hold[1:]), rel=1e-6)
     assert page.evaluate(FIELD, "hold_line") == "hold"
+    show_all(page)
     fills, levels = page.evaluate(SOURCE, "fills"), page.evaluate(SOURCE, "levels")
     assert fills["y"] == [mark.price for mark in marks.fills]
     colors = {"stop": STOP, "target": TARGET}

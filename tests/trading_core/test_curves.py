@@ -11,12 +11,14 @@ from schemas.canonical import datetime_to_ns
 from tests.trading_core.market import random_series
 from trading_core.accounting import (
     FloatArray,
-    buy_and_hold_return,
     drawdown_days,
+    exposed_curve,
     hold_curve,
+    max_drawdown,
     monthly_returns,
     rolling_sharpe,
     sharpe,
+    worst_drawdowns,
     yearly_returns,
 )
 
@@ -138,7 +140,6 @@ def test_hold_curve_begins_with_the_cash_and_ends_where_buy_and_hold_does():
     curve = hold_curve(bars, 1_000.0, 0.002)
     assert curve.shape == (bars.shape[0] + 1,)
     assert curve[0] == 1_000.0
-    assert curve[-1] == pytest.approx(1_000.0 * (1 + buy_and_hold_return(bars, 0.002)))
     row = bars.shape[0] // 2
     worth = []
     for s in range(bars.shape[1]):
@@ -147,3 +148,21 @@ def test_hold_curve_begins_with_the_cash_and_ends_where_buy_and_hold_does():
         price = bars.close[until[-1], s] / bars.open[rows[0], s] if until.size else None
         worth.append(1.0 if price is None else price * 0.998 / 1.002)
     assert curve[row + 1] == pytest.approx(1_000.0 * np.mean(worth))
+
+
+def test_exposed_curve_earns_the_share_of_every_move_of_buy_and_hold():
+    hold = np.array([100.0, 110.0, 99.0, 198.0])
+    assert exposed_curve(hold, 1.0) == pytest.approx(hold)
+    assert exposed_curve(hold, 0.0).tolist() == [100.0] * 4
+    assert exposed_curve(hold, 0.5) == pytest.approx([100.0, 105.0, 99.75, 149.625])
+
+
+def test_worst_drawdowns_are_each_fall_from_a_peak_deepest_first_and_the_last_may_go_on():
+    curve, times = np.array([10.0, 9.0, 10.0, 12.0, 6.0, 8.0, 12.0, 12.0, 11.0]), np.arange(9) * 7
+    found = worst_drawdowns(curve, times)
+    assert [fall.depth for fall in found] == pytest.approx([0.5, 0.1, 1 / 12])
+    assert [fall[1:] for fall in found] == [(21, 28, 42), (0, 7, 14), (49, 56, None)]
+    assert worst_drawdowns(curve, times, most=1) == found[:1]
+    assert worst_drawdowns(np.array([1.0, 2.0, 3.0]), times[:3]) == []
+    wander = _wandering(3, 400)
+    assert worst_drawdowns(wander, _days(400))[0].depth == pytest.approx(max_drawdown(wander))

@@ -29,8 +29,8 @@ from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, as
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
 from worker.bootstrap import assemble
-from worker.cli.summary import performance_parts
 from worker.models import Models
+from worker.runs.run_text import performance_parts
 from worker.studies.ablation.worth import _unfit
 
 BARS = embedded_bars(*PERIOD)

@@ -18,7 +18,7 @@ from services.ports import MemoryQuery
 from tests.services.playbooks.samples import episode
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.test_session_wires import session
-from worker.cli.summary import render
+from worker.runs.run_text import render
 
 Question = tuple[str, str]
 

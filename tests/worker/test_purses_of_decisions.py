@@ -17,9 +17,9 @@ from tests.agents.language_models.wire_server import WireServer, answer, events,
 from tests.worker.shared_runs import Run, losing_settings, run_on
 from tests.worker.test_judge_with_a_model import Scripted, definitions, world
 from tests.worker.wire import AGREES, wire
-from worker.cli.summary import render
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
+from worker.runs.run_text import render
 
 FREE = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
 SCORES = {"completeness": 60, "accuracy": 60, "actionability": 60, "confidence": 60}

@@ -10,9 +10,8 @@ import typer
 from schemas.settings import Settings
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
-from worker.cli.console import complain, made_table, print_document, stdout_console
+from worker.cli.console import complain, print_document, stdout_console
 from worker.cli.options import JsonOption, open_for_writing, option
-from worker.cli.progress import progress_bar
 from worker.cli.run_options import ConfigArgument, run_name, run_settings, takes
 from worker.cli.wiring import features_of, load_bars
 from worker.pages.ablation_pages import (
@@ -24,7 +23,10 @@ from worker.pages.ablation_pages import (
     rates_told,
     tier_lines,
 )
+from worker.pages.tables import made_table
 from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.progress import progress_bar
+from worker.runs.readiness import ready_engine
 from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[
 
     async def measure() -> dict[str, Any]:
         async with await open_for_writing(settings.runtime.db) as store:
-            wiring.ready_engine()
+            ready_engine()
             from worker.studies.ablation.worth import measured_worth
 
             with _watching(bars) as watched:

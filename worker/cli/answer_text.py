@@ -7,8 +7,9 @@ from typing import Any
 from agents.planning.summaries import items_of
 from schemas.settings.planner import OWN
 from services.evidence.tools import TOOLS
-from worker.cli.console import made_table, print_line, print_lines, print_table
+from worker.cli.console import print_line, print_lines, print_table
 from worker.pages.figures import comment_text, fact_text
+from worker.pages.tables import made_table
 
 Document = Mapping[str, Any]
 MIDNIGHT = "T00:00:00+00:00"

@@ -29,7 +29,7 @@ from worker.cli.options import (
     option,
     visible_name,
 )
-from worker.cli.progress import ReadingBar, step
+from worker.runs.progress import ReadingBar, step
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

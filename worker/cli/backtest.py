@@ -16,7 +16,6 @@ from worker.cli.console import complain
 from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.page import HtmlOption, demand_page_file, page_of
-from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
     RUN,
     ConfigArgument,
@@ -29,6 +28,7 @@ from worker.cli.run_options import (
 from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.feeds.selected_bars import describe
 from worker.runs.interrupts import Interrupts, RunInterrupted, interrupt_at_once, run_async
+from worker.runs.progress import progress_bar, step
 from worker.runs.store_run import RecordedRun, new_run, record_run
 from worker.settings import ResolvedSettings
 

@@ -4,9 +4,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
-from worker.cli.console import made_table, print_json, print_table, stdout_console
+from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, open_for_run
 from worker.pages.figures import DASH, number, percent
+from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

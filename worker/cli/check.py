@@ -17,10 +17,10 @@ from services.model_calls.quoting import visible
 from worker.cli import wiring
 from worker.cli.console import complain, print_document, print_json, print_page, stdout_console
 from worker.cli.options import JsonOption, argument, option
-from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument, run_settings, takes
 from worker.pages.figures import counts, milliseconds
 from worker.runs.interrupts import run_async, unwind_on_ctrl_c
+from worker.runs.progress import step
 
 if TYPE_CHECKING:
     from schemas.settings import Settings

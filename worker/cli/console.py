@@ -16,9 +16,8 @@ from services.model_calls.quoting import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.table import Column, Table
-    from rich.text import Text
 
-    from worker.cli.screen import PlainConsole
+    from worker.pages.screen import PlainConsole
 
 PLAIN_WIDTH = 120
 WIDEST = 10_000  # of any table
@@ -75,29 +74,9 @@ def say(label: str, text: str) -> None:
 
 def stdout_console() -> "PlainConsole":
     """A console on stdout as it is now; a fixed width when no terminal reads it."""
-    from worker.cli.screen import PlainConsole
+    from worker.pages.screen import PlainConsole
 
     return PlainConsole(sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-
-
-def made_table(
-    heads: "Iterable[str | Column]", rows: "Iterable[Sequence[str | Text]]", **look: Any
-) -> "Table":
-    """Rows under their heads, without a frame; `look` goes to `rich.table.Table`."""
-    from rich.table import Table
-
-    table = Table(*heads, box=None, **look)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def table_of(rows: "Iterable[tuple[str, str]]") -> "Table":
-    """Names and what is said of each, without a frame."""
-    from rich.table import Column
-
-    heads = (Column(style="dim", no_wrap=True), Column(overflow="fold"))
-    return made_table(heads, rows, show_header=False, padding=(0, 2))
 
 
 def print_table(table: "Table") -> None:

@@ -9,8 +9,8 @@ from schemas.errors import ConfigError, FeedError
 from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_document, say
 from worker.cli.options import JsonOption, argument, option
-from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.progress import progress_bar
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

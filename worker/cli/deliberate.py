@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import made_table, print_json, print_line, stdout_console
+from worker.cli.console import print_json, print_line, stdout_console
 from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, argument, open_for_run, option
-from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument, run_settings, takes
+from worker.pages.tables import made_table
 from worker.runs.interrupts import run_async
+from worker.runs.progress import step
 
 if TYPE_CHECKING:
     from schemas.deliberation import Deliberation

@@ -10,8 +10,8 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, option
-from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument
+from worker.runs.progress import step
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import made_table, print_json, stdout_console, time_option
+from worker.cli.console import print_json, stdout_console, time_option
 from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, argument, open_for_run, option
 from worker.cli.run_options import ConfigArgument, run_settings, takes
+from worker.pages.tables import made_table
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
-from worker.cli.console import made_table, print_json, print_table, stdout_console
+from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption, argument, option
-from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
 from worker.pages.figures import shown_time
+from worker.pages.tables import made_table
 from worker.runs.interrupts import Interrupts
+from worker.runs.progress import progress_bar, step
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.high_level.table_gate import GradedTable
-    from worker.cli.screen import PlainConsole
+    from worker.pages.screen import PlainConsole
 
 
 FIGURES = ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable")

@@ -24,8 +24,8 @@ from worker.cli.options import (
     open_for_run,
     option,
 )
-from worker.cli.progress import ReadingBar, progress_bar, told_rows
 from worker.runs.interrupts import Interrupts
+from worker.runs.progress import ReadingBar, progress_bar, told_rows
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

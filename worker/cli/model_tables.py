@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from worker.cli.console import made_table, stdout_console, table_of
+from worker.cli.console import stdout_console
 from worker.pages.figures import DASH, counts, milliseconds, percent, shown_time
+from worker.pages.tables import made_table, table_of
 
 Document = dict[str, Any]
 SHOWN = 20

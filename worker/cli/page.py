@@ -11,9 +11,9 @@ from services.model_calls.quoting import count_noun
 from worker.cli.console import complain, print_line
 from worker.cli.options import LATEST, DataOption, DbOption, RunArgument, open_for_run, option
 from worker.cli.out_folder import replace_file
-from worker.cli.progress import step
 from worker.cli.rebuilt import stored_picture
 from worker.runs.interrupts import interrupt_at_once
+from worker.runs.progress import step
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

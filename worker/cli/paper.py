@@ -13,7 +13,6 @@ from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain
 from worker.cli.options import JsonOption, open_for_writing, option
-from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     RUN,
     ConfigArgument,
@@ -25,6 +24,8 @@ from worker.cli.run_options import (
     takes,
 )
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
+from worker.runs.progress import progress_bar
+from worker.runs.readiness import ready_engine
 from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ async def trade(
     try:
         wiring.demand_models(settings, goes_on=not new)
         with nothing_to_lose():
-            wiring.ready_engine()
+            ready_engine()
         async with await open_for_writing(settings.runtime.db, command_s=COMMAND_S) as store:
             owner, surroundings = new_owner(), OperatedMonitor(prepared)
             place, operations = partial(wiring.start_notes, settings), settings.runtime.operations

@@ -12,15 +12,7 @@ from schemas.errors import ConfigError, nearest
 from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import count_noun
 from worker.cli import wiring
-from worker.cli.console import (
-    complain,
-    made_table,
-    print_document,
-    print_line,
-    print_lines,
-    print_table,
-    time_option,
-)
+from worker.cli.console import complain, print_document, print_line, print_lines, print_table, time_option
 from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import (
     LATEST,
@@ -38,6 +30,7 @@ from worker.cli.rebuilt import rebuilt_run
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.cli.run_options import OPTIONS, ConfigArgument
 from worker.pages.figures import DASH, r_multiple, shown_time
+from worker.pages.tables import made_table
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 from worker.settings import load_settings
 

@@ -11,11 +11,12 @@ from services.journal.index import JournalIndex
 from worker.cli import wiring
 from worker.cli.open_runs import PAPER
 from worker.cli.out_folder import entry_beside
-from worker.cli.progress import progress_bar, told_rows
 from worker.cli.wiring import features_of, load_bars
 from worker.feeds.selected_bars import FRAME, settings_of_bars
 from worker.runs.interrupts import Interrupts
 from worker.runs.kept_run import demand_no_own_parts, kept_bars, kept_playbooks
+from worker.runs.progress import progress_bar, told_rows
+from worker.runs.readiness import ready_engine
 from worker.runs.replay import (
     BacktestScript,
     Replay,
@@ -61,7 +62,7 @@ async def stored_script(
     demand_no_own_parts(record)
     definitions = kept_playbooks(record) or wiring.playbooks(settings)
     if record.mode == PAPER:  # it keeps what it took in: no bar file is needed
-        wiring.ready_engine()
+        ready_engine()
         from worker.live.replay import PaperScript
 
         return PaperScript(settings, store, record, definitions)

@@ -7,14 +7,7 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from worker.cli.console import (
-    made_table,
-    print_document,
-    print_json,
-    print_page,
-    print_table,
-    stdout_console,
-)
+from worker.cli.console import print_document, print_json, print_page, print_table, stdout_console
 from worker.cli.options import (
     LATEST,
     DbOption,
@@ -28,6 +21,7 @@ from worker.cli.out_folder import entry_beside, look_up_rows, stored_reports
 from worker.cli.page import write_page
 from worker.pages.figures import shown_time
 from worker.pages.run_marks import document_of_entry
+from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import made_table, print_document, print_json, print_line, stdout_console
+from worker.cli.console import print_document, print_json, print_line, stdout_console
 from worker.cli.open_runs import open_to_write, queue_request, takes_requests, told_request
 from worker.cli.options import LATEST, DbOption, JsonOption, RunArgument, RunOption, open_for_run
+from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
     from services.store.operator_requests import OperatorRequest

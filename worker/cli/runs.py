@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
-from worker.cli.console import made_table, print_json, stdout_console
+from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, listed_runs
 from worker.pages.figures import percent
+from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from worker.cli.console import made_table, print_document, print_table
+from worker.cli.console import print_document, print_table
 from worker.cli.mcp import demand_extra
 from worker.cli.options import DbOption, JsonOption, open_for_writing, open_to_read, option
 from worker.cli.run_options import ConfigArgument
+from worker.pages.tables import made_table
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
-from worker.cli.console import complain, made_table, print_json, print_table
+from worker.cli.console import complain, print_json, print_table
 from worker.cli.options import DbOption, JsonOption, listed_runs
 from worker.cli.runs import few
+from worker.pages.tables import made_table
 
 if TYPE_CHECKING:
     from services.store.trials import Trial

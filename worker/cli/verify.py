@@ -16,10 +16,11 @@ from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import count_noun
-from worker.cli.console import made_table, print_document, stdout_console
+from worker.cli.console import print_document, stdout_console
 from worker.cli.options import LATEST, DataOption, DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
+from worker.pages.tables import made_table
 from worker.runs.replay import (
     NotPlayable,
     Replay,

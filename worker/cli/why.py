@@ -12,8 +12,8 @@ from services.journal.sparse_index import read_sparsely
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import LATEST, DbOption, JsonOption, RunOption, open_for_run
-from worker.cli.progress import told_rows
 from worker.pages.figures import comment_text, fact_text, shown_time
+from worker.runs.progress import told_rows
 
 if TYPE_CHECKING:
     from rich.tree import Tree

@@ -10,10 +10,10 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.model_calls.quoting import visible
 from worker.cli.console import complain
-from worker.cli.progress import step
 from worker.feeds import selected_bars
 from worker.pages.figures import shown_time
-from worker.runs.garbage import all_is_loaded
+from worker.runs.progress import step
+from worker.runs.readiness import ready_engine
 from worker.runs.store_run import BacktestRunner
 
 if TYPE_CHECKING:
@@ -22,38 +22,12 @@ if TYPE_CHECKING:
     from worker.studies.scenarios import ScenarioResult
 
 
-LOADING = "loading the engine; the first time takes long"
-COMPILING = "compiling the engine, once for this version"
-
-
 def backtest_runner() -> BacktestRunner:
     """The backtest, with the engine ready for it."""
     ready_engine()
     from worker.runs.backtest import run_backtest
 
     return run_backtest
-
-
-def ready_engine() -> None:
-    """Load the compiled engine, or compile it and say so, before anything is made that waits for it."""
-    compiled = _is_compiled()
-    with step(LOADING, at_once=not compiled):
-        from worker.runs.warm_up import compile_engine
-
-    with step("loading the compiled engine" if compiled else COMPILING, at_once=not compiled):
-        compile_engine()
-    all_is_loaded()
-
-
-def _is_compiled() -> bool:
-    """Whether the disk cache was filled to its end for these very sources.
-
-    Some compiled code in it is not enough: a first run may have been ended half way, or be at it now, and
-    commands that need no engine compile a part.
-    """
-    from trading_core.compiled_cache import full_mark
-
-    return full_mark().exists()
 
 
 def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:

@@ -8,10 +8,11 @@ import typer
 
 from schemas.errors import ConfigError, nearest
 from services.model_calls.quoting import count_noun
-from worker.cli.console import made_table, print_document, print_table, stdout_console
+from worker.cli.console import print_document, print_table, stdout_console
 from worker.cli.options import JsonOption, option
-from worker.cli.progress import progress_bar
+from worker.pages.tables import made_table
 from worker.runs.interrupts import Interrupts
+from worker.runs.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -20,7 +20,7 @@ from worker.pages.figures import COMMENT_MARK, fact_text, shown_time
 from worker.pages.run_marks import CLOSING, FillMark, ReflectionMark, SymbolMarks
 from worker.pages.run_picture import RunPicture
 
-MOST_CHAINS = 5_000  # of reflections; what was found wrong comes first, then the newest
+MOST_CHAINS = 2_500  # of reflections; what was found wrong comes first, then the newest
 TRADE_FIELDS = (
     "symbol",
     "playbook_id",

@@ -22,10 +22,11 @@ UP, DOWN, NEUTRAL, STOP, TARGET = "#009e73", "#d55e00", "#0072b2", "#d55e00", "#
 STATUS_COLORS = {"pass": "#009e73", "revise": "#c79200", "block": "#d55e00", "error": "#b4568a"}
 OTHER_COLOR = "#8a929c"
 MOST_CANDLES, MOST_POINTS = 1_500, 3_000
+STEP_R = 0.5
 TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
 Columns = Mapping[str, Any]
 
-CURVE = ("x", "time", "equity", "hold", "drawdown", "rolling")
+CURVE = ("x", "time", "equity", "hold", "exposed", "drawdown", "rolling")
 CANDLE = ("x", "time", "open", "high", "low", "close", "width", "color")
 FILL = ("x", "y", "time", "told", "r", "marker", "color", "chain")
 LEVEL = ("x0", "x1", "y", "color")
@@ -43,17 +44,31 @@ def curve_figures(data: Columns | None = None) -> list[figure]:
     shared = source("curve", CURVE, data)
     across = _range([] if data is None else data["x"], "curve_x")
     equity = _figure("equity", 300, across, "equity")
-    equity.y_range = _fit_range(data, ("equity", "hold"), "equity_y")
+    equity.y_range = _fit_range(data, ("equity", "hold", "exposed"), "equity_y")
     lines = [
         equity.line("x", "equity", source=shared, color=NEUTRAL, line_width=2, legend_label="run"),
         equity.line(
             "x", "hold", source=shared, color=OTHER_COLOR, legend_label="buy and hold", name="hold_line"
         ),
+        equity.line(
+            "x",
+            "exposed",
+            source=shared,
+            color=OTHER_COLOR,
+            line_dash="dashed",
+            legend_label="buy and hold at the run's exposure",
+            name="exposed_line",
+        ),
     ]
     equity.yaxis.formatter = NumeralTickFormatter(format="0,0")
     equity.legend.location, equity.legend.click_policy = "top_left", "hide"
     equity.add_tools(
-        _hover(lines[:1], time="@time", run="@equity{0,0.00}", **{"buy and hold": "@hold{0,0.00}"})
+        _hover(
+            lines[:1],
+            time="@time",
+            run="@equity{0,0.00}",
+            **{"buy and hold": "@hold{0,0.00}", "at its exposure": "@exposed{0,0.00}"},
+        )
     )
     down = _figure("drawdown", 150, across, "drawdown")
     down.y_range = _fit_range(data, ("drawdown",), "drawdown_y")
@@ -101,6 +116,37 @@ def excursion_figure(data: Columns | None = None) -> figure:
     made.xaxis.axis_label = "MAE in R"
     dots = made.scatter("x", "y", size=7, source=shared, color="color", line_color=None, fill_alpha=0.6)
     made.add_tools(_hover([dots], trade="@told", R="@r", MAE="@x{0.00} R", MFE="@y{0.00} R"), _tap(dots))
+    return made
+
+
+def year_figure(years: Sequence[tuple[int, float]]) -> figure:
+    """The return of each calendar year."""
+    names, gains = [str(year) for year, _ in years], [gain for _, gain in years]
+    made = _bars(names, gains, [fill_color(gain) for gain in gains], "return", "years")
+    made.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    made.add_tools(_hover(made.renderers, year="@name", **{"return": "@value{0.0 %}"}))
+    return made
+
+
+def spread_figure(r: Sequence[float]) -> figure:
+    """How many trades brought how much, in steps of half an R; what lies beyond 10 R stands at the edge."""
+    steps = np.clip(np.floor(np.asarray(r, dtype=np.float64) / STEP_R), -20, 20).astype(np.int64)
+    found = np.arange(steps.min(), steps.max() + 1) if steps.size else steps
+    names = [f"{STEP_R * step:+.1f} to {STEP_R * (step + 1):+.1f}" for step in found.tolist()]
+    counts = [int((steps == step).sum()) for step in found]
+    made = _bars(names, counts, [UP if step >= 0 else DOWN for step in found], "trades", "spread")
+    made.add_tools(_hover(made.renderers, R="@name", trades="@value"))
+    return made
+
+
+def _bars(names: list[str], values: Sequence[float], colors: list[str], label: str, name: str) -> figure:
+    made = figure(
+        x_range=FactorRange(factors=names), height=220, sizing_mode="stretch_width", tools="save", name=name
+    )
+    _dress(made, label)
+    data = {"name": names, "value": list(values), "color": colors}
+    made.vbar(x="name", top="value", width=0.8, color="color", source=ColumnDataSource(data=data))
+    made.xaxis.major_label_orientation = 0.9
     return made
 
 

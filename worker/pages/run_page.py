@@ -53,13 +53,22 @@ def _figures(picture: RunPicture) -> dict[str, Any]:
     """Each drawing by its place on the page, as `Bokeh.embed.embed_item` takes it."""
     from bokeh.layouts import column
 
-    from worker.pages.run_figures import candle_figure, curve_figures, excursion_figure, outcome_figure
+    from worker.pages.run_figures import (
+        candle_figure,
+        curve_figures,
+        excursion_figure,
+        outcome_figure,
+        spread_figure,
+        year_figure,
+    )
 
     roots = {
         "curves": column(*curve_figures(), sizing_mode="stretch_width"),
         "candles": candle_figure(),
         "excursions": excursion_figure(),
         "outcomes": outcome_figure(picture.outcomes),
+        "years": year_figure([(year, gain) for year, gain, _ in picture.years]),
+        "spread": spread_figure([trade.r for trade in picture.episodes]),
     }
     return {name: _item(root) for name, root in roots.items()}
 

@@ -15,7 +15,15 @@ import numpy.typing as npt
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from services.journal.index import JournalIndex
-from trading_core.accounting import drawdowns, monthly_returns, rolling_sharpe, yearly_returns
+from trading_core.accounting import (
+    Drawdown,
+    drawdowns,
+    exposed_curve,
+    monthly_returns,
+    rolling_sharpe,
+    worst_drawdowns,
+    yearly_returns,
+)
 from trading_core.bars import BarSeries
 from worker.pages.run_marks import ENTRY_KINDS, SymbolMarks, marks_of, report_entries
 
@@ -89,6 +97,7 @@ class RunPicture:
         return {
             "equity": self.equity,
             "hold": self.hold[1:],
+            "exposed": exposed_curve(self.hold, self.document["performance"]["mean_exposure"] or 0.0)[1:],
             "drawdown": 0.0 - drawdowns(self.equity),
             "rolling": rolling[1:],
         }
@@ -108,6 +117,11 @@ class RunPicture:
             (year, gain, [months.get((year, month)) for month in range(1, 13)])
             for year, gain in yearly_returns(curve, times)
         ]
+
+    @cached_property
+    def falls(self) -> list[Drawdown]:
+        """The deepest drawdowns, deepest first."""
+        return worst_drawdowns(self.curve, self.times)
 
     @cached_property
     def outcomes(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What the top of a run's page says, from the document of the run: cards, warnings, tables of groups."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,9 @@ from schemas.playbook import PlaybookVersion
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, counts, number, percent, r_multiple, shown_time
-from worker.pages.run_picture import RunPicture
+from worker.pages.run_picture import DAY_NS, RunPicture
 
-Card = tuple[str, str]
+Card = tuple[str, str, str]  # name, value, what it means
 
 
 def _whole(value: float | None) -> str:
@@ -24,35 +24,60 @@ def _interval(value: tuple[float, float] | None) -> str:
     return DASH if value is None else f"{number(value[0])} to {number(value[1])}"
 
 
-FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-    ("total_return", "return", percent),
-    ("cagr", "CAGR", percent),
-    ("volatility", "volatility", percent),
-    ("sharpe", "Sharpe", number),
-    ("sharpe_interval", "Sharpe, 95 %", _interval),
-    ("sortino", "Sortino", number),
-    ("calmar", "Calmar", number),
-    ("max_drawdown", "largest drawdown", percent),
-    ("drawdown_days", "days under water", _whole),
-    ("trades", "trades", number),
-    ("win_rate", "won", percent),
-    ("expectancy_r", "expectancy", r_multiple),
-    ("profit_factor", "profit factor", number),
-    ("payoff", "payoff", number),
-    ("average_hold_bars", "bars held", number),
-    ("best_r", "best trade", r_multiple),
-    ("worst_r", "worst trade", r_multiple),
-    ("exposure", "in the market", percent),
-    ("turnover", "turnover", number),
-    ("fees", "fees and carry", number),
-    ("model_cost", "models", number),
-    ("net_return", "return after models", percent),
-    ("buy_and_hold_return", "buy and hold", percent),
-    ("beta", "beta", number),
-    ("alpha", "alpha a year", percent),
-    ("alpha_t", "t of alpha", number),
-    ("break_even_cost_bps", "break-even cost a side, bps", number),
-)
+Figure = tuple[str, str, Callable[[Any], str], str]  # key, name, how it is shown, what it means
+FIGURES: Mapping[str, tuple[Figure, ...]] = {
+    "Result": (
+        ("total_return", "return", percent, "last equity over starting cash, less one"),
+        ("cagr", "CAGR", percent, "compound growth a year"),
+        ("sharpe", "Sharpe", number, "mean over standard deviation of returns, a year; no risk-free rate"),
+        ("sharpe_interval", "Sharpe, 95 %", _interval, "where the true one lies, 19 times of 20"),
+        ("sortino", "Sortino", number, "as Sharpe, over losses alone"),
+        ("calmar", "Calmar", number, "growth a year over the largest drawdown"),
+    ),
+    "What the account risked": (
+        ("risk_per_trade", "risked a trade, at most", percent, "share of equity lost where the stop is hit"),
+        ("exposure", "in the market", percent, "share of bars at whose close a position was open"),
+        ("mean_exposure", "invested, on average", percent, "positions over equity, mean of all closes"),
+        ("max_drawdown", "largest drawdown", percent, "largest fall from a peak of equity"),
+        ("drawdown_days", "days under water", _whole, "longest time from a peak until it was reached again"),
+        ("volatility", "volatility", percent, "standard deviation of returns, a year"),
+    ),
+    "Beside buy and hold": (
+        ("buy_and_hold_return", "buy and hold", percent, "equal money in each symbol from its first bar"),
+        ("buy_and_hold_drawdown", "its drawdown", percent, "largest fall of buy and hold from a peak"),
+        ("buy_and_hold_sharpe", "its Sharpe", number, "of buy and hold"),
+        ("exposed_hold_return", "at the run's exposure", percent, "buy and hold with as much invested"),
+        ("exposed_hold_drawdown", "its drawdown", percent, "largest fall of that one"),
+        ("beta", "beta", number, "how much of a move of buy and hold the run made"),
+        ("alpha", "alpha a year", percent, "return that beta does not explain"),
+        ("alpha_t", "t of alpha", number, "beyond 2 either way it is hardly chance"),
+    ),
+    "Trades": (
+        ("trades", "trades", number, "closed positions"),
+        ("win_rate", "won", percent, "share of trades with R above zero"),
+        ("expectancy_r", "expectancy", r_multiple, "mean of a trade, in multiples of what it risked"),
+        ("profit_factor", "profit factor", number, "money of the winners over that of the losers"),
+        ("payoff", "payoff", number, "mean winner over mean loser"),
+        ("average_hold_bars", "bars held", number, "from entry to exit, on average"),
+        ("best_r", "best trade", r_multiple, ""),
+        ("worst_r", "worst trade", r_multiple, ""),
+    ),
+    "Costs": (
+        ("turnover", "turnover", number, "money bought and sold a year, over mean equity"),
+        ("fees", "fees and carry", number, "of all fills, and funding and borrow"),
+        ("break_even_cost_bps", "break-even cost a side, bps", number, "at which the trades earn nothing"),
+        ("model_cost", "models", number, "what calls of language models cost"),
+        ("net_return", "return after models", percent, "the return less what models cost"),
+    ),
+}
+OF_MODELS = ("model_cost", "net_return")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+CONTENTS = {
+    "summary": "summary", "course": "equity", "falls": "drawdowns", "months": "months", "chart": "candles",
+    "ledger": "trades", "excursion": "R", "hold": "holds", "groups": "groups", "reflections": "reflections",
+    "gate": "gate", "versions": "playbooks", "models": "models", "origin": "origin",
+}  # fmt: skip
+OF_TRADES = ("excursion", "hold", "groups")
 PART = ("total_return", "sharpe", "max_drawdown", "trades", "win_rate", "expectancy_r")
 GROUPS = (
     ("by_playbook", "playbook"),
@@ -105,19 +130,57 @@ class RunSummary:
         return found is not None and found["window"] == "whole"
 
     @property
-    def cards(self) -> list[Card]:
-        """The figures of the whole run."""
-        performance = self._document["performance"]
-        return [(name, shown(performance[key])) for key, name, shown in FIGURES if key in performance]
+    def cards(self) -> list[tuple[str, list[Card]]]:
+        """The figures of the whole run by group; those of models only where they cost something."""
+        found = self._document["performance"]
+        left_out = () if found.get("model_cost") else OF_MODELS
+        return [
+            (
+                title,
+                [
+                    (name, shown(found[key]), term)
+                    for key, name, shown, term in figures
+                    if key in found and key not in left_out
+                ],
+            )
+            for title, figures in FIGURES.items()
+        ]
+
+    @property
+    def contents(self) -> list[tuple[str, str]]:
+        """Places of the page with their names, in order."""
+        absent = () if self._picture.episodes else OF_TRADES
+        return [(place, name) for place, name in CONTENTS.items() if place not in absent]
+
+    @property
+    def months(self) -> tuple[str, ...]:
+        """Names of the calendar months."""
+        return MONTHS
+
+    @property
+    def falls(self) -> list[list[str]]:
+        """The deepest drawdowns: depth, peak, lowest close, recovery and days between."""
+        now = int(self._picture.times[-1])
+        return [
+            [
+                percent(fall.depth),
+                shown_time(fall.start),
+                shown_time(fall.lowest),
+                "not yet" if fall.end is None else shown_time(fall.end),
+                number(((now if fall.end is None else fall.end) - fall.start) / DAY_NS, 0),
+            ]
+            for fall in self._picture.falls
+        ]
 
     @property
     def parts(self) -> list[tuple[str, list[Card]]]:
         """Figures before and after the last day that a model may have read about."""
-        found, names = self._document["contamination"], {key: (name, shown) for key, name, shown in FIGURES}
+        found = self._document["contamination"]
+        names = {figure[0]: figure for figures in FIGURES.values() for figure in figures}
         return [
             (
                 f"{title} ({count_noun(found[f'bars_{side}'], 'bar')})",
-                [(names[key][0], names[key][1](found[side][key])) for key in PART],
+                [(names[key][1], names[key][2](found[side][key]), names[key][3]) for key in PART],
             )
             for side, title in (
                 ("after", f"After {found['cutoff']}"),
@@ -160,15 +223,15 @@ class RunSummary:
             return []
         judge, texts = self._document["judge"], self._document["deliberation"]
         return [
-            ("calls", f"{model['calls']:,}"),
-            ("requests", f"{model['requests']:,}"),
-            ("tokens", counts(model["tokens"])),
-            ("ended", counts(model["outcomes"])),
-            ("not asked", counts(model["cut_overs"])),
-            ("refused by a limit", counts(model["refused"])),
-            ("texts failed", f"{texts['statuses']['failed']:,} of {texts['total_requests']:,}"),
-            ("the judge's model was asked", f"{judge['asked']:,} of {judge['to_ask']:,}"),
-            ("cost in the account's currency", number(model["cost"])),
+            ("calls", f"{model['calls']:,}", ""),
+            ("requests", f"{model['requests']:,}", ""),
+            ("tokens", counts(model["tokens"]), ""),
+            ("ended", counts(model["outcomes"]), "answers by how they ended"),
+            ("not asked", counts(model["cut_overs"]), "questions that rules answered, by reason"),
+            ("refused by a limit", counts(model["refused"]), ""),
+            ("texts failed", f"{texts['statuses']['failed']:,} of {texts['total_requests']:,}", ""),
+            ("the judge's model was asked", f"{judge['asked']:,} of {judge['to_ask']:,}", ""),
+            ("cost in the account's currency", number(model["cost"]), ""),
         ]
 
 

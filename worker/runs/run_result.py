@@ -21,10 +21,10 @@ from services.policy_loop.invariant_context import cost_bps
 from services.statistics.blocks import Floats
 from trading_core.accounting import (
     FloatArray,
-    buy_and_hold_return,
     cagr,
     calmar,
     drawdown_days,
+    exposed_curve,
     exposure_share,
     hold_curve,
     max_drawdown,
@@ -55,7 +55,13 @@ from worker.session import Session, Timing
 
 
 def performance(
-    course: Course, gross: FloatArray, execution: ExecutionSettings, *, books: Any, model_cost: float
+    course: Course,
+    gross: FloatArray,
+    execution: ExecutionSettings,
+    *,
+    books: Any,
+    model_cost: float,
+    risk: float | None,
 ) -> dict[str, Any]:
     """Figures of a finished run.
 
@@ -65,14 +71,21 @@ def performance(
         execution: what a fill cost.
         books: portfolio record of the engine at its end.
         model_cost: of the calls of language models.
+        risk: share of equity that a trade may lose at its stop.
     """
     trades, curve, times = course.trades, course.curve, course.times
-    cash, cost = float(curve[0]), cost_bps(execution) * 1e-4
+    cash, share = float(curve[0]), _mean_exposure(gross, curve[1:])
+    hold = hold_curve(course.bars, cash, cost_bps(execution) * 1e-4)
+    exposed = exposed_curve(hold, share or 0.0)
     return {
         "total_return": float(curve[-1]) / cash - 1.0,
         "model_cost": model_cost,
         "net_return": (float(curve[-1]) - model_cost) / cash - 1.0,
-        "buy_and_hold_return": buy_and_hold_return(course.bars, cost),
+        "buy_and_hold_return": float(hold[-1]) / cash - 1.0,
+        "buy_and_hold_sharpe": _finite(sharpe(hold, times)),
+        "buy_and_hold_drawdown": _finite(max_drawdown(hold)),
+        "exposed_hold_return": _finite(float(exposed[-1]) / cash - 1.0),
+        "exposed_hold_drawdown": _finite(max_drawdown(exposed)),
         "sharpe": sharpe(curve, times),
         "max_drawdown": max_drawdown(curve),
         "trades": len(trades),
@@ -80,8 +93,10 @@ def performance(
         "expectancy_r": expectancy_r(trades),
         "fees": float(books["fees"]),
         "exposure": exposure_share(gross),
+        "mean_exposure": share,
+        "risk_per_trade": risk,
         "exit_reasons": dict(sorted(Counter(str(trade.exit_reason) for trade in trades).items())),
-        **_of_curve(course, cost),
+        **_of_curve(course, hold),
         "profit_factor": profit_factor(trades),
         "payoff": payoff(trades),
         "average_hold_bars": average_hold_bars(trades),
@@ -95,10 +110,16 @@ def performance(
     }
 
 
-def _of_curve(course: Course, cost: float) -> dict[str, Any]:
+def _mean_exposure(gross: FloatArray, equity: FloatArray) -> float | None:
+    """Mean of gross exposure over equity, of the closes at which there was any equity."""
+    there = equity > 0.0
+    return _finite(float(np.mean(gross[there] / equity[there]))) if there.any() else None
+
+
+def _of_curve(course: Course, hold: FloatArray) -> dict[str, Any]:
     curve, times = course.curve, course.times
     interval = sharpe_interval(curve, times)
-    line = market_line(curve, hold_curve(course.bars, float(curve[0]), cost), times)
+    line = market_line(curve, hold, times)
     return {
         "cagr": cagr(curve, times),
         "volatility": _finite(volatility(curve, times)),
@@ -251,13 +272,16 @@ class RunResult:
         return Course.of_closes(self.bars, self.trades, equity, cash)
 
     def _performance(self) -> dict[str, Any]:
-        session = self.session
+        session, envelope = self.session, self.session.settings.envelope
+        asked = [version.definition.risk_fraction for version in self.versions]
+        risks = [share if share <= envelope.risk_cap else envelope.risk_fraction for share in asked]
         return performance(
             self.course,
             self._so_far(session.engine.gross),
             session.settings.execution,
             books=session.engine.portfolio[0],
             model_cost=session.models.account.cost,
+            risk=max(risks, default=None),
         )
 
     def _timings(self) -> dict[str, float | None]:

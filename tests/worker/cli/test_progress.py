@@ -14,16 +14,17 @@ from tests.commands.started import python
 from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
-from worker.cli import progress, wiring
-from worker.cli.progress import Activity, progress_bar, step
-from worker.cli.screen import made_bar
+from worker.cli import wiring
+from worker.pages.screen import made_bar
+from worker.runs import progress, readiness
 from worker.runs.interrupts import Interrupts, RunInterrupted
+from worker.runs.progress import Activity, progress_bar, step
 from worker.runs.warm_up import compile_engine
 
 # Totals that come late, never come, are nothing, or less than there is; and names to be wary of.
 PROGRAM = """
 import time
-from worker.cli.progress import progress_bar, step
+from worker.runs.progress import progress_bar, step
 from worker.runs.interrupts import Interrupts
 for totals in ((4, 4, 4, 4, 4), (None, None, 4), (None,) * 3, (0,), (2, 2, 2)):
     with progress_bar("[/x] {task} \\x1b[2J", Interrupts(), first="features of 300 symbols") as draw:
@@ -88,7 +89,7 @@ def _wait_for_lines(capsys, lines):
 
 def test_progress_is_told_at_most_once_in_five_seconds(tmp_path):
     """Read in a process of its own: the tests make their own pauses."""
-    program = "from worker.cli import progress; print(progress.EVERY_S)"
+    program = "from worker.runs import progress; print(progress.EVERY_S)"
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
     assert float(done.stdout) == 5.0
@@ -96,7 +97,7 @@ def test_progress_is_told_at_most_once_in_five_seconds(tmp_path):
 
 ROWS = """
 import asyncio, time
-from worker.cli import progress
+from worker.runs import progress
 progress.READ_EACH, progress.EVERY_S = 10, 0.02
 async def rows():
     for number in range(31):
@@ -143,12 +144,12 @@ def test_compiling_is_told_at_once_until_the_cache_of_these_sources_is_full(caps
     (tmp_path / "kernel" / "advance.1.nbc").touch()
     monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     compile_engine.cache_clear()
-    wiring.ready_engine()
-    said = "".join(f"[0:00] {words}\n" for words in (wiring.LOADING, wiring.COMPILING))
+    readiness.ready_engine()
+    said = "".join(f"[0:00] {words}\n" for words in (readiness.LOADING, readiness.COMPILING))
     told = capsys.readouterr()
     assert (told.out, told.err.startswith(said)) == ("", True)
-    wiring.ready_engine()
-    assert wiring.COMPILING not in capsys.readouterr().err
+    readiness.ready_engine()
+    assert readiness.COMPILING not in capsys.readouterr().err
 
 
 def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
@@ -161,9 +162,9 @@ def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
         titles.append(title)
         return nullcontext()
 
-    monkeypatch.setattr(wiring, "step", told)
-    wiring.ready_engine()
-    assert titles == [wiring.LOADING, "loading the compiled engine"]
+    monkeypatch.setattr(readiness, "step", told)
+    readiness.ready_engine()
+    assert titles == [readiness.LOADING, "loading the compiled engine"]
 
 
 def test_steps_of_a_backtest_that_take_long_on_many_bars_are_told(tmp_path, monkeypatch):
@@ -190,7 +191,7 @@ def test_steps_of_a_backtest_that_take_long_on_many_bars_are_told(tmp_path, monk
         "writing result",
         "drawing run.html",
     ]
-    assert [title for title in told if "compil" not in title and title != wiring.LOADING] == steps
+    assert [title for title in told if "compil" not in title and title != readiness.LOADING] == steps
 
 
 @pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.scenario_runner])
@@ -207,10 +208,10 @@ PAPER = ("thinktwice", "paper", "--symbols", "AAPL", "--from", "2009-01-01", "--
 def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
     """In a process whose cache of compiled code is empty, up to where the compilation is announced."""
     cold = {"THINKTWICE_CACHE_DIR": str(tmp_path / "cold")}
-    seen = in_terminal(PAPER, tmp_path, cold, fresh=True, press=lambda text, pid: wiring.COMPILING in text)
+    seen = in_terminal(PAPER, tmp_path, cold, fresh=True, press=lambda text, pid: readiness.COMPILING in text)
     seen.demand_clean()
     assert seen.code == 130
-    assert wiring.LOADING in seen.text
+    assert readiness.LOADING in seen.text
     assert not (tmp_path / "thinktwice.db").exists(), "Ctrl-C found nothing to lose"
     program = [sys.executable, "-m", "thinktwice", *PAPER[1:]]
     piped = subprocess.Popen(
@@ -219,8 +220,8 @@ def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
     try:
         assert piped.stderr is not None
         told = iter(piped.stderr.readline, "")
-        assert any(line == f"[0:00] {wiring.LOADING}\n" for line in told)
-        assert any(line == f"[0:00] {wiring.COMPILING}\n" for line in told)
+        assert any(line == f"[0:00] {readiness.LOADING}\n" for line in told)
+        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in told)
     finally:
         piped.kill()
         piped.communicate()
@@ -235,9 +236,9 @@ def test_paper_run_draws_a_bar_over_its_rows(tmp_path):
 
 
 def test_words_of_loading_fit_sixty_columns_with_the_clock():
-    bar = made_bar(lambda: Activity(wiring.LOADING, "", "").text)
+    bar = made_bar(lambda: Activity(readiness.LOADING, "", "").text)
     bar.add_task("", total=None)
     with StringIO() as drawn:
         Console(file=drawn, width=60).print(bar.get_renderable())
-        assert drawn.getvalue().startswith(f"{wiring.LOADING} ")
+        assert drawn.getvalue().startswith(f"{readiness.LOADING} ")
         assert drawn.getvalue().rstrip().endswith("0:00:00")

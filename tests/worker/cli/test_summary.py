@@ -9,14 +9,14 @@ from rich.console import Console
 from tests.test_glossary import singular, terms
 from tests.worker.cli.fake_runner import FakeOutcome
 from tests.worker.shared_runs import embedded_run
-from worker.cli.summary import GROUPS, render
+from worker.runs.run_text import GROUPS, render
 from worker.runs.signal_lines import account_lines
 
 # Words of the summary that are no nouns of the field.
 OTHER = frozenset({
     "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "html", "in", "jsonl",
-    "largest", "longest", "most", "next", "not", "nothing", "of", "often", "on", "only", "others", "proven",
-    "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
+    "largest", "longest", "more", "most", "next", "not", "nothing", "of", "often", "on", "only", "others",
+    "proven", "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
     "what", "with", "won", "yet",
     "activated", "another", "could", "did", "expired", "filled", "half", "have", "its", "off", "ordered",
     "that", "traded",

@@ -10,7 +10,7 @@ import pytest
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.cli.test_gate import HEADER, cell
 from worker.cli import worlds
-from worker.cli.screen import PlainConsole
+from worker.pages.screen import PlainConsole
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -38,10 +38,10 @@ from trading_core.bars import BarSeries
 from trading_core.features.columns import FeatureColumns
 from trading_core.rules.columns import RuleColumns
 from worker.bootstrap import OURS, OwnParts, assemble
-from worker.cli.summary import render
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.stepper import BarAxes, LiveStepper
 from worker.runs.run_result import RunResult
+from worker.runs.run_text import render
 from worker.runs.signal_lines import account_lines, count_lost
 from worker.session import Session, Timing
 

@@ -17,9 +17,9 @@ from services.policy_loop.counters import PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, fewer_bars, played, run_on, slice_run
 from worker.bootstrap import assemble
 from worker.cli.runs import _trades
-from worker.cli.summary import render
 from worker.runs.no_trade_remedies import FINDINGS, REFUSALS, STOPPED
 from worker.runs.run_result import RunResult
+from worker.runs.run_text import render
 from worker.runs.signal_lines import WORDS
 from worker.runs.why_no_trade import BY_DETAIL, GOES_ON, RunFacts, why_no_trade
 from worker.session import Timing

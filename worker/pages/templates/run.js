@@ -4,7 +4,7 @@
   const items = JSON.parse(document.getElementById("figures").textContent);
   const UP = "#009e73", DOWN = "#d55e00", NEUTRAL = "#0072b2", OTHER = "#8a929c";
   const STATUS = {pass: UP, revise: "#c79200", block: DOWN, error: "#b4568a"};
-  const MOST_CANDLES = 1500, MOST_POINTS = 3000, MOST_DOTS = 1500, PAGE = 50;
+  const MOST_CANDLES = 1500, MOST_POINTS = 3000, MOST_DOTS = 1500, PAGE = 50, LAST_BARS = 150;
   const TYPES = {u4: Uint32Array, f4: Float32Array, f8: Float64Array};
 
   // Packed data: base64 of raw deflate.
@@ -74,10 +74,23 @@
     }
     return [low, high];
   }
-  function fitted(range, low, high) {
+  function fitted(range, low, high, log = false) {
     if (!Number.isFinite(low) || !Number.isFinite(high)) return;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.06 || 1;
-    range.setv({start: low - room, end: high + room, reset_start: low - room, reset_end: high + room});
+    let start = low - room, end = high + room;
+    if (log && low > 0) [start, end] = [low / (high / low) ** 0.06, high * (high / low) ** 0.06];
+    range.setv({start, end, reset_start: start, reset_end: end});
+  }
+  // A log axis where a box is ticked; the range is fitted anew by what draws.
+  function onLog(id, made, name, draw) {
+    const box = document.getElementById(id), plot = made.get_model_by_name(name);
+    const of = (kind) => new (Bokeh.Models.get(kind))();
+    box.addEventListener("change", () => {
+      draw();
+      plot.y_scale = of(box.checked ? "LogScale" : "LinearScale");
+      for (const axis of plot.left) axis.ticker = of(box.checked ? "LogTicker" : "BasicTicker");
+    });
+    return () => box.checked;
   }
 
   const shown = [];
@@ -116,8 +129,10 @@
     const lines = {};
     for (const [name, packed] of Object.entries(data.curves)) lines[name] = await numbers(packed);
     const made = await embed("curves"), source = made.get_model_by_name("curve");
-    const range = made.get_model_by_name("curve_x"), held = made.get_model_by_name("hold_line");
+    const range = made.get_model_by_name("curve_x");
+    const beside = {hold: made.get_model_by_name("hold_line"), exposed: made.get_model_by_name("exposed_line")};
     const of = (name, row) => (lines[name] && row < lines[name].length ? lines[name][row] : NaN);
+    const log = onLog("equity_log", made, "equity", draw);
     function draw() {
       const first = Math.max(0, position(closes, range.start) - 1);
       const end = Math.min(closes.length, position(closes, range.end) + 1);
@@ -137,21 +152,21 @@
         rows.push(...[...kept].sort((a, b) => a - b));
       }
       const column = (name) => rows.map((row) => of(name, row));
-      const fit = (name, values) => {
+      const fit = (name, values, log = false) => {
         const [low, high] = edges(values);
-        fitted(made.get_model_by_name(name), low, high);
+        fitted(made.get_model_by_name(name), low, high, log);
       };
-      fit("equity_y", held.visible ? [...column("equity"), ...column("hold")] : column("equity"));
+      const seen = ["equity", ...Object.keys(beside).filter((name) => beside[name].visible)];
+      fit("equity_y", seen.flatMap(column), log());
       fit("drawdown_y", [0, ...column("drawdown")]);
       fit("rolling_y", column("rolling"));
       source.data = {x: rows.map((row) => closes[row]), time: rows.map((row) => time(closes[row])),
-                     equity: column("equity"), hold: column("hold"), drawdown: column("drawdown"),
-                     rolling: column("rolling")};
+                     ...Object.fromEntries(Object.keys(lines).map((name) => [name, column(name)]))};
     }
     range.start = closes[0];
     range.end = closes.length > 1 ? closes[closes.length - 1] : closes[0] + data.bar_ms;
     range.reset_start = range.start; range.reset_end = range.end;
-    held.properties.visible.change.connect(draw);
+    for (const line of Object.values(beside)) line.properties.visible.change.connect(draw);
     onRange(range, draw);
   }
 
@@ -233,16 +248,35 @@
     candles.get_model_by_name("levels").data = levels;
     candles.get_model_by_name("fills").data = fills;
     candles.get_model_by_name("reflections").data = dots;
-    fitted(candles.get_model_by_name("candle_y"), lowest - 2 * below, highest);
+    fitted(candles.get_model_by_name("candle_y"), onPriceLog() ? lowest : lowest - 2 * below, highest, onPriceLog());
   }
-  async function choose(place, from, to) {
+  // The trade whose entry comes next to the middle of the view, or to the one shown last.
+  let shownEntry = null, onPriceLog = () => false;
+  function step(forward) {
+    const range = candles.get_model_by_name("candle_x"), marks = chosen.marks.fills;
+    const at = shownEntry ?? (forward ? range.start : range.end);
+    const entries = marks.filter((mark) => mark[2] === "entry" && (forward ? mark[0] > at : mark[0] < at));
+    const entry = entries[forward ? 0 : entries.length - 1];
+    if (entry === undefined) return;
+    const exit = marks.find((mark) => mark[2] === "exit" && mark[0] >= entry[0]);
+    show(entry[0], exit === undefined ? chosen.x[chosen.x.length - 1] : exit[0]);
+    shownEntry = entry[0];
+    explain(entry[6]);
+  }
+  function show(start, end) {
+    const room = Math.max(30 * data.bar_ms, end - start);
+    candles.get_model_by_name("candle_x").setv({start: start - room, end: end + room});
+    drawCandles();
+  }
+  async function choose(place) {
     chosen = await symbolAt(place);
+    shownEntry = null;
     select.value = String(place);
     const range = candles.get_model_by_name("candle_x"), x = chosen.x;
     if (!x.length) return;
     const last = Math.max(x[x.length - 1] + data.bar_ms, x[0] + data.bar_ms);
     range.reset_start = x[0] - data.bar_ms; range.reset_end = last;
-    range.setv({start: from === undefined ? range.reset_start : from, end: to === undefined ? last : to});
+    range.setv({start: x[Math.max(0, x.length - LAST_BARS)] - data.bar_ms, end: last});
     drawCandles();
   }
   async function chart() {
@@ -255,6 +289,9 @@
     candles = await embed("candles");
     tapped(candles, "fills");
     tapped(candles, "reflections");
+    onPriceLog = onLog("price_log", candles, "candle_plot", drawCandles);
+    document.getElementById("previous").addEventListener("click", () => step(false));
+    document.getElementById("next").addEventListener("click", () => step(true));
     onRange(candles.get_model_by_name("candle_x"), drawCandles);
     select.addEventListener("change", () => {
       asked = null;
@@ -381,11 +418,13 @@
           line.append(foldable(element("td", text(rows[k], at), kind)));
         });
         const open = () => {
-          const start = rows[k][column.entry_label], end = rows[k][column.exit_label];
-          const room = Math.max(30 * data.bar_ms, end - start);
           explain(rows[k][chain]);
           document.getElementById("chart").scrollIntoView();
-          choose(data.symbols.findIndex((one) => one.name === rows[k][column.symbol]), start - room, end + room);
+          const entered = rows[k][column.entry_label], left = rows[k][column.exit_label];
+          choose(data.symbols.findIndex((one) => one.name === rows[k][column.symbol])).then(() => {
+            show(entered, left);
+            shownEntry = entered;
+          });
         };
         line.addEventListener("click", open);
         line.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });
@@ -415,7 +454,7 @@
     await chart();
     await curves();
     await trades();
-    await embed("outcomes");
+    for (const name of ["years", "spread", "outcomes"]) await embed(name);
     document.documentElement.dataset.drawn = "true";
   }
   all().catch((error) => {

@@ -126,7 +126,7 @@ def _show(activity: Activity) -> AbstractContextManager[Callable[[], None]]:
 
 @contextmanager
 def _draw(activity: Activity) -> Iterator[Callable[[], None]]:
-    from worker.cli.screen import made_bar
+    from worker.pages.screen import made_bar
 
     with made_bar(lambda: activity.text) as bar:
         task = bar.add_task("", total=None)

@@ -1,0 +1,424 @@
+"""The summary a trader reads, from the JSON document of a run and notes beside it."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from schemas.trials import TrialLedger
+from services.model_calls.quoting import count_noun
+from worker.pages.figures import DASH, counts, milliseconds, number, percent, r_multiple
+from worker.pages.tables import made_table, table_of
+from worker.runs.signal_lines import account_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Document = dict[str, Any]
+Rows = Iterable[tuple[str, str]]
+GROUPS = {"by_playbook": "By playbook", "by_symbol": "By symbol", "by_exit": "By reason of exit"}
+MORE_GROUPS = GROUPS | {"by_regime": "By regime"}
+COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
+MOST_CAUSES, MOST_NAMED = 8, 3
+OFF = "reflection is off: no proposal was reflected and no report was written"
+IN_MEMORY = "in_memory"  # run id of a result that no store holds
+NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
+
+
+def render(
+    document: Document,
+    console: "Console",
+    failures: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    *,
+    full: bool = False,
+) -> None:
+    """Print the summary; with reflection off, the first line says so.
+
+    Args:
+        document: the JSON document of the run.
+        console: where to.
+        failures: what the journalled errors said, one line each.
+        notes: what a reader has to know beside the document.
+        full: with every counter.
+    """
+    _warn(document, console)
+    for line in account_lines(document):
+        console.print(line, style="yellow", soft_wrap=True)
+    _no_trade(document, console)
+    _head(document, console)
+    for note in notes:
+        console.print(note, style="yellow", soft_wrap=True)
+    parts = full_parts(document) if full else [("What the agent thought", thoughts(document))]
+    for title, table in (
+        *((title, table_of(rows)) for title, rows in performance_parts(document, full=full)),
+        *group_tables(document, full=full),
+        *((title, table_of(rows)) for title, rows in parts),
+        ("Run", table_of(_run(document, full=full))),
+    ):
+        console.print()
+        console.print(title, style="bold", soft_wrap=True)
+        console.print(table)
+    console.print()
+    style = "bold red" if document["errors"] else "green"
+    console.print(f"errors: {document['errors']}", style=style)
+    for failure in failures:
+        console.print(f"  {failure}", soft_wrap=True)
+
+
+def _warn(document: Document, console: "Console") -> None:
+    if document["reflection"] == "off":
+        console.print(OFF, style="bold yellow", soft_wrap=True)
+    if (silence := model_silence(document)) is not None:
+        console.print(silence, style="bold yellow", soft_wrap=True)
+    if (unheard := judge_silence(document)) is not None:
+        console.print(unheard, style="bold yellow", soft_wrap=True)
+
+
+def _head(document: Document, console: "Console") -> None:
+    """Which run it is, and what a reader has to know beside its figures."""
+    data = document["data"]
+    window = f"{data['start'][:10]} to {data['end'][:10]}"
+    symbols = ", ".join(data["symbols"])
+    bars = count_noun(data["bars"], "bar")
+    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
+    console.print(head, soft_wrap=True)
+    if data["left_out"]:
+        console.print(_tell_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
+    if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
+        console.print(told, style="yellow", soft_wrap=True)
+
+
+def _tell_left_out(run_id: str, found: dict[str, int]) -> str:
+    """Bars that were not traded, with counts, and where to see which."""
+    see = [f"thinktwice journal {run_id} --kind feed_anomaly"] if set(found) - {"absent"} else []
+    see += ["thinktwice data check FILE"] if "absent" in found else []
+    return f"bars left out: {counts(found)}   {'   '.join(see)}"
+
+
+def _no_trade(document: Document, console: "Console") -> None:
+    """What would change that there was no trade; nothing for a run that has opened a position."""
+    causes = document["why_no_trade"]
+    if not causes:
+        return
+    console.print("no trade, and what would change it:", style="bold yellow", soft_wrap=True)
+    for cause in causes[:MOST_CAUSES]:
+        console.print(f"  {cause['reason']} {cause['count']:,}: {cause['remedy']}", soft_wrap=True)
+    if len(causes) > MOST_CAUSES:
+        console.print(f"  and {len(causes) - MOST_CAUSES} more reasons, see --json")
+    console.print()
+
+
+def thoughts(document: Document) -> Rows:
+    """What the loops came to, from the counters of the document; `full_parts` has every one."""
+    policy, slow = document["policy_loop"], document["high_level"]
+    bars, met = document["tick_validation"]["bars_validated"], policy["reflections"]
+    share = percent(policy["evaluations"] / bars if bars else None)
+    yield "evaluations", f"{policy['evaluations']:,}   {share} of bars"
+    yield from strategist_rows(document["strategist"])
+    sent_back = met["revise"] + met["block"]
+    own = f", {policy['sent_back_own']:,} of playbooks as they are" if policy["sent_back_own"] else ""
+    yield "fast reflection", f"sent back {sent_back:,} of {sent_back + met['pass']:,} proposals{own}"
+    if policy["sent_back_for"]:
+        yield "most often for", _most(policy["sent_back_for"])
+    if policy["passed_over"]:
+        yield "bases refused for", _most(policy["passed_over"])
+    yield "policies", f"{policy['frozen']:,} frozen   {policy['stand_downs']:,} stand-downs"
+    seen = max((report["n_episodes"] for report in slow["reports"]), default=0)
+    told = f"{count_noun(len(slow['reports']), 'report')} on {seen:,} of"
+    yield "slow reflection", f"{told} {count_noun(document['episodes'], 'episode')}"
+    yield "proven", _proven(slow["findings"])
+    yield "recommended", _most(slow["recommendations"])
+    yield "judge", _most(document["judge"]["boundary"])
+    asked = describe_opinions(document)
+    yield "judge on reports", f"{_most(document['judge']['replans'])}{f'   {asked}' if asked else ''}"
+    if asks_models(document):
+        model, net = document["model"], percent(document["performance"]["net_return"])
+        cost = number(document["performance"]["model_cost"])
+        yield "model", f"{count_noun(model['calls'], 'call')}   cost {cost}   return after it {net}"
+        yield from refused_rows(document)
+    if policy["degraded_share"]:
+        yield "degraded", f"{percent(policy['degraded_share'])} of reflections"
+    if document["memory"]["degraded"]:
+        yield "memory degraded", f"{count_noun(document['memory']['degraded'], 'read')} without cases"
+
+
+def refused_rows(document: Document) -> Rows:
+    """Calls that a limit did not admit, by the purse that they are paid from, and texts that failed."""
+    refused, texts = document["model"]["refused"], document["deliberation"]
+    if total := sum(refused.values()):
+        yield "refused by a limit", f"{count_noun(total, 'call')}: {counts(refused)}"
+    if failed := texts["statuses"]["failed"]:
+        yield "texts failed", f"{failed:,} of {texts['total_requests']:,}: the rules' text stands"
+
+
+def describe_opinions(document: Document) -> str | None:
+    """On how many reports the judge's model was asked; None where it had nothing to weigh."""
+    judge = document["judge"]
+    if not judge["to_ask"]:
+        return None
+    return f"model asked on {judge['asked']:,} of {count_noun(judge['to_ask'], 'report')}"
+
+
+def judge_silence(document: Document) -> str | None:
+    """That the judge's model was never asked although a report had something to weigh, and why."""
+    judge = document["judge"]
+    if judge["asked"] or not judge["to_ask"]:
+        return None
+    reports, why = count_noun(judge["to_ask"], "report"), counts(judge["not_asked"])
+    return f"the judge's model was never asked: 0 of {reports}, {why}; the rules judged alone"
+
+
+def _proven(findings: dict[str, int]) -> str:
+    """What the reports have shown, and what they had too few trades for."""
+    shown, hinted = findings.get("significant", 0), findings.get("suggestive", 0)
+    few, counted_only = findings.get("insufficient_sample", 0), findings.get("count_only", 0)
+    parts = [count_noun(shown, "significant finding") if shown else "nothing yet"]
+    parts += [f"{hinted:,} suggestive"] if hinted else []
+    parts += [f"{few:,} with too few trades"] if few else []
+    parts += [f"{counted_only:,} counted only"] if counted_only else []
+    return "   ".join(parts)
+
+
+def _most(by_name: dict[str, int]) -> str:
+    """The most frequent names in words."""
+    most = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMED]
+    others = sum(by_name.values()) - sum(count for _, count in most)
+    told = [f"{name.replace('_', ' ')} {count:,}" for name, count in most if count]
+    return ", ".join([*told, *([f"others {others:,}"] if others else [])]) or "none"
+
+
+def _run(document: Document, *, full: bool) -> Rows:
+    run_id, journal = document["run_id"], document["journal"]
+    yield "run", f"{run_id}   head {journal['head_hash'][:16]}"
+    if run_id == IN_MEMORY:
+        yield "next", "result.to_html('run.html'), result.save(), result.verify()"
+        return
+    if not full:
+        yield "store", journal["url"]
+    yield "next", f"thinktwice verify {run_id}"
+    yield "", f"thinktwice journal {run_id} --jsonl"
+    yield "", f"thinktwice page {run_id} --html run.html --open"
+
+
+def model_silence(document: Document) -> str | None:
+    """That no model gave an answer of use although questions were asked, and why; None where one did."""
+    model = document["model"]
+    questions, replies = model["calls"] + sum(model["cut_overs"].values()), model["outcomes"].get("reply", 0)
+    if not questions:
+        return None
+    if replies > model["unusable"]:
+        return _strategist_silence(document["strategist"])
+    if replies:
+        return f"the model gave a usable answer to 0 of {questions} questions: {replies} could not be read"
+    return f"the model answered 0 of {questions} questions: {model.get('failed_because') or 'none was asked'}"
+
+
+def _strategist_silence(strategist: Document) -> str | None:
+    """That a strategist never came to an answer of its own, although other questions were answered."""
+    failed = {why: count for why, count in strategist["fallbacks"].items() if why != NOTHING_TO_CHOOSE}
+    if not failed or set(strategist["answers"]) - {"rules"}:
+        return None
+    return f"the strategist gave a usable answer to 0 of {sum(failed.values())} questions: {counts(failed)}"
+
+
+def full_parts(document: Document) -> Iterable[tuple[str, Rows]]:
+    """Titles with their rows, from the JSON document of the run."""
+    yield "Tick validation", _ticks(document["tick_validation"], document["timing"])
+    yield "Policy loop", _policy(document)
+    if asks_models(document):
+        yield "Model", _model(document)
+    yield "High-level reflection", _slow(document)
+    yield "Judge", _judge(document)
+    yield "Journal", _journal(document)
+
+
+def asks_models(document: Document) -> bool:
+    """Whether any part of the run may ask a language model."""
+    model, rules = document["model"], document["strategist"]["name"] == "rules"
+    return bool(document["reflection"] == "full" or not rules or model["calls"] or model["cut_overs"])
+
+
+def _ticks(ticks: Document, timing: Document) -> Rows:
+    speed = "" if timing["bars_per_s"] is None else f"   {timing['bars_per_s']:,.0f} bars/s"
+    yield "bars validated", f"{ticks['bars_validated']:,}{speed}"
+    yield "events", counts(ticks["events"])
+    forbidden = (ticks["llm_calls"], ticks["memory_reads"], ticks["policy_writes"])
+    yield "inside the tick path", "model calls {}, memory reads {}, policy writes {}".format(*forbidden)
+
+
+def _policy(document: Document) -> Rows:
+    policy, bars = document["policy_loop"], document["tick_validation"]["bars_validated"]
+    share = percent(policy["evaluations"] / bars) if bars else "-"
+    yield from strategist_rows(document["strategist"])
+    yield "events", counts(policy["events"])
+    yield "skips", counts(policy["skips"])
+    yield "overrides", counts(policy["overrides"])
+    yield "evaluations", f"{policy['evaluations']:,} ({share} of bars)"
+    yield (
+        "frozen",
+        f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
+    )
+    yield "reflections", _verdicts(policy["reflections"])
+    yield "amendments", _verdicts(policy["amendments"])
+    degraded = percent(policy["degraded_share"])
+    yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"
+    yield "findings", counts(policy["finding_codes"])
+    yield "evaluation took", _latency(policy["latency_ms"])
+    held = percent(policy["budget_held_share"])
+    yield "reflection took", f"{_latency(policy['reflection_latency_ms'])}   within its budget {held}"
+
+
+def strategist_rows(strategist: Document) -> Rows:
+    """Who answered where a model is the strategist, and how often the rules did instead."""
+    if strategist["name"] != "rules":
+        yield "strategist", f"{strategist['name']}   answers by {counts(strategist['answers'])}"
+        yield "rules instead of it", counts(strategist["fallbacks"])
+
+
+def _model(document: Document) -> Rows:
+    model, performance = document["model"], document["performance"]
+    tokens = sum(model["tokens"].values())
+    yield "calls", f"{model['calls']:,}   requests {model['requests']:,}   tokens {tokens:,}"
+    yield "ended", counts(model["outcomes"])
+    yield "not asked", counts(model["cut_overs"])
+    yield from refused_rows(document)
+    net = percent(performance["net_return"])
+    yield "cost", f"{number(performance['model_cost'])}   return after it {net}"
+    yield "call took", _latency(model["latency_ms"])
+
+
+def _verdicts(reflections: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in reflections.items()) or "none"
+
+
+def _latency(latency: Document) -> str:
+    return "   ".join(f"{name} {milliseconds(latency[name])}" for name in ("p50", "p95", "p99"))
+
+
+def _slow(document: Document) -> Rows:
+    slow, memory = document["high_level"], document["memory"]
+    reads = f"memory reads {memory['reads']:,}   reused {memory['reused']:,}"
+    yield "episodes", f"{document['episodes']:,}   {reads}"
+    yield "memory took", _latency(memory["latency_ms"])
+    if memory["over_budget"] or memory["degraded"]:
+        late = f"{memory['over_budget']:,} reads over budget   {memory['degraded']:,} without cases"
+        yield "memory degraded", late
+    yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
+    yield "skips", counts(slow["skips"])
+    yield "findings by grade", counts(slow["findings"])
+    yield "recommendations", counts(slow["recommendations"])
+    yield "run took", _latency(slow["latency_ms"])
+    yield "playbook versions", counts(document["playbooks"]["versions"])
+
+
+def _judge(document: Document) -> Rows:
+    yield "at the boundary", counts(document["judge"]["boundary"])
+    yield "replans", counts(document["judge"]["replans"])
+    if (asked := describe_opinions(document)) is not None:
+        yield "opinions", f"{asked}   {counts(document['judge']['opinions'])}"
+    plans = document.get("plans", {"made": 0})
+    if plans["made"]:
+        yield "change plans", f"{plans['made']:,}   waiting {plans['waiting']:,}   {counts(plans['ended'])}"
+
+
+def _journal(document: Document) -> Rows:
+    journal, timing = document["journal"], document["timing"]
+    yield "store", journal["url"]
+    yield "events", f"{journal['events']:,}   head {journal['head_hash'][:16]}"
+    seconds = ((name, timing[f"{name}_s"]) for name in ("compile", "engine", "policy", "slow", "total"))
+    yield (
+        "time",
+        "   ".join(f"{name} {number(float(value))} s" for name, value in seconds if value is not None),
+    )
+
+
+def performance_parts(document: Document, *, full: bool = False) -> Iterable[tuple[str, Rows]]:
+    """The headline first; what models may have read about stands below it and says so."""
+    found, whole = document["contamination"], document["performance"]
+    rows = _whole(whole, document["open_positions"], full=full)
+    if found["label"] in ("clean", "anonymised"):
+        told = [] if found["reason"] is None else [("questions", found["reason"])]
+        yield "Performance", [*rows, *told]
+        return
+    if document["headline"] is None:
+        yield "Performance: no headline", [("why", found["reason"])]
+    else:
+        cutoff = found["cutoff"]
+        yield f"Performance after {cutoff}", _part(found["after"], found["bars_after"])
+        told = [("why apart", found["reason"]), *_part(found["before"], found["bars_before"])]
+        yield f"To {cutoff}, contaminated: never a headline", told
+    yield "Whole run, contaminated: never a headline", rows
+
+
+def group_tables(document: Document, *, full: bool = False) -> "Iterable[tuple[str, Table]]":
+    """Titles with a table for each way in which the trades are told apart; none without trades."""
+    whole = document["contamination"]["label"] in ("clean", "anonymised")
+    for key, title in (MORE_GROUPS if full else GROUPS).items():
+        if groups := document["performance"][key]:
+            yield title if whole else f"{title}, whole run, contaminated", _group_table(groups)
+
+
+def _group_table(groups: Sequence[Document]) -> "Table":
+    """Numbers to the right, in columns as narrow as they allow; a heading is folded between its words."""
+    from rich.table import Column
+
+    cells = [_cells(group) for group in groups]
+    heads = [Column("", overflow="fold", min_width=12)]
+    for number_of, name in enumerate(COLUMNS):
+        widest = max(*(len(row[number_of]) for row in cells), *map(len, name.split()))
+        heads.append(Column(name, justify="right", width=widest))
+    rows = ((group["name"], *row) for group, row in zip(groups, cells, strict=True))
+    return made_table(heads, rows, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _cells(group: Document) -> tuple[str, ...]:
+    return (
+        number(group["trades"]),
+        number(100 * group["win_rate"], 1),
+        _sign(group["expectancy_r"]),
+        _sign(group["total_r"], 1),
+        number(group["profit_factor"]),
+        number(group["average_hold_bars"], 1),
+    )
+
+
+def _sign(value: float | None, digits: int = 2) -> str:
+    return DASH if value is None else f"{value:+,.{digits}f}"
+
+
+def _part(figures: Document, bars: int) -> Rows:
+    yield "return", f"{percent(figures['total_return'])}   over {count_noun(bars, 'bar')}"
+    fall = percent(figures["max_drawdown"])
+    yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
+    yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"
+    yield "trades", f"{figures['trades']:,}   won {percent(figures['win_rate'])}"
+
+
+def _whole(told: Document, open_positions: Sequence[Document], *, full: bool) -> Rows:
+    yield "return", f"{percent(told['total_return'])}   CAGR {percent(told['cagr'])}"
+    interval = told["sharpe_interval"]
+    sure = "" if interval is None else f" (95 %: {number(interval[0])} to {number(interval[1])})"
+    yield "Sharpe", f"{number(told['sharpe'])}{sure}   Sortino {number(told['sortino'])}"
+    fall, days = percent(told["max_drawdown"]), number(told["drawdown_days"], 0)
+    yield "drawdown", f"largest {fall}   longest {days} days"
+    expectancy, factor = r_multiple(told["expectancy_r"]), number(told["profit_factor"])
+    yield "expectancy", f"{expectancy} a trade after costs   profit factor {factor}"
+    won = percent(told["win_rate"])
+    yield "trades", f"{told['trades']:,}   won {won}   still open {len(open_positions)}"
+    held = number(told["average_hold_bars"], 1)
+    yield "risk", f"at most {percent(told['risk_per_trade'])} of equity a trade"
+    market, invested = percent(told["exposure"]), percent(told["mean_exposure"])
+    yield "exposure", f"in the market {market} of bars   mean exposure {invested}   mean hold {held} bars"
+    hold, fell = percent(told["buy_and_hold_return"]), percent(told["buy_and_hold_drawdown"])
+    yield "buy and hold", f"{hold}   largest drawdown {fell}   Sharpe {number(told['buy_and_hold_sharpe'])}"
+    same, lost = percent(told["exposed_hold_return"]), percent(told["exposed_hold_drawdown"])
+    yield "at mean exposure", f"buy and hold {same}   largest drawdown {lost}"
+    alpha, t = percent(told["alpha"]), number(told["alpha_t"])
+    yield "to buy and hold", f"beta {number(told['beta'])}   alpha {alpha} a year (t {t})"
+    even = number(told["break_even_cost_bps"], 1)
+    yield "costs", f"{number(float(told['fees']))} in fees and carry   break-even at {even} bps a side"
+    if full:
+        yield "volatility", f"{percent(told['volatility'])} a year   Calmar {number(told['calmar'])}"
+        best, worst = r_multiple(told["best_r"]), r_multiple(told["worst_r"])
+        yield "best trade", f"{best}   worst {worst}   payoff {number(told['payoff'])}"
+        yield "turnover", f"{number(told['turnover'])} times the equity a year"
