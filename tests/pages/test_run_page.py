@@ -188,7 +188,7 @@ def test_run_page_thins_no_peak_and_no_fall_of_any_curve_away(tab, tmp_path, mon
     for name, curve in picture().curves.items():
         found = np.array(drawn[name], dtype=float)
         edges = np.nanmin(curve), np.nanmax(curve)
-        assert (np.nanmin(found), np.nanmax(found)) == pytest.approx(edges, rel=1e-6), name
+        assert (np.nanmin(found), np.nanmax(found)) == pytest.approx(edges, rel=1e-6, abs=1e-6), name
 
 
 def test_run_page_shows_every_column_of_its_trades_in_a_window_of_1280_pixels(opened):

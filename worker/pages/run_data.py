@@ -41,6 +41,7 @@ TRADE_FIELDS = (
     "exit_reason",
     "failure_mode",
 )
+CURVES = ("equity", "hold", "rolling")  # the script makes the others of them
 TIMES = ("entry_label", "exit_label")
 
 
@@ -60,7 +61,9 @@ class RunData:
             "times": packed_times(picture.bars.times),
             "bar_ms": milliseconds_of(picture.bars.bar_ns),
             "closes": packed_times(picture.bars.close_times),
-            "curves": {name: packed_numbers(values) for name, values in picture.curves.items()},
+            "curves": {name: packed_numbers(picture.curves[name]) for name in CURVES},
+            "cash": float(picture.curve[0]),
+            "exposure": picture.document["performance"]["mean_exposure"] or 0.0,
             "symbols": symbols,
             "first": picture.most_traded,
             "trade_fields": list(TRADE_FIELDS),

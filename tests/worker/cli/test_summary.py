@@ -16,7 +16,8 @@ from worker.runs.signal_lines import account_lines
 OTHER = frozenset({
     "after", "at", "back", "by", "counted", "degraded", "fast", "few", "for", "frozen", "html", "in", "jsonl",
     "largest", "longest", "more", "most", "next", "not", "nothing", "of", "often", "on", "only", "others",
-    "proven", "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total", "verify",
+    "proven", "recommended", "sent", "slow", "still", "the", "thinktwice", "thought", "to", "too", "total",
+    "verify",
     "what", "with", "won", "yet",
     "activated", "another", "could", "did", "expired", "filled", "half", "have", "its", "off", "ordered",
     "that", "traded",

@@ -128,6 +128,16 @@
     const closes = await numbers(data.closes);
     const lines = {};
     for (const [name, packed] of Object.entries(data.curves)) lines[name] = await numbers(packed);
+    const {equity, hold} = lines;
+    lines.exposed = new Float64Array(hold.length);
+    lines.drawdown = new Float64Array(equity.length);
+    for (let k = 0, before = data.cash, peak = -Infinity; k < equity.length; k++) {
+      const worth = k ? lines.exposed[k - 1] : data.cash;
+      lines.exposed[k] = worth * (1 + data.exposure * (hold[k] / before - 1));
+      before = hold[k];
+      peak = Math.max(peak, equity[k]);
+      lines.drawdown[k] = -Math.min((peak - equity[k]) / peak, 1);
+    }
     const made = await embed("curves"), source = made.get_model_by_name("curve");
     const range = made.get_model_by_name("curve_x");
     const beside = {hold: made.get_model_by_name("hold_line"), exposed: made.get_model_by_name("exposed_line")};
