@@ -70,6 +70,7 @@ FIGURES: Mapping[str, tuple[Figure, ...]] = {
         ("net_return", "return after models", percent, "the return less what models cost"),
     ),
 }
+FEW_LINES = 4
 OF_MODELS = ("model_cost", "net_return")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 CONTENTS = {
@@ -113,7 +114,7 @@ class RunSummary:
         """What a reader has to know before the figures."""
         document = self._document
         early = (document.get("ended_early") or {}).get("message")
-        lines = [self.unfinished, early, *self._picture.account, *self._picture.stale]
+        lines = [self.unfinished, early, *self._picture.stale]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:
@@ -122,6 +123,14 @@ class RunSummary:
             lines.append(f"errors: {document['errors']:,}")
         lines.append(TrialLedger.of_document(document.get("ledger", {})).line())
         return [line for line in lines if line]
+
+    @property
+    def signals(self) -> tuple[str, list[str], bool] | None:
+        """What became of the signals: a line, those by playbook, and whether they are few enough to see."""
+        account = list(self._picture.account)
+        if not account:
+            return None
+        return account[-1], account[:-1], len(account) <= FEW_LINES
 
     @property
     def whole_stands(self) -> bool:
