@@ -37,6 +37,8 @@ from worker.models import RunModels
 
 SCHEMA_VERSION = 1
 
+ACCOUNT_GONE, MODEL_LOST = "account_gone", "model_lost"  # why a run ends early
+
 
 @dataclass
 class Timing:
@@ -67,7 +69,10 @@ class Session(Stateful):
         "anomalies": Counter[str],
         "doubted": list[tuple[int, str]],
     }
-    REBUILT = frozenset({"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"})
+    REBUILT = frozenset(
+        {"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"}
+        | {"stops_without_model"}
+    )
 
     settings: Settings
     market: Market
@@ -85,6 +90,7 @@ class Session(Stateful):
     kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
+    stops_without_model: bool = False  # where its server turns questions away for good
     anomalies: Counter[str] = field(default_factory=Counter)
     doubted: list[tuple[int, str]] = field(default_factory=list)  # label and symbol of each bar in doubt
 
@@ -233,16 +239,18 @@ class Session(Stateful):
     @property
     def ended_early(self) -> dict[str, str] | None:
         """Why a run is over although its bars may not be: `reason`, and one line; None of any other run."""
-        if not self.engine.account_gone:
+        lost = self.models.account.lost if self.stops_without_model else None
+        if not self.engine.account_gone and lost is None:
             return None
         row, left = self.engine.t - 1, self.bars.shape[0] - self.engine.t
         closed = ns_to_datetime(int(self.bars.close_times[row])).isoformat()
-        return {
-            "reason": "account_gone",
-            "message": f"the account is gone: its equity is {self.engine.equity[row]:,.2f} at the close of "
-            f"{closed}, and the run ends there{f', {left:,} rows of bars before their end' if left else ''}; "
-            "lower envelope.risk_fraction or envelope.max_gross_exposure",
-        }
+        ends = f"the run ends there{f', {left:,} rows of bars before their end' if left else ''}"
+        if self.engine.account_gone:
+            gone = f"its equity is {self.engine.equity[row]:,.2f} at the close of {closed}"
+            wish = "lower envelope.risk_fraction or envelope.max_gross_exposure"
+            return {"reason": ACCOUNT_GONE, "message": f"the account is gone: {gone}, and {ends}; {wish}"}
+        wish = "llm.on_lost = 'rules' lets the rules go on alone"
+        return {"reason": MODEL_LOST, "message": f"the model is lost at {closed} and {ends}: {lost}; {wish}"}
 
     def open_positions(self) -> list[dict[str, Any]]:
         """Positions open at the end, marked to the last close; neither trades nor episodes."""

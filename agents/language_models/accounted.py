@@ -13,7 +13,7 @@ from typing import Protocol
 from agents.language_models.cassette import Cassette
 from schemas.errors import ModelError, ModelRefused
 from schemas.tool import Tools
-from services.model_calls.account import ModelAccount
+from services.model_calls.account import WRONG_SETTINGS, ModelAccount
 from services.model_calls.asking import with_tools
 from services.model_calls.language_model import LanguageModel, ModelReply
 from services.model_calls.record import (
@@ -27,7 +27,6 @@ from services.model_calls.record import (
 from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000
-WRONG_SETTINGS = (400, 401, 403, 404)
 
 
 class ReplySource(Protocol):

@@ -6,7 +6,7 @@ below the length from which some models charge more.
 """
 
 from datetime import date
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -159,6 +159,11 @@ class LlmSettings(Contract):
     )
     breaker_failures: int = Field(default=5, ge=1, description="in a row; then the model is left alone")
     breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
+    on_lost: Literal["rules", "stop"] | None = Field(
+        default=None,
+        description="where the server turns questions away for good, with HTTP 400, 401, 403 or 404 three "
+        "times in a row: rules go on alone, or the run stops. None: stop a backtest, let a live run go on",
+    )
     stall_ms: float = Field(
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
+from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Stateful, demand_fields, read_as
@@ -29,7 +30,10 @@ from services.model_calls.record import Caller, Purse, Question, RecordedCall, q
 from services.ports import EventJournal
 from services.statistics.quantiles import quantiles
 
-BUDGET, BREAKER = "budget", "breaker"
+BUDGET, BREAKER, LOST = "budget", "breaker", "lost"
+WRONG_SETTINGS = (400, 401, 403, 404)  # a key, an account or a model that no later question will find right
+LOST_AFTER = 3  # of them in a row
+UNREAD = "its reply could not be read"
 FAILING = 5  # calls in a row without a usable reply; fewer where a breaker left the model alone earlier
 
 
@@ -73,6 +77,9 @@ class ModelAccount(Stateful):
         answered: models that gave at least one reply.
         unusable: replies that no caller could read.
         refused: calls that a limit did not admit, by the purse that they would have been paid from.
+        lost: what the server said last where it turned questions away for good; nothing is asked any more.
+        last_reply: bar time of the last reply of use, ns.
+        last_failure: what was said of the last call without one.
     """
 
     STATE: ClassVar = {
@@ -90,6 +97,10 @@ class ModelAccount(Stateful):
         "opened": int,
         "tokens": Counter[str],
         "latencies_ms": list[float],
+        "lost": str | None,
+        "last_reply": int | None,
+        "last_failure": str | None,
+        "_turned_away": int,
     }
     REBUILT = frozenset({"_settings", "_journal", "_clock", "_pending", "keep"})
     BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
@@ -117,6 +128,10 @@ class ModelAccount(Stateful):
         self.opened = 0
         self.tokens: Counter[str] = Counter()
         self.latencies_ms: list[float] = []
+        self.lost: str | None = None
+        self.last_reply: int | None = None
+        self.last_failure: str | None = None
+        self._turned_away = 0
 
     def open_event(self, symbol: str | None = None) -> None:
         """A policy event of a symbol, or a slot of the slow loop, begins."""
@@ -127,8 +142,11 @@ class ModelAccount(Stateful):
         """The question to ask.
 
         Raises:
-            ModelError: kind `breaker` or `budget`; nothing may be asked.
+            ModelError: kind `lost`, `breaker` or `budget`; nothing may be asked.
         """
+        if self.lost is not None:
+            self.cut_overs[LOST] += 1
+            raise ModelError(f"model {caller.model!r} is not asked any more: {self.lost}", kind=LOST)
         if not self._breaker(caller.model, caller.prompt).admit():
             self.cut_overs[BREAKER] += 1
             raise ModelError(
@@ -180,6 +198,18 @@ class ModelAccount(Stateful):
         change = self._breaker(call.model, call.prompt).note(outcome)
         if change is not None:
             self._note_breaker(call, change, outcome)
+        self._note_answer(call, is_answer=call.replied and outcome != UNUSABLE)
+
+    def _note_answer(self, call: RecordedCall, *, is_answer: bool) -> None:
+        """When the last answer came; after some that say that none will come, the model is lost."""
+        if is_answer:
+            self.last_reply, self._turned_away = self._clock.now, 0
+            return
+        self.last_failure = " ".join((call.message or UNREAD).split())
+        self._turned_away = self._turned_away + 1 if call.status in WRONG_SETTINGS else 0
+        if self._turned_away == LOST_AFTER:
+            self.lost = self.last_failure
+            self._note_breaker(call, BreakerChange.LOST, call.outcome)
 
     def state(self) -> dict[str, Any]:
         """Every field of the state, and each breaker with its model and prompt."""
@@ -206,6 +236,9 @@ class ModelAccount(Stateful):
             "outcomes": dict(sorted(self.outcomes.items())),
             "unusable": self.unusable,
             "failed_because": self._failures.most_common(1)[0][0] if self._failures else None,
+            "last_failure": self.last_failure,
+            "last_reply": None if self.last_reply is None else ns_to_datetime(self.last_reply).isoformat(),
+            "lost": self.lost is not None,
             "cut_overs": dict(sorted(self.cut_overs.items())),
             "refused": {purse.name.lower(): self.refused[purse.name.lower()] for purse in Purse},
             "breaker_opened": self.opened,
@@ -221,7 +254,7 @@ class ModelAccount(Stateful):
         return {
             f"{model} ({prompt})": breaker.failures
             for (model, prompt), breaker in sorted(self._breakers.items())
-            if breaker.open or breaker.failures >= FAILING
+            if breaker.open or breaker.failures >= FAILING or (self.lost and breaker.failures)
         }
 
     @property

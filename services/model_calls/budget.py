@@ -32,11 +32,11 @@ Scope = Literal["event", "day", "run"]
 LIMITS: tuple[Literal["calls", "tokens", "usd", "seconds"], ...] = ("calls", "tokens", "usd", "seconds")
 # A reply came that its caller could not read.
 UNUSABLE = "unusable"
-# The machine failed. A refusal or a cut reply is an answer, and a call that was not made shows nothing.
+# No answer of use, and it is paid for each time. A call that was not made shows nothing.
 FAILURES = frozenset(
     {
         "timeout", "network", "throttled", "overloaded", "conflict", "server", "rejected", "malformed",
-        "wrong_model", UNUSABLE,
+        "wrong_model", "cut", "refusal", UNUSABLE,
     }
 )  # fmt: skip
 
@@ -232,6 +232,7 @@ class Ledger(Stateful):
 class BreakerChange(StrEnum):
     """What an outcome did to the breaker."""
 
+    LOST = "lost"
     OPENED = "opened"
     CLOSED = "closed"
 

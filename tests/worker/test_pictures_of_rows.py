@@ -55,14 +55,14 @@ def test_picture_of_rows_has_the_curve_of_the_engine_to_the_last_bit(execution):
     assert drawn.episodes == played.episodes
     assert drawn.versions == played.versions
     assert drawn.marks == played.marks
-    assert (drawn.account, list(drawn.stale)) == (played.account, list(played.stale))
+    assert (drawn.account, list(drawn.notices)) == (played.account, list(played.notices))
     document = replace(drawn, document=played.document)
     assert run_html(document) == run_html(played)
 
 
 def test_picture_of_rows_names_the_open_position_of_a_symbol_that_stopped_trading():
     played, drawn = both_pictures(stopped_run())
-    assert list(drawn.stale) == list(played.stale) == [STOPPED]
+    assert list(drawn.notices) == list(played.notices) == [STOPPED]
     np.testing.assert_array_equal(drawn.equity, played.equity)
 
 

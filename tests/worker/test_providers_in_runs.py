@@ -16,6 +16,7 @@ from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
 from tests.worker.test_session_over_the_wire import trades
 from tests.worker.wire import AGREES, wire
+from worker.runs.run_text import model_silence
 
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
 MODELS = ("fast_model", "slow_model", "strategist_model")
@@ -160,9 +161,36 @@ def test_run_whose_model_never_answered_says_so_first_and_exits_1(provider, desk
     assert done.exit_code == 1, done.output
     first = done.stdout.splitlines()[0]
     assert first.startswith("the model answered 0 of ")
-    assert first.endswith(" questions: HTTP 401")
-    assert "the rules decided alone" in done.stderr
+    assert "HTTP 401" in first
+    assert "thinktwice: the model is lost at " in done.stderr
+    assert "llm.on_lost = 'rules' lets the rules go on alone" in done.stderr
     assert "no headline" not in done.stdout, "a model that never answered contaminates nothing"
+
+
+@EVERY
+@pytest.mark.parametrize("on_lost", [None, "stop", "rules"])
+def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_on_by_rules(
+    on_lost, provider, desk, monkeypatch
+):
+    told = FORMATS[provider]
+    broke = answer(told.error("invalid_request_error", "credit balance is too low"), 400)
+    later = in_turn(*[saying(told, json.dumps(AGREES))] * 4, broke)
+    if on_lost is not None:
+        monkeypatch.setenv("THINKTWICE_LLM__ON_LOST", on_lost)
+    with wire(monkeypatch, later, provider=provider) as server:
+        done = desk.backtest("--reflection", "full", "--json", provider=provider)
+    document = json.loads(done.stdout)
+    assert document["model"]["lost"]
+    assert len(server.requests) == 4 + 3, "the third in a row is the last that is asked"
+    silence = model_silence(document)
+    assert silence is not None
+    assert silence.startswith("the model answered 4 of ")
+    assert "HTTP 400" in silence
+    assert "credit balance is too low" in silence
+    ended = on_lost != "rules"
+    assert (done.exit_code, document["ended_early"] is not None) == (int(ended), ended), done.stderr
+    assert ("the model is lost at " if ended else f"{silence}; the rules decided the others") in done.stderr
+    assert desk.run("verify", "latest").exit_code == 0
 
 
 @EVERY
@@ -172,8 +200,8 @@ def test_run_whose_model_gave_no_usable_answer_says_so_first_and_exits_1(provide
         done = desk.backtest("--reflection", "full", provider=provider)
     assert done.exit_code == 1, done.output
     first = done.stdout.splitlines()[0]
-    assert first.startswith("the model gave a usable answer to 0 of ")
-    assert first.endswith(" could not be read")
+    assert first.startswith("the model answered 0 of ")
+    assert first.endswith(" questions: its reply could not be read")
     assert "the rules decided alone" in done.stderr
 
 

@@ -94,4 +94,6 @@ def _lines(signs: dict[str, Any]) -> Iterator[str]:
     for model, count in signs.get("models_failing", {}).items():
         last = count_noun(count, "call")
         yield f"           {model} gave no usable reply to its last {last}: the rules decide instead"
+    if silence := signs.get("model_silence"):
+        yield f"           {silence}"
     yield f"errors     {signs['errors']}"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import typer
 
 from worker.cli.console import complain, print_json, stdout_console
-from worker.runs.run_text import Document, model_silence, render
+from worker.runs.run_text import Document, is_silent, model_silence, render
+from worker.session import MODEL_LOST
 
 
 def show_run(
@@ -21,8 +22,11 @@ def show_run(
         print_json(document)
     else:
         render(document, stdout_console(), failures, notes, full=full)
-    if document["ended_early"] is not None:
-        complain(document["ended_early"]["message"])
+    early = document["ended_early"]
+    if early is not None:
+        complain(early["message"])
+        if early["reason"] == MODEL_LOST:
+            raise typer.Exit(1)
     if document["errors"]:
         run_id = document["run_id"]
         complain(
@@ -33,7 +37,8 @@ def show_run(
 
 
 def demand_an_answer(document: Document) -> None:
-    """Leave with exit 1 when a model was asked and never answered: what decided is not what was asked for."""
+    """Say when rules answered for a model; leave with exit 1 when it never answered at all."""
     if (silence := model_silence(document)) is not None:
-        complain(f"{silence}; the rules decided alone")
-        raise typer.Exit(1)
+        complain(f"{silence}; the rules decided {'alone' if is_silent(document) else 'the others'}")
+        if is_silent(document):
+            raise typer.Exit(1)

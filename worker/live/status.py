@@ -13,6 +13,7 @@ from worker.live.committer import BarCommitter
 from worker.live.entry_guard import EntryGuard
 from worker.live.stepper import LiveStepper
 from worker.operations.status import ProcessStatus, State
+from worker.runs.run_text import model_silence
 
 MEASURED_ROWS = 1_000
 
@@ -107,6 +108,9 @@ class TradingStatus:
             "model_spend": session.models.account.ledger.run.usd,
             "model_calls": dict(sorted(session.models.account.outcomes.items())),
             "models_failing": session.models.account.failing(),
+            "model_silence": model_silence(
+                {"model": session.models.account.document(), "strategist": policy.strategist()}
+            ),
         }
 
 

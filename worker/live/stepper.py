@@ -110,12 +110,14 @@ class LiveStepper:
         if self._session is not None:
             raise InvariantViolation("a stepper that has begun cannot resume another session")
         self._session, self.rows, self.blocked = session, rows, dict(blocked)
+        session.stops_without_model = session.settings.llm.on_lost == "stop"
         self._trial.follow(session.slow_loop)
 
     async def take(self, row: BarRow) -> None:
         """Validate one row, and on a feed that waits everything that follows from it."""
         if self._session is None:
             self._session = await self._open(row)
+            self._session.stops_without_model = self._session.settings.llm.on_lost == "stop"
             self._session.begin()
         else:
             live = self._session.live

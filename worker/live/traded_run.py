@@ -237,7 +237,7 @@ class TradedRun:
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to trade with, however long the feed goes on."""
-        return self.stepper.begun and self.stepper.session.engine.account_gone
+        return self.stepper.begun and self.stepper.session.ended_early is not None
 
     @property
     def store_behind(self) -> bool:

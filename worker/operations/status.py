@@ -47,6 +47,7 @@ class ProcessStatus:
         model_spend: in US dollars, of this run.
         model_calls: calls of models by outcome.
         models_failing: calls in a row without a usable reply, by model and prompt; rules decide instead.
+        model_silence: how many questions a model answered and why no more; None where it answered most.
         slow_loop_last: slot that was last decided.
         slow_loop_next: slot that is due next.
         tick_latency_ms: quantiles of the time that one row takes, for example `{"p99": 0.8}`.
@@ -83,6 +84,7 @@ class ProcessStatus:
     model_spend: float = 0.0
     model_calls: Mapping[str, int] = field(default_factory=dict)
     models_failing: Mapping[str, int] = field(default_factory=dict)
+    model_silence: str | None = None
     slow_loop_last: int | None = None
     slow_loop_next: int | None = None
     tick_latency_ms: Mapping[str, float | None] = field(default_factory=dict)

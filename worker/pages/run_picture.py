@@ -51,7 +51,7 @@ class RunPicture:
         times: (T + 1,) of the curve, ns.
         hold: (T + 1,) what buy and hold of the same symbols was worth.
         account: what became of the signals, in lines.
-        stale: open positions whose symbols have stopped trading, and what waits for them.
+        notices: what has to be said first, such as positions whose symbols have stopped trading.
         outside: reports that a worker wrote about it and its journal does not hold, as `report_entries`.
     """
 
@@ -67,7 +67,7 @@ class RunPicture:
     times: IntArray
     hold: FloatArray
     account: Sequence[str]
-    stale: Sequence[str] = ()
+    notices: Sequence[str] = ()
     outside: tuple[dict[str, Any], ...] = ()
 
     @cached_property

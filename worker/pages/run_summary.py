@@ -114,7 +114,7 @@ class RunSummary:
         """What a reader has to know before the figures."""
         document = self._document
         early = (document.get("ended_early") or {}).get("message")
-        lines = [self.unfinished, early, *self._picture.stale]
+        lines = [self.unfinished, early, *self._picture.notices]
         if document["reflection"] == "off":
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:

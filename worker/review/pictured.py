@@ -15,6 +15,7 @@ from trading_core.bars import BarSeries
 from worker.pages.run_picture import RunPicture
 from worker.runs.course import Course, stale_positions
 from worker.runs.replay import stored_settings
+from worker.runs.run_text import model_silence
 from worker.runs.signal_lines import account_lines
 
 if TYPE_CHECKING:
@@ -93,5 +94,5 @@ def _picture(
         course.times,
         hold_curve(course.bars, settings.account.cash, cost_bps(settings.execution) * 1e-4),
         account_lines(document),
-        stale,
+        (*filter(None, [model_silence(document)]), *stale),
     )

@@ -75,11 +75,12 @@ async def run_backtest(
     ledger = await trial.begin(sifted.bars, books)
     session = assemble(settings, sifted.bars, journal, books, models, cassette, ledger=ledger, own=own)
     trial.follow(session.slow_loop)
+    session.stops_without_model = settings.llm.on_lost != "rules"
     session.begin()
     if prepare is not None:
         prepare(session)
     try:
-        while session.engine.t < rows and not session.engine.done:
+        while session.engine.t < rows and session.ended_early is None:
             await session.step(timing, end=min(rows, sifted.next_row(session.engine.t)))
             sifted.tell(session)
             await journal.checkpoint()

@@ -21,6 +21,7 @@ COLUMNS = ("trades", "won %", "mean R", "total R", "profit factor", "hold bars")
 MOST_CAUSES, MOST_NAMED = 8, 3
 OFF = "reflection is off: no proposal was reflected and no report was written"
 IN_MEMORY = "in_memory"  # run id of a result that no store holds
+MOST_BY_RULES = 0.1  # of the questions to a model, before its absence is the first thing that is said
 NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
@@ -201,16 +202,28 @@ def _run(document: Document, *, full: bool) -> Rows:
 
 
 def model_silence(document: Document) -> str | None:
-    """That no model gave an answer of use although questions were asked, and why; None where one did."""
+    """That rules answered a tenth of the questions to a model, or more, since when, and why."""
     model = document["model"]
-    questions, replies = model["calls"] + sum(model["cut_overs"].values()), model["outcomes"].get("reply", 0)
+    questions = model["calls"] + sum(model["cut_overs"].values())
     if not questions:
         return None
-    if replies > model["unusable"]:
-        return _strategist_silence(document["strategist"])
-    if replies:
-        return f"the model gave a usable answer to 0 of {questions} questions: {replies} could not be read"
-    return f"the model answered 0 of {questions} questions: {model.get('failed_because') or 'none was asked'}"
+    answered = model["outcomes"].get("reply", 0) - model["unusable"]
+    unheard = _strategist_silence(document["strategist"]) if answered else None
+    if unheard is not None or answered > (1.0 - MOST_BY_RULES) * questions:
+        return unheard
+    since = f", the last on {model['last_reply'][:10]}" if answered else ""
+    limits = counts(model["cut_overs"]) if model["cut_overs"] else "none was asked"
+    why = model["last_failure"] or limits
+    return f"the model answered {answered:,} of {questions:,} questions{since}: {why}"
+
+
+def is_silent(document: Document) -> bool:
+    """Whether a model was asked and none of its answers was of use, so that something else decided."""
+    model = document["model"]
+    if not model["calls"] and not model["cut_overs"]:
+        return False
+    answered = model["outcomes"].get("reply", 0) > model["unusable"]
+    return not answered or _strategist_silence(document["strategist"]) is not None
 
 
 def _strategist_silence(strategist: Document) -> str | None:

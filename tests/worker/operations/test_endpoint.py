@@ -54,6 +54,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         model_spend=0.25,
         model_calls={"reply": 2, "network": 116},
         models_failing={"fake:1 (strategist)": 116},
+        model_silence="the model answered 2 of 118 questions",
         slow_loop_last=NOW - 86_400 * SECOND,
         slow_loop_next=NOW,
         tick_latency_ms={"p50": 0.5, "p99": None},

@@ -13,6 +13,7 @@ from tests.worker.settings_walk.models_seen import (
     priced,
     temperatures,
     texts_admitted,
+    turned_away,
 )
 from tests.worker.settings_walk.walking import Entry
 
@@ -61,6 +62,7 @@ MODELS: dict[str, Entry] = {
     "llm.per_minute": Entry(3, paced, FULL),
     "llm.breaker_failures": Entry(2, asked_in_vain, FULL),
     "llm.breaker_pause": Entry(3, asked_in_vain, FULL),
+    "llm.on_lost": Entry("rules", turned_away, FULL),
     "llm.stall_ms": Entry(777.0, judged, JUDGING),
     "runtime.llm": Entry("replay", kept, RECORDED),
     "runtime.cassette": Entry("others.jsonl", kept, RECORDED),

@@ -54,7 +54,7 @@ class Wire:
     asked: list[Any] = []
     temperatures: list[Any] = []
     takes_temperature = True
-    failing = False
+    failing = turned_away = False
     reply = AGREES
     takes_s = 0.0
 
@@ -85,6 +85,8 @@ class Wire:
         self.asked.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
         if self.takes_s:
             await asyncio.sleep(self.takes_s)
+        if self.turned_away and len(self.asked) > 1:
+            raise ModelError("no credit", kind="rejected", status=400)
         if self.failing:
             raise ModelError("overloaded", retryable=True, kind="overloaded")
         return ModelReply(self.reply, self.name, 1_000, 100, 0.1)
@@ -118,7 +120,8 @@ def looked(settings: Settings, failing: bool) -> Any:
         name: value for name, value in document["model"].items() if name not in ("latency_ms", "latencies_ms")
     }
     told = rows_of(sink.rows, ("model_budget", "model_breaker", "policy_proposal"))
-    return [calls, told, spent, document["strategist"], document["contamination"]["label"]]
+    label, early = document["contamination"]["label"], document["ended_early"]
+    return [calls, told, spent, document["strategist"], label, early]
 
 
 def asked(settings: Settings) -> Any:
@@ -127,6 +130,12 @@ def asked(settings: Settings) -> Any:
 
 def asked_in_vain(settings: Settings) -> Any:
     return looked(settings, failing=True)
+
+
+def turned_away(settings: Settings) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Wire, "turned_away", True)
+        return looked(settings, failing=False)
 
 
 def judged(settings: Settings) -> Any:
