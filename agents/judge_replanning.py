@@ -269,7 +269,7 @@ def _family(
     """
     frames = {item.timeframe for item in report.clusters if item.timeframe is not None}
     names = {
-        *declared_hypotheses(definitions.values(), frames),
+        *declared_hypotheses(definitions.values(), frames, {item.playbook_id for item in report.clusters}),
         *(trial.hypothesis for trial in report.grid_trials),
     }
     earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))

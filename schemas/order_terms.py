@@ -4,6 +4,7 @@ Playbooks and proposals share these fields, so that a proposal can be held again
 field.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -14,6 +15,7 @@ EntryKind = Literal["market", "limit", "stop"]
 RefinementKind = Literal["stop", "limit"]
 MOST_SCALE_OUTS = 4
 MOST_R = 20.0
+FAR_R = 100  # of a target that stands for none, in R
 
 
 def _several(value: float | tuple[float, ...] | None) -> tuple[float, ...]:
@@ -117,3 +119,9 @@ class OrderTerms(Contract):
             raise ValueError(f"{where}entry: missing: entry_kind {self.entry_kind!r} needs a price rule")
         if self.refinement_kind == "limit" and refinement is None:
             raise ValueError(f"{where}refinement: missing: refinement_kind 'limit' needs a price rule")
+
+
+def far_target(known: Mapping[str, Any]) -> str:
+    """The price rule of a target that is not reached: `FAR_R` times the risk, for a short above zero."""
+    entry = "close" if known.get("entry") is None else f"({known['entry']})"
+    return f"max({entry} + {FAR_R} * ({entry} - ({known.get('stop')})), {entry} / {FAR_R})"

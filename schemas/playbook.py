@@ -4,17 +4,17 @@ What a trader writes in a file and the engine trades, with bounds within which a
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from schemas.contract import Contract, FrozenMap
-from schemas.order_terms import OrderTerms
+from schemas.order_terms import OrderTerms, far_target
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, Structure, Trend, VersionState, VolatilityBand
 
 LONGEST_HORIZON = 250  # own bars: the most that a plan may hold, see `InvariantContext`
-FAR_R = 100  # of a target that stands for none, in R
 
 
 class DirectionRules(Contract):
@@ -39,7 +39,7 @@ class DirectionRules(Contract):
     stop: str
     entry: str | None = None
     invalidation: str | None = None
-    target: str = Field(default_factory=lambda known: _far_target(known), validate_default=True)
+    target: str = Field(default_factory=far_target, validate_default=True)
     refinement: str | None = None
     trail: str | None = None
     exit: str | None = None
@@ -56,19 +56,21 @@ class DirectionRules(Contract):
     @property
     def has_far_target(self) -> bool:
         """Whether the target is the one that stands for none."""
-        return self.target == _far_target(self.__dict__)
-
-
-def _far_target(known: Mapping[str, Any]) -> str:
-    """The price rule of a target that is not reached: `FAR_R` times the risk, for a short above zero."""
-    entry = "close" if known.get("entry") is None else f"({known['entry']})"
-    return f"max({entry} + {FAR_R} * ({entry} - ({known.get('stop')})), {entry} / {FAR_R})"
+        return self.target == far_target(self.__dict__)
 
 
 class Expectation(Contract):
-    """What trades of this playbook are expected to look like; R multiples after costs, holds in bars."""
+    """What trades of this playbook are expected to look like; R multiples after costs, holds in bars.
 
-    source: Literal["default", "design", "measured"] = "design"
+    `source` is `design` of what a person wrote, `default` where nobody wrote one, `prior` where it is to be
+    `measured` and is not yet: of `trades` by the playbook's rules alone, closed by `known_at` (ns).
+    """
+
+    sparse_fields: ClassVar = frozenset({"known_at", "trades"})
+
+    source: Literal["default", "design", "prior", "measured"] = "design"
+    known_at: int | None = None
+    trades: int | None = None
     expectancy_r: float = 0.0
     weight_trades: float = Field(default=20.0, gt=0)
     hit_rate: float = Field(ge=0, le=1)
@@ -83,11 +85,16 @@ class Expectation(Contract):
         description="largest R that a trade takes as its profit; None: learned from trades, 4 at first",
     )
 
+    @property
+    def is_written(self) -> bool:
+        """Whether a person claims it, or trades show it."""
+        return self.source not in ("default", "prior")
+
     @classmethod
-    def by_default(cls, horizon_bars: int) -> "Expectation":
+    def by_default(cls, horizon_bars: int, source: Literal["default", "prior"] = "default") -> "Expectation":
         """That of a bracket without an edge, held as long as the horizon lets it: nobody's claim."""
         return cls(
-            source="default",
+            source=source,
             hit_rate=0.4,
             hold_p50_bars=min(8, horizon_bars),
             hold_p90_bars=max(20, horizon_bars),
@@ -178,6 +185,13 @@ class PlaybookDefinition(OrderTerms):
     def __repr__(self) -> str:
         return f"PlaybookDefinition({self.id!r}, version {self.version}, {' and '.join(self.rules)})"
 
+    @field_validator("expectation", mode="before")
+    @classmethod
+    def _to_be_measured(cls, given: Any, info: ValidationInfo) -> Any:
+        if given != "measured":
+            return given
+        return Expectation.by_default(info.data.get("horizon_bars", LONGEST_HORIZON), "prior")
+
     @model_validator(mode="after")
     def _same_directions(self) -> "PlaybookDefinition":
         if not self.rules:
@@ -206,6 +220,17 @@ class PlaybookDefinition(OrderTerms):
             if self.target_moves and rules.has_far_target:
                 raise ValueError(f"target_moves is true, yet rules.{direction} has no target: leave it out")
         return self
+
+
+class OwnPlaybook(PlaybookDefinition):
+    """What a plan with its own rules is held to: itself. It is no version, so it has no hash."""
+
+    expectation: Expectation = Expectation.by_default(LONGEST_HORIZON)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """None: its plan's hash says what it is."""
+        return ""
 
 
 def _activations(rules: Mapping[Direction, DirectionRules]) -> list[Direction]:

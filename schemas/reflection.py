@@ -146,6 +146,7 @@ class InvariantContext(Contract):
     """The deterministic guardrails in force at the boundary."""
 
     model_config = FINITE
+    sparse_fields: ClassVar = frozenset({"allows_own_plans"})
 
     kill_switch: bool = False
     halted: bool = False
@@ -163,6 +164,9 @@ class InvariantContext(Contract):
     spread_bps: float = Field(default=0.0, ge=0, description="quoted spread of the market")
     tick_size: float = Field(default=0.0, ge=0, le=1e9, description="grid on which levels trade; 0: none")
     no_learn_zones: tuple[NoLearnZone, ...] = ()
+    allows_own_plans: bool = Field(
+        default=True, description="whether plans with their own rules need not be among allowed_playbooks"
+    )
 
 
 class PolicyLevelReflectionRequest(Contract):
@@ -184,12 +188,11 @@ class PolicyLevelReflectionRequest(Contract):
         _refuse_other_guardrails(self.snapshot, self.invariants)
         if self.state is not self.snapshot.state:
             raise ValueError(f"state {self.state.value} is not snapshot.state {self.snapshot.state.value}")
-        version = self.playbook.id, self.playbook.version
+        version, design = (self.playbook.id, self.playbook.version), self.playbook.expectation
         for place, seen in enumerate(self.snapshot.expectations):
-            if (
-                seen.playbook_id,
-                seen.playbook_version,
-            ) == version and seen.prior != self.playbook.expectation:
+            is_measured = (design.source, seen.prior.source) == ("prior", "measured")
+            is_version = (seen.playbook_id, seen.playbook_version) == version
+            if is_version and seen.prior != design and not is_measured:
                 raise ValueError(
                     f"snapshot.expectations[{place}].prior is not playbook.expectation of {version[0]!r} "
                     f"version {version[1]}: one version has one design"

@@ -177,7 +177,9 @@ class HighLevelReflectionService:
             self._settings.envelope.max_entries_per_block,
         )
         declared = declared_hypotheses(
-            definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
+            definitions.values(),
+            [request.timeframe, *(item.timeframe for item in population.tested)],
+            {item.playbook_id for item in population.tested},
         )
         findings = self._grade(measures, declared, (), definitions, request)
         search = self._search(request, findings, definitions)

@@ -24,6 +24,7 @@ from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, write_as
 from schemas.tick_validation import TickValidationEvent
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
+from services.playbooks.own_plans import playbook_of
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
@@ -319,7 +320,7 @@ class PolicyLoopService(Stateful):
         boundary, snapshot, answer = evaluation.boundary, evaluation.snapshot, approved.round.answer
         if answer.proposal is None or snapshot is None:
             raise InvalidProposal("nothing to freeze: the plan has no proposal, or no snapshot")
-        playbook = self._playbooks.get(answer.proposal.playbook_id).definition
+        playbook = playbook_of(answer.proposal, self._playbooks)
         policy = freeze(
             answer.proposal,
             snapshot,

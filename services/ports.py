@@ -89,6 +89,10 @@ class ExpectationReader(Protocol):
         """Design prior and resolved trades of one playbook, shrunken together."""
         ...
 
+    def own(self, known_at: int) -> tuple[ExpectationSummary, ...]:
+        """The same of every id of plans with their own rules that has traded."""
+        ...
+
 
 @dataclass(frozen=True)
 class Revision:
@@ -126,11 +130,15 @@ class PlanEnd(StrEnum):
 
 @dataclass(frozen=True)
 class PlanRound:
-    """One answer of the strategist with the reflection it met; both None where there was no proposal."""
+    """One answer of the strategist with the reflection it met; both None where there was no proposal.
+
+    `unusable` says why a proposal could be held to nothing, so that it was sent back before any reflection.
+    """
 
     answer: StrategistAnswer
     request: PolicyLevelReflectionRequest | None = None
     reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta | None = None
+    unusable: Finding | None = None
 
 
 @dataclass(frozen=True)

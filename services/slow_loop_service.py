@@ -24,6 +24,7 @@ from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
 from services.plans.run_plans import Effects, RunPlans
+from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.ports import (
     EventJournal,
@@ -38,6 +39,8 @@ from services.slow_loop.counters import SlowCounters
 from services.slow_loop.evidence_rows import evidence_rows
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.loop_rows import journal_renewal, journal_version, narrative_rows, reason_rows
+from services.slow_loop.measured_expectations import ExpectationMeter
+from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
 from trading_core.market import Market
 
@@ -60,7 +63,7 @@ class SlowLoopService(Stateful):
     }
     REBUILT = frozenset({
         "_settings", "_market", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
-        "_journal", "_interval", "_evidence",
+        "_journal", "_interval", "_evidence", "_meter",
     })  # fmt: skip
 
     def __init__(
@@ -77,6 +80,7 @@ class SlowLoopService(Stateful):
         *,
         market_waits: bool = True,
         evidence: ReportEvidence | None = None,
+        expectations: ExpectationBook | None = None,
     ) -> None:
         self._settings = settings
         self._market = market
@@ -88,6 +92,8 @@ class SlowLoopService(Stateful):
         self._policy_loop = policy_loop
         self._journal = journal
         self._evidence = evidence
+        ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
+        self._meter = ExpectationMeter(ledgers, expectations, playbooks, journal) if expectations else None
         self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(market.bars.timeframe)
         self._next_slot = next_slot(int(market.bars.close_times[0]), self._interval)
         self._last_examined: int | None = None
@@ -222,6 +228,8 @@ class SlowLoopService(Stateful):
 
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
+        if self._meter is not None:
+            self._meter.measure(row, now)
         evidence, opened = self.facts.learnable(now), self.facts.open_entries(now)
         self.retire_changed(self._trials.step(row, now, evidence, opened), now)
         self._weigh_measures(now)

@@ -79,7 +79,8 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
         script.write_text(block, "utf-8")
         exec(compile(block, str(script), "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert len(blocks) == 14
+    assert len(blocks) == 15
+    assert re.fullmatch(r"[1-9]\d* trades of \{'own_breakout'\} True", told.pop(12))
     assert told[0].split()[0] == "24"
     assert re.fullmatch(r"[3-9] charts; run\.html is the page", told[5])
     assert told[6] == "r0001 is the same: True"

@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -114,7 +114,7 @@ def Playbook(
     long: Rules | None = None,
     short: Rules | None = None,
     parameters: Mapping[str, Parameter] | None = None,
-    expectation: Expectation | None = None,
+    expectation: Expectation | Literal["measured"] | None = None,
     **fields: Any,
 ) -> PlaybookDefinition:
     """A playbook in Python: what a playbook file holds, with the same defaults.
@@ -125,7 +125,7 @@ def Playbook(
         short: the same of the other direction.
         parameters: numbers that rules name in braces, each with its grid.
         expectation: what its trades are expected to look like; None: those of a bracket without an edge, held
-            as long as the horizon lets them.
+            as long as the horizon lets them; `measured`: of its rules alone on closed bars, from 20 trades.
         fields: every other field of a playbook file, such as `horizon_bars`.
 
     Warns of what no market can make right, such as a stop beyond the entry.

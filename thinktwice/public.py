@@ -5,8 +5,10 @@ from importlib.metadata import version
 from agents.language_models.own_model import Model
 from schemas.errors import ConfigError, DataError, RuleError, ThinktwiceError
 from schemas.playbook import DirectionRules, Expectation, Parameter, PlaybookDefinition
+from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.settings import Settings
+from schemas.strategist_answer import StrategistAnswer
 from services.model_calls.language_model import ModelReply
 from services.ports import Critic, Judge, Strategist
 from thinktwice.asking import ToolAnswer, ask
@@ -39,10 +41,12 @@ __all__ = [
     "Playbook",
     "PlaybookDefinition",
     "PolicyLevelReflectionRequest",
+    "PolicyProposal",
     "RuleError",
     "Settings",
     "SimulationResult",
     "Strategist",
+    "StrategistAnswer",
     "ThinktwiceError",
     "ToolAnswer",
     "__version__",

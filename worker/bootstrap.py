@@ -93,9 +93,8 @@ def assemble(
     playbooks = books.registry.reader()
     experience = assemble_experience(settings.memory, market.clock, guard, playbooks.rules)
     remembered, expected = experience.memory.reader(), experience.expectations.reader()
-    builder = SnapshotBuilder(engine, market, books.definitions, remembered, expected, playbooks)
     judge = own.judge(assemble_judge(settings, minds.judge, wordings))
-    strategist = configured_strategist(
+    ours = configured_strategist(
         settings,
         playbooks,
         minds.strategist,
@@ -105,9 +104,12 @@ def assemble(
         minds.text_models(),
         bars.symbols,
     )
+    strategist = own.strategist(ours)
+    reads = getattr(strategist, "reads", ())
+    builder = SnapshotBuilder(engine, market, books.definitions, remembered, expected, playbooks, reads)
     provider = assemble_provider(
         settings,
-        own.strategist(strategist),
+        strategist,
         playbooks,
         market.columns,
         remembered,
@@ -138,6 +140,7 @@ def assemble(
         events,
         market_waits=market_waits,
         evidence=evidence,
+        expectations=experience.expectations,
     )
     return Session(
         settings, market, journal, guard, engine, experience, books.registry, books.lifecycle,

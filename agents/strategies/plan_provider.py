@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from schemas.errors import ConfigError
 from schemas.invocation import ReflectionInvocationMeta
+from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     InvariantContext,
@@ -26,6 +27,8 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
+from services.playbooks.own_plans import playbook_of
+from services.policy_checks.findings import unusable
 from services.policy_checks.reasons import with_reasons
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import (
@@ -100,8 +103,18 @@ class ReflectingPlanProvider(Stateful):
                 return Plan(end, tuple(rounds), answer.reason)
             if revision is not None and proposal.content_hash == revision.proposal.content_hash:
                 rounds.append(PlanRound(answer))
-                return Plan(PlanEnd.STAND_DOWN, tuple(rounds), "identical resubmission")
-            reflected = await self._reflect(snapshot, invariants, answer, proposal)
+                unread = f": {revision.reason}" if rounds[-2:-1] and rounds[-2].unusable else ""
+                return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"identical resubmission{unread}")
+            try:
+                playbook = playbook_of(proposal, self._playbooks)
+            except ConfigError as error:
+                found = unusable(str(error))
+                rounds.append(PlanRound(answer, unusable=found))
+                if not budget.take():
+                    return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"no revision left: {error}")
+                revision = Revision(proposal, (found,), str(error), budget.used)
+                continue
+            reflected = await self._reflect(snapshot, invariants, answer, proposal, playbook)
             rounds.append(reflected)
             if not isinstance(reflected.reflection, PolicyLevelReflectionResult):
                 return Plan(PlanEnd.PASSED, tuple(rounds), "reflection is switched off")
@@ -129,6 +142,7 @@ class ReflectingPlanProvider(Stateful):
         invariants: InvariantContext,
         answer: StrategistAnswer,
         proposal: PolicyProposal,
+        playbook: PlaybookDefinition,
     ) -> PlanRound:
         source = snapshot.leading_event
         if self._reflection is None:
@@ -136,7 +150,7 @@ class ReflectingPlanProvider(Stateful):
         request = PolicyLevelReflectionRequest(
             snapshot=snapshot,
             proposal=proposal,
-            playbook=self._playbooks.get(proposal.playbook_id).definition,
+            playbook=playbook,
             state=snapshot.state,
             invariants=invariants,
         )

@@ -162,7 +162,8 @@ class PlaybookHistory:
         (known.banned.setdefault(episode.regime, []) if banned else known.on_paper).append(episode)
 
     def _note_trade(self, episode: Episode) -> None:
-        self._versions[episode.playbook_hash].traded.append(episode)
+        if episode.playbook_hash:  # a plan with its own rules follows no version
+            self._versions[episode.playbook_hash].traded.append(episode)
 
     def _summarise(self, episodes: list[Episode]) -> dict[str, Any] | None:
         key = id(episodes), len(episodes)

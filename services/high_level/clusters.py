@@ -192,9 +192,10 @@ def split_population(
 ) -> Population:
     """Keep what may teach: live, learnable, and of the rules in force since their epoch began.
 
-    `same_rules` holds the hashes of the versions whose trades end alike, by playbook; else the one in force.
-    An earlier version's trades suggested the change that made the present one; testing them again would count
-    the same evidence twice. They stay in the descriptive part.
+    Plans with their own rules follow no version, and are tested under their id. `same_rules` holds the hashes
+    of the versions whose trades end alike, by playbook; else the one in force. An earlier version's trades
+    suggested the change that made the present one; testing them again would count the same evidence twice.
+    They stay in the descriptive part.
     """
     in_force = {
         definition.id: {definition.content_hash, *same_rules.get(definition.id, ())}
@@ -208,7 +209,7 @@ def split_population(
             excluded[reason] += 1
             continue
         live.append(item)
-        if item.playbook_hash not in in_force.get(item.playbook_id, ()):
+        if item.playbook_hash and item.playbook_hash not in in_force.get(item.playbook_id, ()):
             excluded["earlier_version"] += 1
         elif item.entry_label < epoch_starts.get(item.playbook_id, item.entry_label):
             excluded["before_epoch"] += 1

@@ -96,12 +96,15 @@ def _is_open(finding: ClusterFinding, definitions: Mapping[str, PlaybookDefiniti
 def playbooks_to_adjust(
     findings: Sequence[ClusterFinding], definitions: Mapping[str, PlaybookDefinition]
 ) -> tuple[ClusterFinding, ...]:
-    """Losing playbooks whose grade allows a change and none of whose open cells explains the loss."""
-    banned = {item.playbook_id for item in cells_to_ban(findings, definitions)}
+    """Losing playbooks whose grade allows a change and none of whose open cells explains the loss.
+
+    Rules of a strategist's own are not ours to change.
+    """
+    changeable = definitions.keys() - {item.playbook_id for item in cells_to_ban(findings, definitions)}
     return tuple(
         item
         for item in findings
-        if _is_playbook(item) and losing(item) and may(item, ADJUST) and item.playbook_id not in banned
+        if _is_playbook(item) and losing(item) and may(item, ADJUST) and item.playbook_id in changeable
     )
 
 
@@ -396,6 +399,8 @@ def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
             reason = f"{finding.playbook_id} may lose: {_numbers(finding)}; {_detectable(finding)}"
             return _recommend(finding, RESEARCH, change, reason)
     word = "gains" if finding.grade is EvidenceGrade.SIGNIFICANT else "shows nothing proven"
+    if definition is None and losing(finding) and may(finding, ADJUST):
+        word = "loses, and its rules are its strategist's own: change them there"
     return _recommend(
         finding, RecommendedAction.HOLD, {}, f"{finding.playbook_id} {word}: {_numbers(finding)}"
     )

@@ -25,6 +25,7 @@ from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.journal.index import Event, JournalIndex
 from services.model_calls.record import LATE
+from services.playbooks.own_plans import own_playbook
 from services.policy_checks.findings import status_of
 
 
@@ -100,12 +101,17 @@ def _read_answer(
     snapshot = _read(
         PolicySnapshot, _part(index, event, "policy_snapshot", result.snapshot_hash, "snapshot"), event
     )
-    proposal = _part(index, event, "policy_proposal", result.proposal_hash, "proposal")
-    playbook = _part(index, event, "playbook_version", result.playbook_hash, "definition")
+    told = _part(index, event, "policy_proposal", result.proposal_hash, "proposal")
+    proposal = _read(PolicyProposal, told, event)
+    if version := result.playbook_hash:
+        stored = _part(index, event, "playbook_version", version, "definition")
+        playbook: PlaybookDefinition = _read(PlaybookDefinition, stored, event)
+    else:
+        playbook = own_playbook(proposal)
     request = PolicyLevelReflectionRequest(
         snapshot=snapshot,
-        proposal=_read(PolicyProposal, proposal, event),
-        playbook=_read(PlaybookDefinition, playbook, event),
+        proposal=proposal,
+        playbook=playbook,
         state=snapshot.state,
         invariants=InvariantContext(
             kill_switch=snapshot.risk.kill_switch,

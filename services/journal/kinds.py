@@ -34,6 +34,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "policy_evaluation",
         "entries_blocked",
         "episode",
+        "expectation_measured",
         "shadow_episode",
         "shadow_trials",
         "slow_skip",

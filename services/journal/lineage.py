@@ -265,6 +265,8 @@ def _artifact(index: JournalIndex, title: str, kind: str, key: str, content: str
 
 def _playbook(index: JournalIndex, policy: dict[str, Any]) -> LineageNode:
     key = policy["playbook_hash"]
+    if not key:
+        return LineageNode(f"own rules, {policy['playbook_id']}", "playbook_version", None)
     title = f"playbook {policy['playbook_id']} version {policy['playbook_version']}"
     steps = index.versions(key)
     if not steps:

@@ -128,7 +128,7 @@ def _values(value: Any, path: list[str]) -> Iterator[str]:
         for item in value:
             yield from _values(item, path)
     elif not path:
-        if value is not None:
+        if value is not None and value != "":  # a plan with its own rules follows no version
             yield value
     elif isinstance(value, dict):
         yield from _values(value.get(path[0]), path[1:])

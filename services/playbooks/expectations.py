@@ -9,11 +9,11 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Self
+from typing import ClassVar, Self
 
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
-from schemas.playbook import PlaybookDefinition
+from schemas.playbook import LONGEST_HORIZON, Expectation, PlaybookDefinition
 from schemas.snapshot import ExpectationSummary, PolicySnapshot
 from schemas.state import Stateful
 from services.statistics.quantiles import quantile
@@ -25,10 +25,15 @@ class ExpectationView:
     """Read-only expectations for the fast path."""
 
     _summary: Callable[[PlaybookDefinition, int], ExpectationSummary]
+    _own: Callable[[int], tuple[ExpectationSummary, ...]]
 
     def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
         """See `ExpectationBook.summary`."""
         return self._summary(definition, known_at)
+
+    def own(self, known_at: int) -> tuple[ExpectationSummary, ...]:
+        """See `ExpectationBook.own`."""
+        return self._own(known_at)
 
 
 @dataclass(slots=True)
@@ -60,6 +65,7 @@ class TradeOutcomes:
 class ExpectationBook(Stateful):
     """Resolved trades by playbook and rules, in the order in which they became known."""
 
+    STATE: ClassVar = {"by_kernel": dict[str, Expectation]}
     REBUILT = frozenset({"_clock", "_rules_of", "_trades", "_measured", "_ids", "_cache", "ignored"})
 
     def __init__(
@@ -73,6 +79,7 @@ class ExpectationBook(Stateful):
         self._ids: set[str] = set()
         self._cache: dict[tuple[str, str], dict[tuple[str, int], ExpectationSummary]] = {}
         self.ignored = 0
+        self.by_kernel: dict[str, Expectation] = {}  # by rules, of playbooks that leave theirs to be measured
 
     def record(self, episode: Episode) -> bool:
         """Take one resolved trade in; False, and counted in `ignored`, if it may not teach.
@@ -96,7 +103,14 @@ class ExpectationBook(Stateful):
 
     def reader(self) -> ExpectationView:
         """The reading side, without a way to record."""
-        return ExpectationView(self.summary)
+        return ExpectationView(self.summary, self.own)
+
+    def own(self, known_at: int) -> tuple[ExpectationSummary, ...]:
+        """Expectations of plans with their own rules whose trades are known at `known_at`, by id."""
+        prior = Expectation.by_default(LONGEST_HORIZON)
+        names = {name for (name, _), trades in self._trades.items() if not trades[0].playbook_hash}
+        found = (self._of(name, prior, "", 1, known_at) for name in sorted(names))
+        return tuple(summary for summary in found if summary.n)
 
     def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
         """Expectation of one playbook version from its prior and the trades known at `known_at`.
@@ -104,36 +118,58 @@ class ExpectationBook(Stateful):
         Raises:
             InvariantViolation: `known_at` lies after the clock.
         """
+        prior, version_hash = definition.expectation, definition.content_hash
+        if prior.source == "prior":
+            prior = self.by_kernel.get(self._rules_of(version_hash), prior)
+        return self._of(definition.id, prior, version_hash, definition.version, known_at)
+
+    def measure(self, definition: PlaybookDefinition, found: Expectation) -> bool:
+        """Take what was measured of a version as its prior; False where that is known.
+
+        Raises:
+            InvariantViolation: it is known after the clock.
+        """
+        self._clock.check(found.known_at or 0)
+        rules = self._rules_of(definition.content_hash)
+        if rules in self.by_kernel and self.by_kernel[rules].trades == found.trades:
+            return False
+        self.by_kernel[rules] = found
+        self._cache.clear()
+        return True
+
+    def _of(
+        self, name: str, prior: Expectation, version_hash: str, version: int, known_at: int
+    ) -> ExpectationSummary:
         self._clock.check(known_at)
-        kept = definition.id, self._rules_of(definition.content_hash)
+        kept = name, self._rules_of(version_hash)
         trades = self._trades.get(kept, [])
         n = bisect_right(trades, known_at, key=lambda episode: episode.known_at)
         cache = self._cache.setdefault(kept, {})
-        key = (definition.content_hash, n)
+        key = (version_hash, n)
         if key not in cache:
             is_all = kept in self._measured and n == len(trades)
-            cache[key] = summarise(
-                definition, self._measured[kept] if is_all else TradeOutcomes.of(trades[:n])
-            )
+            measured = self._measured[kept] if is_all else TradeOutcomes.of(trades[:n])
+            cache[key] = summarise(name, version, prior, measured)
         return cache[key]
 
 
-def summarise(definition: PlaybookDefinition, measured: TradeOutcomes) -> ExpectationSummary:
-    """Shrink the measured figures of trades towards the definition's prior.
+def summarise(
+    playbook_id: str, version: int, prior: Expectation, measured: TradeOutcomes
+) -> ExpectationSummary:
+    """Shrink the measured figures of trades of a playbook version towards its prior.
 
     Measured: mean R, share of wins (`Episode.outcome`), 50 % and 90 % quantiles of the hold in bars, 20 %
     quantile of the winners' MAE (80 % of them stay above it) and the median MFE; quantiles interpolate
     linearly.
     """
-    prior = definition.expectation
     n, winners = len(measured.r), len(measured.mae_of_winners)
 
     def blend(design: float, found: float, n: int) -> float:
         return (design * prior.weight_trades + found * n) / (prior.weight_trades + n)
 
     return ExpectationSummary(
-        playbook_id=definition.id,
-        playbook_version=definition.version,
+        playbook_id=playbook_id,
+        playbook_version=version,
         n=n,
         prior=prior,
         expectancy_r=blend(prior.expectancy_r, _mean(measured.r), n),

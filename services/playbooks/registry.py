@@ -70,11 +70,13 @@ class RegistryReader:
         return self._latest[version_hash]
 
     def rules(self, version_hash: str) -> str:
-        """What decides how trades of a recorded version end, see `outcome_rules`.
+        """What decides how trades of a recorded version end, see `outcome_rules`; empty without a version.
 
         Raises:
             InvariantViolation: no version was ever recorded under this hash.
         """
+        if not version_hash:
+            return ""
         if version_hash not in self._rules:
             self._rules[version_hash] = outcome_rules(self.by_hash(version_hash).definition)
         return self._rules[version_hash]

@@ -15,12 +15,12 @@ from functools import lru_cache
 from itertools import product
 
 from schemas.playbook import PlaybookDefinition
-from schemas.proposal import PolicyProposal
+from schemas.proposal import OWN, PolicyProposal
 from schemas.reasons import PlanReason
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
-from services.policy_checks.findings import major, own_rule, own_term
+from services.policy_checks.findings import is_far_target, major, own_rule, own_term
 from services.policy_checks.geometry import (
     LevelCritic,
     entry_is_on_wrong_side,
@@ -50,7 +50,12 @@ def check_coherence(
     request: PolicyLevelReflectionRequest, levels: PlanLevels, lint: Sequence[LintFinding] = ()
 ) -> tuple[Finding, ...]:
     """Every incoherence of the plan, in a fixed order; `lint` holds what the linter saw on past bars."""
-    found = tuple(finding for critic in COHERENCE_CRITICS for finding in critic(request, levels))
+    found = tuple(
+        finding
+        for critic in COHERENCE_CRITICS
+        for finding in critic(request, levels)
+        if finding.evidence != ("target",) or not is_far_target(request)
+    )
     known = {(finding.code, finding.evidence) for finding in found}
     return found + tuple(seen for seen in lint_findings(lint) if (seen.code, seen.evidence) not in known)
 
@@ -79,10 +84,13 @@ def rules_differ_from_playbook(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
     """Rules that the playbook does not have, whatever value its parameters take on their grids."""
+    taken = (
+        f"; the name {request.playbook.id!r} is taken by a playbook: a plan with its own rules needs another"
+    )
     return tuple(
         major(
             "rules_differ_from_playbook",
-            found.message,
+            found.message + taken * request.playbook.id.startswith(OWN),
             found.role,
             remedy=Remedy(field=found.role, op="equals", value=found.wanted) if found.wanted else None,
         )

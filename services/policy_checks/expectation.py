@@ -24,10 +24,12 @@ def check_expectation(
 ) -> tuple[Finding, ...]:
     """Every mismatch between the plan and its playbook's expectation, in a fixed order.
 
-    A conviction is a claim of the plan's author, so it needs trades that show it and is never a note.
+    A conviction is a claim of the plan's author, so it needs trades that show it and is never a note. Of a
+    plan with its own rules the rest is one: nobody promised what its trades look like.
     """
     expected = expectation_of(request)
-    is_note = expected in request.snapshot.expectations and rests_on_prior(expected)
+    is_own = not request.playbook.content_hash
+    is_note = is_own or (expected in request.snapshot.expectations and rests_on_prior(expected))
     severity = Severity.MINOR if is_note else Severity.MAJOR
     sure = conviction_is_over_confident(request, expected, settings.conviction_tolerance)
     found = (
@@ -45,7 +47,7 @@ def rests_on_prior(expected: ExpectationSummary) -> bool:
     prior = expected.prior
     if prior.source == "measured":
         return False
-    return expected.n < (prior.weight_trades if prior.source == "default" else 1)
+    return expected.n < (1 if prior.is_written else prior.weight_trades)
 
 
 def expectation_of(request: PolicyLevelReflectionRequest) -> ExpectationSummary:

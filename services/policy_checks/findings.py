@@ -33,6 +33,11 @@ def major(code: str, message: str, *evidence: str, remedy: Remedy | None = None)
     )
 
 
+def unusable(message: str) -> Finding:
+    """Of a plan that can be held to nothing, so that no check runs on it."""
+    return Finding(check=CheckName.INVARIANT, code="plan_unusable", severity=Severity.MAJOR, message=message)
+
+
 def run_critics(critics: Sequence[Callable[[R], Finding | None]], request: R) -> tuple[Finding, ...]:
     """Findings of the critics that had something to say, in the order of the critics."""
     return tuple(found for critic in critics if (found := critic(request)) is not None)
@@ -97,6 +102,12 @@ def has_far_target(request: PolicyLevelReflectionRequest) -> bool:
     """Whether the plan's playbook has no target of its own, so that nothing about it can be wrong."""
     rules = request.playbook.rules.get(request.proposal.direction)
     return rules is not None and rules.has_far_target
+
+
+def is_far_target(request: PolicyLevelReflectionRequest) -> bool:
+    """Whether the plan's target is the one that stands for none: what is wrong with it is so of its stop."""
+    proposal = request.proposal
+    return has_far_target(request) and proposal.target == request.playbook.rules[proposal.direction].target
 
 
 def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:

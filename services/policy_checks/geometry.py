@@ -14,6 +14,7 @@ from services.policy_checks.plan_levels import (
     read_invalidation,
     read_levels,
 )
+from trading_core.rules.grammar import parse
 
 BASIS_POINTS = 10_000
 BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}
@@ -224,5 +225,8 @@ def _unknown(request: PolicyLevelReflectionRequest, role: str) -> Finding:
     def is_settled(other: PolicyLevelReflectionRequest) -> bool:
         return getattr(read_levels(other), role) is not None
 
-    message = f"the {role} {getattr(request.proposal, role)!r} is unknown on this snapshot"
+    text = getattr(request.proposal, role)
+    message = f"the {role} {text!r} is unknown on this snapshot"
+    if unread := sorted(parse(text).features - {"close", *request.snapshot.features}):
+        message += f", which has no {', '.join(unread)}: name it in `reads` of the strategist"
     return major("level_unknown", message, role, remedy=own_rule_that(request, (role,), is_settled))

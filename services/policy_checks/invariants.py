@@ -51,6 +51,8 @@ def direction_is_not_allowed(request: PolicyLevelReflectionRequest) -> Finding |
 def playbook_is_not_allowed(request: PolicyLevelReflectionRequest) -> Finding | None:
     """Playbooks outside the allowed list."""
     allowed, playbook_id = request.invariants.allowed_playbooks, request.proposal.playbook_id
+    if request.invariants.allows_own_plans and not request.playbook.content_hash:
+        return None
     if allowed and playbook_id not in allowed:
         return _blocker("playbook_not_allowed", f"playbook {playbook_id!r} is not among {list(allowed)}")
     return None

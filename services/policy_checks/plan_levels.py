@@ -158,17 +158,21 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
     }
     own_rules = render_rules(request.playbook, proposal.direction)
 
+    unreadable = {rule_text(proposal, role) for role in broken}
+
     @cache  # a plan mostly says what its playbook says
     def price(text: str | None) -> float | None:
-        return snapshot.close if text is None else price_of(text, snapshot, tick)
+        if text is None:
+            return snapshot.close
+        return None if text in unreadable else price_of(text, snapshot, tick)
 
     waits = "setup" not in broken and _waits(proposal.setup, snapshot)
     readable = broken.keys().isdisjoint(("entry", "stop", "target"))
     return PlanLevels(
         close=snapshot.close,
-        entry=None if "entry" in broken else price(proposal.entry),
-        stop=None if "stop" in broken else price(proposal.stop),
-        target=None if "target" in broken else price(proposal.target),
+        entry=price(proposal.entry),
+        stop=price(proposal.stop),
+        target=price(proposal.target),
         playbook_entry=price(own_rules.entry),
         playbook_stop=price(own_rules.stop),
         waits=waits,

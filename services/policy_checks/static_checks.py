@@ -59,7 +59,7 @@ def _of_numbers(playbook: PlaybookDefinition, settings: Settings) -> Iterator[Pa
             "horizon_over_bound",
             f"{horizon} bars are over the bound of {HORIZON_BOUND}, so every plan is blocked: shorten it",
         )
-    elif horizon > longest and playbook.expectation.source != "default":
+    elif horizon > longest and playbook.expectation.is_written:
         yield (
             "horizon_bars",
             "horizon_too_long",
@@ -113,7 +113,7 @@ def _of_levels(
             f"it is {reach:.2f} times the distance of the stop, at least {least:g} is asked for: move one"
         )
         yield field, "reward_to_risk_too_low", message
-    elif reach > farthest and playbook.expectation.source != "default":
+    elif reach > farthest and playbook.expectation.is_written:
         message = (
             f"it is {reach:.2f} times the distance of the stop, {FARTHEST_TARGET_MFE:g} times "
             f"expectation.mfe_p50_r are {farthest:g}: move it nearer, or expect more"

@@ -169,7 +169,8 @@ class BackgroundBuilder(Stateful):
 
     def _cases(self, snapshot: PolicySnapshot, playbook_id: str, direction: Direction) -> PlanCases:
         fingerprint = () if snapshot.regime is None else snapshot.regime.fingerprint
-        version = self._playbooks.get(playbook_id).definition.content_hash
+        active = {version.definition.id: version.definition for version in self._playbooks.active()}
+        version = active[playbook_id].content_hash if playbook_id in active else ""
         query = MemoryQuery(snapshot.symbol, playbook_id, direction, fingerprint, version)
         memory = self._memory.retrieve(query, snapshot.known_at)
         return PlanCases(playbook_id=playbook_id, direction=direction, memory=memory)

@@ -78,6 +78,8 @@ class PolicyCounters(Stateful):
             self.fallbacks[one.answer.fallback] += 1
         if (refined := one.answer.deliberation) is not None:
             self.texts.count(refined)
+        if one.unusable is not None:
+            self._count_sent_back(one.answer, (one.unusable,))
         if isinstance(one.reflection, PolicyLevelReflectionResult):
             self.reflections[str(one.reflection.status)] += 1
             self.finding_codes.update(finding.code for finding in one.reflection.findings)

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from schemas.errors import InvalidProposal, InvariantViolation
 from schemas.judge import BoundaryVerdict
-from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.reflection import InvariantContext, PolicyAmendmentRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
@@ -25,6 +24,7 @@ from schemas.vocabulary import (
     PlanKind,
     Severity,
 )
+from services.playbooks.own_plans import playbook_of, playbook_of_policy
 from services.playbooks.rendering import list_changes
 from services.policy_checks.plan_levels import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamp_proposal
@@ -118,7 +118,7 @@ class PolicyEvaluator:
         proposal = plan.last.answer.proposal
         if plan.end is not PlanEnd.PASSED or proposal is None:
             return plan, ()
-        playbook = self._playbooks.get(proposal.playbook_id).definition
+        playbook = playbook_of(proposal, self._playbooks)
         tolerance = self._settings().reflection.conviction_tolerance
         allowed, clamps = clamp_proposal(proposal, snapshot, playbook, tolerance)
         if not clamps:
@@ -134,6 +134,8 @@ class PolicyEvaluator:
             self._counters.count_round(answered, is_own=self._is_own(answered))
             if answered.reflection is not None:
                 evaluation.note_reflection(answered.reflection)
+            elif answered.unusable is not None:
+                evaluation.not_invoked(InvocationOutcome.SKIPPED, answered.unusable.message)
             elif plan.end in (PlanEnd.STAND_DOWN, PlanEnd.BLOCKED):
                 bare = answered.answer.proposal is None
                 evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT if bare else plan.reason)
@@ -142,8 +144,9 @@ class PolicyEvaluator:
         proposal = answered.answer.proposal
         if proposal is None or not isinstance(answered.reflection, PolicyLevelReflectionResult):
             return False
-        playbook = self._playbooks.get(proposal.playbook_id).definition
-        return proposal.direction in playbook.rules and not list_changes(proposal, playbook)
+        playbook = playbook_of(proposal, self._playbooks)
+        follows = bool(playbook.content_hash) and proposal.direction in playbook.rules
+        return follows and not list_changes(proposal, playbook)
 
     def _without_proposal(
         self, evaluation: Evaluation, snapshot: PolicySnapshot, answer: StrategistAnswer
@@ -190,7 +193,7 @@ class PolicyEvaluator:
         proposal, reflection = answered.answer.proposal, answered.reflection
         if proposal is None or reflection is None:
             raise InvalidProposal("a plan passed without a proposal or without a reflection")
-        playbook = self._playbooks.get(proposal.playbook_id).definition
+        playbook = playbook_of(proposal, self._playbooks)
         verdict = await self._judge.validate_boundary(snapshot, proposal, reflection, playbook)
         self._note_verdict(evaluation, verdict)
         return verdict
@@ -214,7 +217,7 @@ class PolicyEvaluator:
             snapshot=snapshot,
             amendment=amendment,
             policy=policy,
-            playbook=None if policy is None else self._playbook(policy.playbook_id),
+            playbook=None if policy is None else playbook_of_policy(policy, self._playbooks),
             invariants=self._invariants(snapshot),
         )
         reflection = self._provider().reflect_amendment(request)
@@ -232,11 +235,6 @@ class PolicyEvaluator:
     def _note_verdict(self, evaluation: Evaluation, verdict: BoundaryVerdict) -> None:
         evaluation.record.verdict(verdict)
         self._counters.decisions[str(verdict.decision)] += 1
-
-    def _playbook(self, playbook_id: str) -> PlaybookDefinition | None:
-        """The active version, if the playbook still has one: its policies may outlive it in a position."""
-        active = {version.definition.id: version.definition for version in self._playbooks.active()}
-        return active.get(playbook_id)
 
 
 def _conclude_amendment(outcome: EvaluationOutcome, reason: str, judged: JudgedAmendment) -> Conclusion:

@@ -30,6 +30,7 @@ def invariant_context(
         spread_bps=settings.execution.spread_bps,
         tick_size=settings.execution.tick_size,
         no_learn_zones=envelope.no_learn_zones,
+        allows_own_plans=not envelope.allowed_playbooks,
     )
 
 

@@ -8,6 +8,7 @@ from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeView
 from schemas.settings import PolicyLoopSettings
 from schemas.vocabulary import AmendmentKind
+from services.playbooks.own_plans import playbook_of
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale
@@ -58,7 +59,7 @@ def why_not_eligible(
     plan = _entering(concluded, in_force, opened_by)
     if plan is None:
         return None
-    eligible = playbooks.get(plan.playbook_id).definition.eligibility[plan.direction]
+    eligible = playbook_of(plan, playbooks).eligibility[plan.direction]
     if present is not None and eligible.allows(present.labels):
         return None
     shown = "unknown" if present is None else f"{present.labels.key}/{present.labels.structure}"

@@ -38,6 +38,7 @@ class SnapshotBuilder:
         market: where regimes and features stand; its clock refuses anything later than the decision bar.
         definitions: playbooks; a snapshot holds the features that their rules read.
         memory, expectations, playbooks: readers.
+        reads: features, or rules, that plans of an own strategist read.
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class SnapshotBuilder:
         memory: MemoryReader,
         expectations: ExpectationReader,
         playbooks: PlaybookReader,
+        reads: Sequence[str] = (),
     ) -> None:
         self._engine = engine
         self._market = market
-        names = load_columns(market.columns, definitions)
+        names = load_columns(market.columns, definitions, reads)
         symbols, features = range(len(market.bars.symbols)), market.columns.features
         self._places = [{name: features.place(name, s).index for name in names} for s in symbols]
         self._memory = memory
@@ -103,8 +105,9 @@ class SnapshotBuilder:
             active_policy_id=None if policy is None else policy.policy_id,
             risk=self.risk(),
             base_rates=self._memory.base_rates(now),
-            expectations=tuple(
-                self._expectations.summary(version.definition, now) for version in self._playbooks.active()
+            expectations=(
+                *(self._expectations.summary(known.definition, now) for known in self._playbooks.active()),
+                *self._expectations.own(now),
             ),
             setups=setups,
             data_window=DataWindow(
@@ -201,10 +204,12 @@ def _fall(start: float, equity: float) -> float:
     return max(0.0, 1.0 - equity / start) if start > 0.0 else 0.0
 
 
-def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
+def load_columns(
+    columns: RuleColumns, definitions: Sequence[PlaybookDefinition], reads: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Make every column that a rule of a playbook for these bars needs; the names of the features read.
 
-    Any other rule is computed where it is needed.
+    Any other rule is computed where it is needed; of `reads`, features or rules, the features are read too.
 
     Raises:
         ConfigError: a rule reads what the bars do not have; names playbook and rule.
@@ -218,7 +223,12 @@ def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]
                 except RuleError as error:
                     place = f"playbook {definition.id!r}, rules.{direction}.{role}"
                     raise ConfigError(f"{place}: {error}") from error
-    names = columns.features.load(feature_names(definitions, bars.timeframe))
+    try:
+        further = {name for text in reads for name in parse(text).features} - set(RAW)
+        columns.features.check(sorted(further))
+    except RuleError as error:
+        raise ConfigError(f"reads of the strategist: {error}") from error
+    names = columns.features.load(tuple(sorted({*feature_names(definitions, bars.timeframe), *further})))
     columns.load(playbook_rules(definitions, bars.timeframe))
     return names
 

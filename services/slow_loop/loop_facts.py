@@ -32,6 +32,7 @@ from schemas.vocabulary import (
     VersionState,
 )
 from services.high_level.fire_quality import rule_name
+from services.high_level.hypotheses import declared_hypotheses
 from services.journal.chain import JournalRow
 from services.playbooks.measures import duration_ns
 from services.slow_loop.cadence import CadenceFacts, Run
@@ -267,8 +268,10 @@ class LoopFacts(Stateful):
         )
 
     def list_tested(self) -> list[str]:
-        """Every grid value that a report has tried, by its name."""
-        return [trial.hypothesis for run in self.runs.all() for trial in run.tried]
+        """Every grid value that a report has tried, by its name, and what plans with their own rules test."""
+        own = {episode.playbook_id for episode in self._learnable if not episode.playbook_hash}
+        tried = [trial.hypothesis for run in self.runs.all() for trial in run.tried]
+        return [*tried, *declared_hypotheses((), [self.timeframe], own)]
 
     def evidence(self, episode_ids: Sequence[str]) -> list[Episode]:
         """The episodes of a request, in its order."""

@@ -35,6 +35,7 @@ LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/work
 # of a model is checked in tests/worker/test_narratives_of_a_model.py.
 RARE = {"error", "measure_renewed", "proposal_clamped", "run_random_veto"} | {
     "add_filled", "exit_rule_hit",  # of playbooks that ask for them: see tests/test_library_classics.py
+    "expectation_measured",  # likewise: see tests/test_library_measured.py
 }  # fmt: skip
 OF_TEXTS = {
     "fact_check", "deliberation", "reflection_critique", "reflection_correction", "review_cycle",

@@ -56,6 +56,7 @@ FIELDS = {
     "entries_blocked": {"bar_label", "blocked"},
     "answer_arrived": {"event_id"},
     "operator_command": {"kind", "number", "payload"},
+    "expectation_measured": {"expectation", "playbook_id", "version"},
     "shadow_trials": {"trials"},
     "evidence_plan": {"evidence_id", "report_id", "playbook_id", "regime", "kind", "question", "calls"},
     "evidence_call": {"evidence_id", "call_id", "tool", "params", "status", "ids", "rows", "result_hash"},

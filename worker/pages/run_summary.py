@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from schemas.canonical import content_id
-from schemas.playbook import PlaybookVersion
+from schemas.playbook import LONGEST_HORIZON, Expectation, PlaybookVersion
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import count_noun
 from worker.pages.figures import DASH, counts, number, percent, r_multiple, shown_time
@@ -215,7 +215,7 @@ class RunSummary:
             held.setdefault(trade.playbook_id, []).append(trade.hold_bars)
         for name, bars in sorted(held.items()):
             half, most = (float(value) for value in np.quantile(bars, (0.5, 0.9)))
-            prior = expected[name]
+            prior = expected.get(name, Expectation.by_default(LONGEST_HORIZON))
             figures = (half, prior.hold_p50_bars, most, prior.hold_p90_bars)
             yield [name, f"{len(bars):,}", *(number(float(figure), 1) for figure in figures)]
 

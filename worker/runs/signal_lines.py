@@ -17,6 +17,7 @@ NOT_REFUSED = frozenset({"unfilled", "invalidated", "retired"})  # an order that
 NEVER = {
     "false": "no setup of it was ever true: loosen rules.*.setup",
     "history": "bars before the run warm it up and are not traded: let it run on",
+    "not_in_force": "no setup of its plans was true while one of them was in force",
     "unknown": "its setup could be computed at no bar: give it more bars",
     "volume_is_zero": "its setup reads volume, and volume is 0 everywhere",
 }
@@ -85,6 +86,8 @@ def _line(part: Part) -> str:
     line = f"{name}: entry rule true {count_noun(true, 'time')}: {met:,} met a plan"
     if true > met:
         line += f", {true - met:,} did not: {', '.join(_reasons(part))}"
+    if part["rules_alone_trades"] is None:
+        return f"{line}; rules of its strategist's own, counted while a plan was in force"
     return f"{line}; its rules alone, with reflection off: {count_noun(part['rules_alone_trades'], 'trade')}"
 
 

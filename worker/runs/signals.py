@@ -6,7 +6,7 @@ nothing but the rules alone.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -66,7 +66,7 @@ class SignalAccount:
         """The `signals` part of the run's JSON document."""
         names = dict.fromkeys(version.definition.id for version in self._registry.history())
         return {
-            "playbooks": [self._playbook(name) for name in sorted(names)],
+            "playbooks": [*(self._playbook(name) for name in sorted(names)), *self._own_plans(names)],
             "orders_refused": dict(self._log.refusals.most_common()),
         }
 
@@ -74,20 +74,35 @@ class SignalAccount:
         history = self._registry.history(name)
         rules = list(self._rules(history))
         sides = {side: self._count([rule for rule in rules if rule.direction == side]) for side in DIRECTIONS}
+        declared: dict[str, Counter[Reason]] = {
+            side: counts for side, counts in sides.items() if side in history[0].definition.rules
+        }
         found = sum(sides.values(), Counter())
-        parts = {side: _part(counts) for side, counts in sides.items() if side in history[0].definition.rules}
-        because: dict[str, dict[str, int]] = {}
-        for (reason, detail), count in found.most_common():
-            if detail:
-                because.setdefault(reason, {})[detail] = count
-        return {
-            "playbook": name,
-            **_part(found),
-            "because": because,
-            "directions": parts,
+        return _account(name, found, declared) | {
             "never_true": None if found else self._why_never(rules),
             "rules_alone_trades": self._trades_alone(history[0].definition) if found else 0,
         }
+
+    def _own_plans(self, playbooks: Container[str]) -> Iterator[dict[str, Any]]:
+        """Of plans with their own rules, the closes at which the setup was true of one that was in force."""
+        found: dict[str, dict[str, Counter[Reason]]] = {}
+        for symbol, marks in sorted(self._log.marks.items()):
+            s, ends = self._bars.symbols.index(symbol), [*(row for row, _ in marks[1:]), self._done]
+            for (row, place), end in zip(marks, ends, strict=True):
+                standing = self._log.standings[place]
+                if standing.plan is None or standing.plan[0] in playbooks:
+                    continue
+                name, side = standing.plan
+                fires = self._market.columns.boolean(standing.setup, s)[row : min(end, self._done)] == 1
+                armed = {at for at, *owner in self._log.armed.get(symbol, ()) if owner == [name, side]}
+                met = sum(int(row + at) in armed for at in np.flatnonzero(fires))
+                missed = standing.held or "invalidation_true", ""
+                counts = found.setdefault(name, {}).setdefault(side, Counter())
+                counts.update({MET: met, missed: int(fires.sum()) - met})
+        for name, sides in sorted(found.items()):
+            counts = sum(sides.values(), Counter())
+            never = None if counts else "not_in_force"
+            yield _account(name, counts, sides) | {"never_true": never, "rules_alone_trades": None}
 
     def _rules(self, history: tuple[PlaybookVersion, ...]) -> Iterator[EntryRule]:
         """Entry rules with the rows at which they were active, history left out."""
@@ -195,6 +210,16 @@ class SignalAccount:
                 while engine.t < self._done:
                     trades += len(engine.advance(self._done).trades)
         return trades
+
+
+def _account(name: str, found: Counter[Reason], sides: Mapping[str, Counter[Reason]]) -> dict[str, Any]:
+    """What became of all signals of a playbook, and of those of each direction."""
+    because: dict[str, dict[str, int]] = {}
+    for (reason, detail), count in found.most_common():
+        if detail:
+            because.setdefault(reason, {})[detail] = count
+    parts = {side: _part(counts) for side, counts in sorted(sides.items())}
+    return {"playbook": name, **_part(found), "because": because, "directions": parts}
 
 
 def _part(counts: Counter[Reason]) -> dict[str, Any]:

@@ -115,6 +115,6 @@ def test_reader_reads_and_has_no_way_to_record():
     found = book(episode(1))
     reader = found.reader()
     assert reader.summary(definition(), LATE) == found.summary(definition(), LATE)
-    assert {name for name in dir(reader) if not name.startswith("_")} == {"summary"}
+    assert {name for name in dir(reader) if not name.startswith("_")} == {"own", "summary"}
     with pytest.raises(AttributeError):
         reader.record(episode(2))  # type: ignore[attr-defined]
