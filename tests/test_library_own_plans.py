@@ -187,7 +187,7 @@ def test_own_plan_that_nothing_can_hold_is_sent_back_with_one_line(mode, first, 
     ("first", "code", "message"),
     [
         ({"stop": "lowest_10 +"}, "rule_invalid", "rule 'lowest_10 +', column 12: the rule ends where"),
-        ({"stop": "close + 5"}, "stop_on_wrong_side", "the stop 'close + 5' of a long plan is never below"),
+        ({"stop": "close + 5"}, "stop_on_wrong_side", "the stop 'close + 5' never lies below the close"),
         (
             {"stop": "close - atr_50"},
             "level_unknown",
