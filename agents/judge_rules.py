@@ -137,8 +137,8 @@ def _plan_ruling(
     if snapshot.position is not None:
         reason = "a position is open: it can only be kept, or its stop tightened"
         return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("entry_while_in_position",))
-    if snapshot.regime is None or not playbook.eligibility[proposal.direction].allows(snapshot.regime.labels):
-        where = "an unknown regime" if snapshot.regime is None else repr(snapshot.regime.labels.key)
+    if not playbook.eligibility[proposal.direction].allows(snapshot.labels):
+        where = "an unknown regime" if snapshot.labels is None else repr(snapshot.labels.key)
         reason = f"{playbook.id!r} is not eligible {proposal.direction} in {where}"
         return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("not_eligible",))
     return None

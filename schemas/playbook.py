@@ -139,8 +139,15 @@ class Eligibility(Contract):
     structure: tuple[Structure, ...] = Field(default=tuple(Structure), min_length=1)
     banned: tuple[str, ...] = ()
 
-    def allows(self, labels: RegimeLabels) -> bool:
-        """Whether these labels are eligible."""
+    @property
+    def is_open(self) -> bool:
+        """Whether no regime is asked for."""
+        return self == Eligibility()
+
+    def allows(self, labels: RegimeLabels | None) -> bool:
+        """Whether these labels are eligible; None, not known yet, where no regime is asked for."""
+        if labels is None:
+            return self.is_open
         return (
             labels.trend in self.trend
             and labels.volatility in self.volatility

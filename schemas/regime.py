@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     pass
 
 FINGERPRINT = ("trend_rank", "volatility_rank", "bandwidth_rank", "volume_rank", "range_rank")
+UNKNOWN = "unknown"  # regime and structure of what was decided before they were known
 Rank = Annotated[float, Field(ge=0, le=1)]
 
 

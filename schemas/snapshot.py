@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from schemas.contract import FINITE, Contract, FrozenMap
 from schemas.errors import nearest
 from schemas.playbook import Expectation
-from schemas.regime import RegimeView
+from schemas.regime import RegimeLabels, RegimeView
 from schemas.timeframes import Timeframe, after_bars, may_open
 from schemas.vocabulary import Direction, OverrideReason, PolicyEventKind, PolicyState
 
@@ -211,6 +211,11 @@ class PolicySnapshot(Contract):
     setups: tuple[SetupCount, ...] = ()
     data_window: DataWindow
     staleness_bars: int = Field(ge=0)
+
+    @property
+    def labels(self) -> RegimeLabels | None:
+        """Of the regime; None while it is not known."""
+        return None if self.regime is None else self.regime.labels
 
     @property
     def leading_event(self) -> str:

@@ -19,6 +19,7 @@ from schemas.errors import (
     ModelRefused,
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
+from schemas.regime import UNKNOWN
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, write_as
@@ -155,7 +156,7 @@ class PolicyLoopService(Stateful):
             overrides=boundary.overrides,
             own_bar=own,
             last_evaluation_bar=self._last_evaluation.get(boundary.s),
-            warming_up=history or self._builder.regime(boundary.t, boundary.s) is None,
+            warming_up=history or not self._builder.is_warm(boundary.t, boundary.s),
             in_flight=boundary.s in self._in_flight,
             draining=draining,
         )
@@ -338,8 +339,8 @@ class PolicyLoopService(Stateful):
         self.policies[policy.policy_id] = policy
         if self.background is not None:
             self.background.plans.frozen(policy, self._now())
-        if snapshot.regime is not None:
-            self.structures[policy.policy_id] = str(snapshot.regime.labels.structure)
+        labels = snapshot.labels
+        self.structures[policy.policy_id] = UNKNOWN if labels is None else str(labels.structure)
         for event in self._engine.install(boundary.s, orders):
             self._write_change(event)
         evaluation.record.frozen(policy)

@@ -76,7 +76,7 @@ class PlaybookReader(Protocol):
         ...
 
     def eligible(
-        self, labels: RegimeLabels, timeframe: str
+        self, labels: RegimeLabels | None, timeframe: str
     ) -> tuple[tuple[PlaybookDefinition, Direction], ...]:
         """Enabled playbooks and directions that these labels allow, by id, long before short."""
         ...

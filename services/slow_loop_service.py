@@ -43,6 +43,7 @@ from services.slow_loop.measured_expectations import ExpectationMeter
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import EvidenceOfMeasures, ShadowTrials
 from trading_core.market import Market
+from trading_core.research.counterfactual import PaperPlans
 
 
 class SlowLoopService(Stateful):
@@ -296,7 +297,7 @@ class SlowLoopService(Stateful):
         now = int(self._market.bars.close_times[row])
         allowed, override = structural_permission(self._cadence(now, now))
         run = Run(now, "batch", allowed, override)
-        request = self.facts.request(run, now, self._market.columns)
+        request = self.facts.request(run, now, PaperPlans(self._market.columns))
         evidence = self.facts.evidence(request.episode_ids)
         report = await self._reflection.by_rules().reflect(request, evidence, self._definitions())
         return request, report
@@ -334,7 +335,7 @@ class SlowLoopService(Stateful):
 
     async def _run(self, run: Run, row: int, now: int) -> None:
         started = time.perf_counter()
-        request = self.facts.request(run, now, self._market.columns)
+        request = self.facts.request(run, now, PaperPlans(self._market.columns))
         self._write_request(request, now)
         evidence = self.facts.evidence(request.episode_ids)
         report = await self._reflection.reflect(request, evidence, self._definitions())

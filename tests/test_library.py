@@ -93,14 +93,15 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     assert re.fullmatch(r"[1-9]\d* calls, [1-9]\d* not read", told[14])
     assert re.fullmatch(r"[1-9]\d* trades", told[15])
     assert re.fullmatch(r"\{'high': [1-9]\d*, 'low': [1-9]\d*\}", told[16])
-    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[17])
-    assert told[18:20] == ["unknown", "revise for over_confident"]
-    assert [line.split()[:2] for line in told[20:23]] == [
+    assert re.fullmatch(r"\{'stop': [1-9]\d*, 'exit_rule': [1-9]\d*\}", told[17])
+    assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[18])
+    assert told[19:21] == ["unknown", "revise for over_confident"]
+    assert [line.split()[:2] for line in told[21:24]] == [
         ["True", "DataError"],
         ["True", "ConfigError"],
         ["True", "RuleError"],
     ]
-    assert told[23] == f"thinktwice {tt.__version__}"
+    assert told[24] == f"thinktwice {tt.__version__}"
 
 
 def test_every_public_name_has_an_example():

@@ -66,7 +66,7 @@ def simulate(
     *,
     direction: Literal["long", "short"] = "long",
     stop_pct: float = 0.02,
-    target_pct: float = 0.04,
+    target_pct: float | None = 0.04,
     time_stop_bars: int = 50,
     fee_bps: float = 5.0,
     slippage_bps: float = 0.0,
@@ -85,7 +85,7 @@ def simulate(
             list, give a dict of results by name, by the rule's text, or by the name of the Series.
         direction: long or short.
         stop_pct: distance of the stop, as a share of the fill.
-        target_pct: distance of the target, likewise.
+        target_pct: distance of the target, likewise; None: no target.
         time_stop_bars: bars until an exit at the open.
         fee_bps: a side, of notional.
         slippage_bps: a side, against the order.
@@ -93,7 +93,10 @@ def simulate(
         tz: zone of times that carry none.
         start: first label kept, UTC.
         end: last label kept, UTC.
-        terms: other terms of `trading_core.research.simulation.simulate`, such as `both_hit`.
+        terms: what else closes or manages a position, as in a playbook: the rules `stop`, `target`, `exit`,
+            `trail` and `invalidation`, and `break_even_r`, `scale_out_r`, `scale_out_share`, `add_at_r`,
+            `add_share`, `target_moves`; or another term of `trading_core.research.simulation.simulate`, such
+            as `both_hit`.
 
     Raises:
         DataError: the bars or the Series cannot be used.

@@ -13,10 +13,11 @@ from thinktwice.boundary import trims_errors
 from thinktwice.inputs import in_arguments
 from thinktwice.result import BacktestResult, Inputs
 from trading_core.bars import BarSeries
+from worker.feeds.replay import rows_of
 from worker.feeds.selected_bars import describe
 from worker.pages.run_picture import RunPicture
 from worker.review.pictured import picture_of, picture_of_rows
-from worker.runs.kept_run import keep_beside, rows_of_bars
+from worker.runs.kept_run import keep_beside
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import new_run
 from worker.session import Session, Timing
@@ -88,7 +89,7 @@ async def store_run(
     settings = inputs.settings.model_copy(update={"runtime": runtime})
     data = describe(inputs.bars, settings, of_frame=inputs.of_frame)
     data |= keep_beside(inputs.playbooks if inputs.own_playbooks else (), own, inputs.own_features())
-    bars = rows_of_bars(inputs.bars) if inputs.of_frame else []
+    bars = rows_of(inputs.bars, 0, inputs.bars.shape[0]) if inputs.of_frame else []
     async with await open_store(address, create=True) as store:
         run = new_run(settings, NAME, "backtest", data)
         run_id, _ = await store.runs.keep(run, rows, bars, lambda run_id: document(run_id, store.url))

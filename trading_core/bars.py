@@ -40,7 +40,7 @@ class BarSeries:
         label: whether a label is the open or the close of its bar.
         open, high, low, close, volume: float64 (T, S); NaN where absent.
         present: bool (T, S).
-        zone: whose calendar says how long days, weeks and months are.
+        zone: whose calendar says how long days, weeks and months are, and whose clock a rule reads.
         extra: float64 (T, S) each, by name in ascending order: further columns of the data, known at the
             close of the bar that carries them; NaN where unknown.
     """

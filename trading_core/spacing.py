@@ -107,13 +107,18 @@ def off_phase(times: IntArray, bar_ns: int) -> IntArray:
     return np.flatnonzero(odd)
 
 
+def local_times(times: IntArray, zone: str) -> IntArray:
+    """What the clock of a zone shows at times in UTC ns, in ns since 1970 by that clock, int64 (N,)."""
+    if zone == "UTC":
+        return times
+    import pandas as pd
+
+    return pd.DatetimeIndex(times, tz="UTC").tz_convert(zone).tz_localize(None).asi8
+
+
 def bucket_numbers(higher: str, close_times: IntArray, zone: str = "UTC") -> IntArray:
     """The number of the higher bar in which each bar ends, int64 (N,); ascending by one from bar to bar."""
-    inside = close_times - 1
-    if zone != "UTC" and higher in STEPS:
-        import pandas as pd
-
-        inside = pd.DatetimeIndex(inside, tz="UTC").tz_convert(zone).tz_localize(None).asi8
+    inside = local_times(close_times - 1, zone if higher in STEPS else "UTC")
     if higher == "1M":
         return inside.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64)
     return (inside + (MONDAY_NS if higher == "1w" else 0)) // (HIGHER_SECONDS[higher] * NS)

@@ -80,7 +80,7 @@ def plan_bases(
     """
     if snapshot.position is not None or snapshot.regime is None:
         return ()
-    ranked = rules.rank(snapshot, snapshot.regime)
+    ranked = rules.rank(snapshot)
     eligible = {(base.playbook.id, base.direction) for base in ranked}
     found: list[PlanBase] = []
     if revision is not None:

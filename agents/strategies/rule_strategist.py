@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding
-from schemas.regime import RegimeView
+from schemas.regime import UNKNOWN, RegimeLabels
 from schemas.snapshot import PolicySnapshot, PositionView
 from schemas.strategist_answer import RefusedBase, StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
@@ -101,31 +101,29 @@ class RuleStrategist:
         """A proposal, a held or tightened position, or an abstention with its reason."""
         if snapshot.position is not None:
             return hold_or_tighten(snapshot, snapshot.position)
-        if snapshot.regime is None:
-            return StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no regime yet")
         if revision is not None and (better := tighten(revision.proposal, revision.findings)) is not None:
             return StrategistAnswer(
                 kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=better
             )
         refused = None if revision is None else revision.proposal
-        return _answer_of(self._bases(snapshot, snapshot.regime), snapshot.regime, refused)
+        return _answer_of(self._bases(snapshot), snapshot.labels, refused)
 
-    def rank(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
+    def rank(self, snapshot: PolicySnapshot) -> list[OwnBase]:
         """Eligible playbooks and directions whose own plan can pass now, best first."""
-        return [base for base in self._bases(snapshot, regime) if not base.codes]
+        return [base for base in self._bases(snapshot) if not base.codes]
 
-    def _bases(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[OwnBase]:
+    def _bases(self, snapshot: PolicySnapshot) -> list[OwnBase]:
         """As `rank`, with those that cannot pass now."""
         found = (
-            self._base(candidate(playbook, direction, snapshot), snapshot, regime)
-            for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
+            self._base(candidate(playbook, direction, snapshot), snapshot)
+            for playbook, direction in self._playbooks.eligible(snapshot.labels, snapshot.timeframe)
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         )
         return sorted(found, key=lambda base: base.rank)
 
-    def _base(self, one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> OwnBase:
+    def _base(self, one: Candidate, snapshot: PolicySnapshot) -> OwnBase:
         """The base of a playbook, tightened where that is all it needs."""
-        proposal = proposal_of(one, snapshot, regime)
+        proposal = proposal_of(one, snapshot)
         if self._check is None:
             return OwnBase(one, proposal)
         found = self._check.findings(proposal, snapshot)
@@ -135,7 +133,9 @@ class RuleStrategist:
         return OwnBase(one, proposal, self._check.is_over(proposal, snapshot), codes)
 
 
-def _answer_of(bases: list[OwnBase], regime: RegimeView, refused: PolicyProposal | None) -> StrategistAnswer:
+def _answer_of(
+    bases: list[OwnBase], labels: RegimeLabels | None, refused: PolicyProposal | None
+) -> StrategistAnswer:
     """The first base that can pass, or the first after the refused one; with those passed over for it."""
     ranked, place = [base for base in bases if not base.codes], 0
     if refused is not None:
@@ -149,7 +149,8 @@ def _answer_of(bases: list[OwnBase], regime: RegimeView, refused: PolicyProposal
         if base.codes and refused is None and (chosen is None or base.rank < chosen.rank)
     )
     if chosen is None:
-        reason = f"{'no other eligible playbook' if ranked else _why_none(bases)} ({regime.labels.key})"
+        where = UNKNOWN if labels is None else labels.key
+        reason = f"{'no other eligible playbook' if ranked else _why_none(bases)} ({where})"
         return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=reason, passed_over=over)
     plan = chosen.candidate
     measured = f"expectancy {plan.expectancy_r:.3f}R over {plan.episodes} episodes"
@@ -173,7 +174,7 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: Poli
     return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n, rate)
 
 
-def proposal_of(one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) -> PolicyProposal:
+def proposal_of(one: Candidate, snapshot: PolicySnapshot) -> PolicyProposal:
     """The playbook's own rules as one hypothesis for this regime, and the reasons that they give."""
     rules = render_rules(one.playbook, one.direction)
     proposal = PolicyProposal(
@@ -182,7 +183,7 @@ def proposal_of(one: Candidate, snapshot: PolicySnapshot, regime: RegimeView) ->
         thesis=f"{one.playbook.title}, {one.direction}.",
         activation_window_bars=one.playbook.activation_window_bars,
         horizon_bars=one.playbook.horizon_bars,
-        conviction=rules_conviction(one.hit_rate, regime),
+        conviction=rules_conviction(one.hit_rate, snapshot.regime),
         argues_for=one.direction,
         **rules.payload(),
         **one.playbook.terms(),

@@ -108,7 +108,8 @@ class DataSettings(Contract):
     zone: str = Field(
         default="UTC",
         description="whose calendar says where days, weeks and months begin: how long bars of 1d, 1w and 1M "
-        "are, and what `resample` and features on higher bars put together",
+        "are, what `resample` and features on higher bars put together, and what sessions and calendar "
+        "features (`minute_of_day`) of a rule mean",
     )
     resample: Timeframe | None = Field(
         default=None, description="longer bars that are made of the recorded ones and traded instead"

@@ -121,6 +121,7 @@ class RowAssembler:
         self._watches = {symbol: SymbolWatch() for symbol in self.symbols}
         self._waiting: dict[int, dict[str, Bar]] = {}
         self._waiting_bars = 0
+        self._extra: dict[int, dict[str, Mapping[str, float | None]]] = {}  # of the rows that wait
         self._handed: dict[int, Mapping[str, Bar]] = {}
         self._most_labels = max(2, min(MOST_LABELS, MOST_WAITING // len(self.symbols)))
         self._last = after
@@ -246,6 +247,8 @@ class RowAssembler:
         if self._waiting_bars >= self._most_waiting:
             return Kind.INVALID, {"reason": f"{self._most_waiting} bars wait already"}
         self._waiting.setdefault(raw.label, {})[raw.symbol] = raw.bar
+        if raw.extra:
+            self._extra.setdefault(raw.label, {})[raw.symbol] = raw.extra
         self._waiting_bars += 1
         return None, {}
 
@@ -274,8 +277,9 @@ class RowAssembler:
                 reasons[symbol] = str(whole or reason)
         self._last = label
         self._remember(label, bars)
+        extra = self._extra.pop(label, {})
         in_order = {symbol: bars[symbol] for symbol in self.symbols if symbol in bars}
-        return [*items, BarRow(label, in_order, {} if history else reasons, history)]
+        return [*items, BarRow(label, in_order, {} if history else reasons, history, extra)]
 
     def _gaps(self, label: int) -> list[FeedAnomaly]:
         skipped = 0 if self._last is None else self.grid.count_between(self._last, label)

@@ -1,9 +1,10 @@
 """A bar as a source gave it, unjudged, and what a bar has to be."""
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from trading_core.live.growing_bars import Bar
+from trading_core.live.growing_bars import NOTHING, Bar
 
 
 class RawBar(NamedTuple):
@@ -13,11 +14,13 @@ class RawBar(NamedTuple):
         symbol: whose.
         label: ns, as the feed labels its bars.
         bar: the values as they came.
+        extra: what further columns say, see `BarRow.extra`.
     """
 
     symbol: str
     label: int
     bar: Bar
+    extra: Mapping[str, float | None] = NOTHING
 
 
 def fault(bar: Bar) -> str | None:

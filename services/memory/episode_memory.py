@@ -15,6 +15,7 @@ import numpy as np
 
 from schemas.episode import Episode
 from schemas.reflection import BUCKETS, MemoryCase, MemorySummary
+from schemas.regime import UNKNOWN
 from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
@@ -66,7 +67,7 @@ class EpisodeMemory(Stateful):
         self._rules_of = rules_of
         self._populations = Populations()
         self._telemetry = MemoryTelemetry()
-        self.ignored = {"no_learn": 0, "shadow": 0}
+        self.ignored = {"no_learn": 0, "shadow": 0, "no_regime": 0}
 
     def add(self, episode: Episode) -> bool:
         """Remember one episode; False, and counted in `ignored`, if it may not teach.
@@ -76,8 +77,9 @@ class EpisodeMemory(Stateful):
                 hold as many ranks in [0, 1] as the others.
         """
         self._guard.forbid("policy_writes")
-        if episode.no_learn or episode.ledger == "shadow":
-            self.ignored["no_learn" if episode.no_learn else "shadow"] += 1
+        is_shadow = episode.ledger == "shadow"
+        if episode.no_learn or is_shadow or episode.regime == UNKNOWN:
+            self.ignored["no_learn" if episode.no_learn else "shadow" if is_shadow else "no_regime"] += 1
             return False
         self._populations.add(episode, self._rules_of(episode.playbook_hash))
         return True

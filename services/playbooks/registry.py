@@ -82,9 +82,12 @@ class RegistryReader:
         return self._rules[version_hash]
 
     def eligible(
-        self, labels: RegimeLabels, timeframe: str
+        self, labels: RegimeLabels | None, timeframe: str
     ) -> tuple[tuple[PlaybookDefinition, Direction], ...]:
-        """Enabled playbooks and directions that labels and timeframe allow, by id, long before short."""
+        """Enabled playbooks and directions that labels (None: not known yet) and timeframe allow.
+
+        By id, long before short.
+        """
         return tuple(
             (definition, direction)
             for definition in (version.definition for version in self.active())

@@ -88,6 +88,13 @@ def render_rules(
     return _render_rules(tuple(rule_texts(definition.rules[direction]).items()), tuple(values.items()))
 
 
+def lookback_of(playbook: PlaybookDefinition, direction: Direction) -> int:
+    """Own bars before the first on which every rule of a direction can be known."""
+    from trading_core.rules.grammar import parse
+
+    return max(parse(text).lookback for text in rule_texts(render_rules(playbook, direction)).values())
+
+
 def list_changes(proposal: PolicyProposal, playbook: PlaybookDefinition) -> frozenset[str]:
     """Rules and terms of a plan that are not its playbook's own, by name; none of an unchanged base.
 

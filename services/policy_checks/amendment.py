@@ -120,14 +120,14 @@ def playbook_is_replaced(request: PolicyAmendmentRequest) -> Finding | None:
 
 def eligibility_is_lost(request: PolicyAmendmentRequest) -> Finding | None:
     """A policy whose playbook the present regime does not allow in its direction."""
-    policy, playbook, regime = request.policy, request.playbook, request.snapshot.regime
+    policy, playbook, labels = request.policy, request.playbook, request.snapshot.labels
     if policy is None or playbook is None:
         return None
     direction = policy.proposal.direction
     eligible = playbook.eligibility.get(direction)
-    if regime is not None and eligible is not None and eligible.allows(regime.labels):
+    if eligible is not None and eligible.allows(labels):
         return None
-    where = "an unknown regime" if regime is None else repr(regime.labels.key)
+    where = "an unknown regime" if labels is None else repr(labels.key)
     return _blocker("eligibility_lost", f"{playbook.id!r} is not eligible {direction} in {where}")
 
 

@@ -186,15 +186,15 @@ def _why_not(place: int, reason: PlanReason, direction: str) -> str:
 def playbook_is_not_eligible(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
-    """A regime or a timeframe in which the playbook may not be proposed, or no regime at all."""
+    """A regime or a timeframe in which the playbook may not be proposed; no regime, where it asks for one."""
     playbook, snapshot = request.playbook, request.snapshot
     if playbook.timeframes and snapshot.timeframe not in playbook.timeframes:
         message = f"playbook {playbook.id!r} is for {list(playbook.timeframes)}, not {snapshot.timeframe!r}"
         return (major("timeframe_not_eligible", message),)
-    if snapshot.regime is None:
-        return (major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown"),)
-    labels = snapshot.regime.labels
+    labels = snapshot.labels
     if not playbook.eligibility[request.proposal.direction].allows(labels):
+        if labels is None:
+            return (major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown"),)
         message = (
             f"playbook {playbook.id!r} {request.proposal.direction} is not eligible in "
             f"{labels.trend}/{labels.volatility}/{labels.structure}"

@@ -55,15 +55,17 @@ def highest_conviction(snapshot: PolicySnapshot, playbook: PlaybookDefinition, t
     """What the reflection accepts, or what the rules believe in this regime if that is more."""
     hit_rate = expectation_in(snapshot, playbook).hit_rate
     accepted = min(1.0, hit_rate + tolerance)
-    return accepted if snapshot.regime is None else max(accepted, rules_conviction(hit_rate, snapshot.regime))
+    return max(accepted, rules_conviction(hit_rate, snapshot.regime))
 
 
-def rules_conviction(hit_rate: float, regime: RegimeView) -> float:
+def rules_conviction(hit_rate: float, regime: RegimeView | None) -> float:
     """What the rules believe: the known hit rate, moved by how strong the setting is, in [0, 1].
 
     A strong trend and volume raise it and high volatility lowers it, by at most 0.3 either way; whether
-    that much is warranted is for the reflection to say.
+    that much is warranted is for the reflection to say. An unknown regime moves nothing.
     """
+    if regime is None:
+        return round(hit_rate, 4)
     trend, volatility, _, volume, _ = regime.fingerprint
     strength = (trend + volume + (1.0 - volatility)) / 3.0
     return round(min(1.0, max(0.0, hit_rate + 0.6 * (strength - 0.5))), 4)

@@ -12,7 +12,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionResult
-from schemas.regime import RegimeView
+from schemas.regime import UNKNOWN
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import InvocationOutcome, JudgeDecision, ReflectionStatus
 
@@ -39,15 +39,19 @@ def freeze(
     """
     passed = _passed_reflection(reflection, proposal.content_hash, snapshot.content_hash, reflection_off)
     approved = _approving_verdict(verdict, passed, proposal.content_hash, snapshot.content_hash)
-    regime = _regime_of(proposal, snapshot, playbook)
+    if proposal.playbook_id != playbook.id:
+        raise FreezeRefused(f"the proposal names playbook {proposal.playbook_id!r}, not {playbook.id!r}")
+    regime = snapshot.regime
+    if regime is None and not playbook.eligibility[proposal.direction].is_open:
+        raise FreezeRefused(f"the snapshot has no regime yet, and {playbook.id!r} asks for one")
     return FrozenPolicy(
         symbol=snapshot.symbol,
         proposal=proposal,
         playbook_id=playbook.id,
         playbook_version=playbook.version,
         playbook_hash=playbook.content_hash,
-        regime_key=regime.labels.key,
-        fingerprint=regime.fingerprint,
+        regime_key=UNKNOWN if regime is None else regime.labels.key,
+        fingerprint=() if regime is None else regime.fingerprint,
         risk_fraction=risk_fraction,
         frozen_at=snapshot.ts_event,
         snapshot_hash=snapshot.content_hash,
@@ -59,16 +63,6 @@ def freeze(
         replaces=None if previous is None else previous.policy_id,
         changed_fields=changed_fields(previous, proposal),
     )
-
-
-def _regime_of(
-    proposal: PolicyProposal, snapshot: PolicySnapshot, playbook: PlaybookDefinition
-) -> RegimeView:
-    if snapshot.regime is None:
-        raise FreezeRefused("the snapshot has no regime: the symbol is still warming up")
-    if proposal.playbook_id != playbook.id:
-        raise FreezeRefused(f"the proposal names playbook {proposal.playbook_id!r}, not {playbook.id!r}")
-    return snapshot.regime
 
 
 def amend(

@@ -60,7 +60,7 @@ def why_not_eligible(
     if plan is None:
         return None
     eligible = playbook_of(plan, playbooks).eligibility[plan.direction]
-    if present is not None and eligible.allows(present.labels):
+    if eligible.allows(None if present is None else present.labels):
         return None
     shown = "unknown" if present is None else f"{present.labels.key}/{present.labels.structure}"
     return f"playbook {plan.playbook_id!r} {plan.direction} is not eligible in {shown} any more"

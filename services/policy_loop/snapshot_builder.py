@@ -15,7 +15,7 @@ from schemas.reasons import REASON
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState, SetupCount
 from services.claims.subjects import names_for_claims
-from services.playbooks.rendering import render_rules, rule_texts
+from services.playbooks.rendering import lookback_of, render_rules, rule_texts
 from services.policy_checks.reasons import ALL, ARGUING, REGIME
 from services.policy_loop.background import SHOWN_BARS
 from services.policy_loop.staleness import AccountState
@@ -69,6 +69,14 @@ class SnapshotBuilder:
             view = regime_view(self._market.regimes, t, s)
             self._regime_seen[s] = t, view
         return view
+
+    def is_warm(self, t: int, s: int) -> bool:
+        """Whether a plan can be made: the regime is known, or rules that ask for none have their bars."""
+        if self.regime(t, s) is not None:
+            return True
+        own = int(self._engine.state[s]["own"])
+        found = self._playbooks.eligible(None, self._engine.bars.timeframe)
+        return any(lookback_of(playbook, direction) < own for playbook, direction in found)
 
     def build(
         self,

@@ -2,7 +2,7 @@
 
 Rows are taken in order; every question names the time as of which it is asked, and nothing known later enters
 the answer. What a report has told is forgotten two reports later, so clocks never fall. It reads rows and
-writes nothing; what only bars can tell is asked with their columns.
+writes nothing; what only bars can tell is asked of plans on paper.
 """
 
 import json
@@ -42,7 +42,7 @@ from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
 from services.slow_loop.run_state import RunState
-from services.slow_loop.untraded_signals import EVENTS, LevelColumns, UntradedSignals
+from services.slow_loop.untraded_signals import EVENTS, PaperBars, UntradedSignals
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class LoopFacts(Stateful):
         """Every episode that may teach and was known at a time."""
         return self._learnable[: self._count(clock)]
 
-    def request(self, run: Run, clock: int, columns: LevelColumns | None) -> HighLevelReflectionRequest:
+    def request(self, run: Run, clock: int, on_paper: PaperBars | None) -> HighLevelReflectionRequest:
         """The request of one run; its hash names what was asked, whoever asks.
 
         Only episodes entered in the window are examined, and only actions of the judge in it are shown.
@@ -234,10 +234,10 @@ class LoopFacts(Stateful):
         Args:
             run: what is due.
             clock: what was known later does not exist.
-            columns: of the run's bars, as far as they are known at the clock at least. None where no bars are
-                at hand: then no signal has an outcome, and a window of bars is as long as these last.
+            on_paper: over the run's bars, as far as they are known at the clock at least. None where no bars
+                are at hand: then no signal has an outcome, and a window of bars is as long as these last.
         """
-        slot, window_start = run.slot, self._window_start(columns, clock)
+        slot, window_start = run.slot, self._window_start(on_paper, clock)
         past, since = self.runs.list_completed(slot, clock), self._find_last_clock(slot, clock)
         evidence, epochs = self.learnable(slot), self._epochs_at(clock)
         acted = tuple(action for action in self.runs.judge_history(slot, clock) if action.at >= window_start)
@@ -254,7 +254,7 @@ class LoopFacts(Stateful):
             judge_actions=tuple(dict.fromkeys(action.verdict_id for action in acted)),
             judge_history=acted,
             deferred_items=tuple(item for at, item in self._deferred if since < at <= clock),
-            untraded_signals=() if columns is None else self._signals.select_known(columns, since, clock),
+            untraded_signals=() if on_paper is None else self._signals.select_known(on_paper, since, clock),
             shadow_trials=self.shadow_trials(clock),
             drift_inputs=self._drift.inputs(run.trigger, closes, clock),
             structural_override=run.override,
@@ -299,15 +299,15 @@ class LoopFacts(Stateful):
         last = self.runs.last(slot, clock)
         return 0 if last is None else self._count(last.slot)
 
-    def _window_start(self, columns: LevelColumns | None, clock: int) -> int:
+    def _window_start(self, on_paper: PaperBars | None, clock: int) -> int:
         """Label of the first bar of the window that ends with the last bar closed at `clock`."""
         window = self._settings.high_level.window_bars
         if window is None:
             return self._first_label
-        if columns is None:
+        if on_paper is None:
             return max(self._first_label, clock - duration_ns(window, self.timeframe))
-        closed = int(np.searchsorted(columns.bars.close_times, clock, side="right"))
-        return int(columns.bars.times[max(0, closed - window)])
+        closed = int(np.searchsorted(on_paper.bars.close_times, clock, side="right"))
+        return int(on_paper.bars.times[max(0, closed - window)])
 
     def _epochs_at(self, clock: int) -> EvidenceEpochs:
         entered = [

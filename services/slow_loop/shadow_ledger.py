@@ -15,17 +15,18 @@ import numpy.typing as npt
 
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
+from schemas.regime import UNKNOWN
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.playbooks.rendering import render_rules
-from services.policy_loop.compiler import SymbolColumns, compile_orders
 from trading_core.kernel.fresh import parameter_record
 from trading_core.market import Market
 from trading_core.policy_orders import PolicyOrders
 from trading_core.regime import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.rules.columns import RuleColumns
+from trading_core.rules.orders import SymbolColumns, compile_orders
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
@@ -131,7 +132,7 @@ class ShadowLedgers:
         trend = np.isin(regimes.trend, [TRENDS.index(label) for label in eligibility.trend])
         band = np.isin(regimes.volatility, [BANDS.index(label) for label in eligibility.volatility])
         structure = np.isin(regimes.structure, [STRUCTURES.index(label) for label in eligibility.structure])
-        allowed = trend & band & structure
+        allowed = (trend & band & structure) | (eligibility.is_open and regime_key is None)
         if regime_key is not None:
             return allowed & self._in_cell(regime_key)
         for key in eligibility.banned:
@@ -254,8 +255,8 @@ class ShadowLedger(Stateful):
             playbook_version=definition.version,
             playbook_hash=definition.content_hash,
             policy_id=definition.content_hash[:16],
-            regime="unknown" if view is None else view.labels.key,
-            structure="unknown" if view is None else str(view.labels.structure),
+            regime=UNKNOWN if view is None else view.labels.key,
+            structure=UNKNOWN if view is None else str(view.labels.structure),
             fingerprint=() if view is None else view.fingerprint,
             conviction=definition.expectation.hit_rate,
             ledger="shadow",

@@ -3,10 +3,10 @@
 Collected from tick events and from blocked proposals, resolved from bars at or before a clock. They are shown
 beside the lessons and never counted among them.
 
-The counterfactual is a plain bracket on paper: a market entry at the open after the bar of the signal, stop
-and target as they stood at its close, the time stop, costs; no trailing stop, break-even or scale-out. For a
-limit or stop entry that was never met, the signal is the bar that accepted it: the figure says what not
-waiting for the price would have brought, and assumes nothing about a fill that did not happen.
+The counterfactual is the plan on paper: a market entry at the open after the bar of the signal, then every
+exit that the plan has, carried out by the engine, after costs. For a limit or stop entry that was never met,
+the signal is the bar that accepted it: the figure says what not waiting for the price would have brought, and
+assumes nothing about a fill that did not happen.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from schemas.settings import ExecutionSettings
 from schemas.slow_reflection import UntradedSignal
 from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
-from trading_core.bars import BarSeries, FloatArray
+from trading_core.bars import BarSeries
 
 Reason = Literal["unfilled", "expired", "blocked"]
 UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's
@@ -28,16 +28,18 @@ ENDINGS = (TickEventKind.ENTRY_FILLED, TickEventKind.THESIS_EXPIRED, TickEventKi
 EVENTS = SIGNALLED | {str(kind) for kind in ENDINGS}
 
 
-class LevelColumns(Protocol):
-    """Bars with the levels that rules name on them."""
+class PaperBars(Protocol):
+    """Bars, and what a plan would have done on them; see `trading_core.research.counterfactual`."""
 
     @property
     def bars(self) -> BarSeries:
         """The series."""
         ...
 
-    def number(self, text: str, s: int) -> FloatArray:
-        """A level of symbol s: float64 (T,), NaN where unknown or absent."""
+    def outcome(
+        self, plan: PolicyProposal, s: int, row: int, until: int, execution: ExecutionSettings
+    ) -> tuple[float, int] | None:
+        """R and exit row of a market entry signalled at the close of `row`; None where it has none."""
         ...
 
 
@@ -111,15 +113,15 @@ class UntradedSignals(Stateful):
         """
         self._pending.append(PendingSignal(symbol, label, proposal, "blocked", known_at))
 
-    def select_known(self, columns: LevelColumns, since: int, clock: int) -> tuple[UntradedSignal, ...]:
+    def select_known(self, on_paper: PaperBars, since: int, clock: int) -> tuple[UntradedSignal, ...]:
         """Signals whose outcome became known after `since` and by `clock`, both ns, by time and symbol.
 
-        `columns` are those of the run's bars, as far as they are known at the clock at least.
+        `on_paper` has the run's bars, as far as they are known at the clock at least.
         """
-        rows = int(np.searchsorted(columns.bars.close_times, clock, side="right"))
+        rows = int(np.searchsorted(on_paper.bars.close_times, clock, side="right"))
         waiting = []
         for pending in self._pending:
-            signal = self._outcome(pending, columns, rows) if pending.known_at <= clock else None
+            signal = self._outcome(pending, on_paper, rows) if pending.known_at <= clock else None
             if signal is None:
                 waiting.append(pending)
             else:
@@ -132,24 +134,12 @@ class UntradedSignals(Stateful):
         """No request tells again of an outcome that was known by `until`, ns."""
         self._resolved = [signal for signal in self._resolved if signal.known_at > until]
 
-    def _outcome(self, pending: PendingSignal, columns: LevelColumns, rows: int) -> UntradedSignal | None:
+    def _outcome(self, pending: PendingSignal, on_paper: PaperBars, rows: int) -> UntradedSignal | None:
         """The same signal, known at the same time, whenever it is asked for; None while it is open."""
-        from trading_core.research.counterfactual import bracket_outcome  # loads the compiler
-
-        bars, proposal = columns.bars, pending.proposal
+        bars, proposal = on_paper.bars, pending.proposal
         s, row = bars.symbols.index(pending.symbol), int(np.searchsorted(bars.times, pending.label))
         last = row + 4 * proposal.horizon_bars + 9  # where the symbol stopped trading, no outcome comes
-        outcome = bracket_outcome(
-            bars,
-            s,
-            row,
-            min(rows, last),
-            direction=1 if proposal.direction == "long" else -1,
-            stop=float(columns.number(proposal.stop, s)[row]),
-            target=float(columns.number(proposal.target, s)[row]),
-            horizon=proposal.horizon_bars,
-            execution=self._execution,
-        )
+        outcome = on_paper.outcome(proposal, s, row, min(rows, last), self._execution)
         if outcome is None and rows < last:
             return None
         r, end = outcome if outcome is not None else (None, last - 1)

@@ -15,7 +15,7 @@ from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import POSITION_VARIABLES, Structure, TickEventKind, Trend, VolatilityBand
 from services.playbooks.loader import load_playbooks
 from services.playbooks.rendering import render_rules
-from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
+from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.snapshot_builder import feature_names, load_columns, playbook_rules
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
@@ -25,9 +25,10 @@ from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from trading_core.kernel.records import STEP_POSITION
 from trading_core.market import Market
-from trading_core.research.counterfactual import bracket_outcome
+from trading_core.research.counterfactual import PaperPlans
 from trading_core.rules import RuleColumns
 from trading_core.rules.columns import SharedColumns
+from trading_core.rules.orders import rules_of
 
 EVERYWHERE = {"trend": tuple(Trend), "volatility": tuple(VolatilityBand), "structure": tuple(Structure)}
 RULES = {
@@ -71,7 +72,7 @@ def bars_of_a_year() -> BarSeries:
 
 
 def policy_of(playbook: PlaybookDefinition) -> FrozenPolicy:
-    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0, 0.5), SNAPSHOT, VIEW)
+    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0, 0.5), SNAPSHOT)
     hashes: dict[str, Any] = dict.fromkeys(
         ("playbook_hash", "snapshot_hash", "proposal_hash", "reflection_hash", "verdict_hash"), "0" * 64
     )
@@ -101,7 +102,7 @@ def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = N
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
 def test_order_wiring_strategist_proposes_every_rule_and_term_of_the_playbook(playbook, direction):
-    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0, 0.5), SNAPSHOT, VIEW)
+    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0, 0.5), SNAPSHOT)
     assert rules_of(proposal) == render_rules(playbook, direction)
     assert proposal.terms() == playbook.terms()
     assert (proposal.horizon_bars, proposal.activation_window_bars) == (
@@ -221,7 +222,7 @@ def told(bars: BarSeries, story: Story, execution: ExecutionSettings, refusal: s
     for kind, row in story:
         label, known_at = int(bars.times[row]), int(bars.close_times[row])
         signals.observe(str(kind), "AAPL", label, known_at, proposal, refusal)
-    return signals.select_known(RuleColumns(bars), 0, int(bars.close_times[-1]))
+    return signals.select_known(PaperPlans(RuleColumns(bars)), 0, int(bars.close_times[-1]))
 
 
 def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that_accepted_it():
@@ -236,17 +237,7 @@ def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that
     (signal,) = told(bars, story, ExecutionSettings(lot_size=10.0), "unfilled")
     assert (signal.reason, signal.label) == ("unfilled", int(bars.times[61]))
     s = bars.symbols.index("AAPL")
-    expected = bracket_outcome(
-        bars,
-        s,
-        61,
-        bars.shape[0],
-        direction=1,
-        stop=float(columns.number(RULES["stop"], s)[61]),
-        target=float(columns.number(RULES["target"], s)[61]),
-        horizon=policy.proposal.horizon_bars,
-        execution=ExecutionSettings(),
-    )
+    expected = PaperPlans(columns).outcome(policy.proposal, s, 61, bars.shape[0], ExecutionSettings())
     assert expected is not None
     assert signal.counterfactual_r == expected[0]
 

@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.tick_validation import TickValidationEvent
-from services.policy_loop.compiler import SymbolColumns
 from tests.trading_core.market import Row, mirrored, series
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import bucket_bits, parameter_record
 from trading_core.kernel.records import NO_PROGRAM, STEP_TRUTH
 from trading_core.policy_orders import EntryKind, PolicyOrders
 from trading_core.rules.columns import RuleColumns
+from trading_core.rules.orders import SymbolColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine

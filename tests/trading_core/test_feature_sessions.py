@@ -3,9 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tests.trading_core.growing_bars import first_rows
 from tests.trading_core.price_paths import START, columns_of, one_symbol, series, walk
 from trading_core.bars import NS
-from trading_core.features import FEATURES, compute
+from trading_core.features import FEATURES, FeatureColumns, compute
 from trading_core.features.calendar import CALENDAR_COLUMNS, COMPLETES, raw_column
 
 HOUR = 3_600 * NS
@@ -82,10 +83,44 @@ def test_bucket_says_which_higher_bar_and_whether_the_bar_ends_it():
     assert (found - first).tolist() == [0, 0, 0, COMPLETES, 1, 1, 1, 1 + COMPLETES, 2]
 
 
+def test_clock_of_a_zone_is_read_summer_and_winter():
+    friday, monday = (np.datetime64(at, "ns").astype(int) for at in ("2024-03-08T14:30", "2024-03-11T13:30"))
+    days = [day + np.arange(13) * HOUR // 2 for day in (friday, monday)]  # New York opens at 9:30 on both
+    bars = one_symbol(walk(1, 26), timeframe="30m")
+    bars = dataclasses.replace(bars, times=np.concatenate(days), zone="America/New_York")
+    names = ["minute_of_day", "hour", "day_of_week", "bars_since_session_start"]
+    found = {name: values[:, 0].tolist() for name, values in compare_growth(bars, names).items()}
+    assert found["minute_of_day"] == [*range(570, 960, 30)] * 2
+    assert found["hour"][:3] == [9, 10, 10]
+    assert found["day_of_week"] == [4] * 13 + [0] * 13
+    assert found["bars_since_session_start"] == [*range(13)] * 2
+
+
+def test_session_and_week_of_a_zone_begin_at_its_midnight():
+    bars = dataclasses.replace(one_symbol(walk(1, 24 * 9), timeframe="1h"), zone="America/New_York")
+    found = compare_growth(bars, ["bars_since_session_start", "bars_since_week_start"])
+    assert found["bars_since_session_start"][:, 0].tolist() == [*range(5), *(list(range(24)) * 8), *range(19)]
+    assert np.flatnonzero(found["bars_since_week_start"][:, 0] == 0).tolist() == [0, 5 * 24 + 5]
+
+
+def compare_growth(bars, names):
+    """Features of a series, which are those of the series followed bar by bar."""
+    whole, followed = FeatureColumns(bars), FeatureColumns(first_rows(bars, 1))
+    for columns in (whole, followed):
+        columns.load(names)
+    for count in range(2, bars.shape[0] + 1):
+        followed.extend(first_rows(bars, count))
+    for name in names:
+        assert followed.scatter(name).tobytes() == whole.scatter(name).tobytes()
+    return {name: whole.scatter(name) for name in names}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("column", CALENDAR_COLUMNS)
-def test_raw_column_of_one_bar_is_that_of_the_whole(column):
+def test_raw_column_of_one_bar_is_that_of_the_whole(column, zone):
     rng = np.random.default_rng(4)
     labels = np.sort(rng.integers(0, 2_000_000_000, 300)) * NS
-    whole = raw_column(column, labels, labels + 60 * NS, "1m")
-    single = [raw_column(column, labels[k : k + 1], labels[k : k + 1] + 60 * NS, "1m") for k in range(300)]
+    whole = raw_column(column, labels, labels + 60 * NS, "1m", zone)
+    each = (labels[k : k + 1] for k in range(300))
+    single = [raw_column(column, label, label + 60 * NS, "1m", zone) for label in each]
     assert np.concatenate(single).tobytes() == whole.tobytes()

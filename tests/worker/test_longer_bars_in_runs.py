@@ -92,10 +92,18 @@ def test_live_feed_refuses_what_recorded_bars_can_do(data, feed, tmp_path):
         open_feed(feed, told)
 
 
+def test_growing_file_of_bars_within_a_day_is_followed_in_the_zone_of_its_exchange(tmp_path):
+    path = tmp_path / "bars.csv"
+    path.write_text("time,open,high,low,close,volume\n")
+    data = {"symbols": ["AAPL"], "timeframe": "5m", "zone": "America/New_York"}
+    feed = open_feed("csv", Settings.model_validate({"data": data, "runtime": {"data": str(path)}}))
+    assert (feed.symbols, feed.timeframe) == (("AAPL",), "5m")
+
+
 def test_growing_file_of_weeks_is_refused(tmp_path):
     path = tmp_path / "weeks.csv"
     rows = [f"{day}T00:00:00Z,1,1,1,1,1" for day in ("2024-01-01", "2024-01-08", "2024-01-15")]
     path.write_text("\n".join(["time,open,high,low,close,volume", *rows]) + "\n")
     told = Settings.model_validate({"runtime": {"data": str(path)}})
-    with pytest.raises(tt.ConfigError, match=r"weeks.csv has bars of 1w: take --feed replay"):
+    with pytest.raises(tt.ConfigError, match=r"^bars of 1w: those of 1w and 1M, .* or take --feed replay"):
         open_feed("csv", told)

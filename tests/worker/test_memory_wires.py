@@ -98,7 +98,7 @@ def test_memory_of_a_run_says_how_many_episodes_it_did_not_take() -> None:
     run = run_on(embedded_bars("2003-01-01", "2004-06-30"), Settings(envelope=envelope))
     memory, episodes = run.document["memory"], run.of("episode")
     ignored = sum(row["episode"]["no_learn"] for row in episodes)
-    assert memory["ignored"] == {"no_learn": ignored, "shadow": 0}
+    assert memory["ignored"] == {"no_learn": ignored, "shadow": 0, "no_regime": 0}
     assert memory["episodes"] + ignored == len(episodes)
 
 

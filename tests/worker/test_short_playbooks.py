@@ -2,21 +2,26 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import thinktwice as tt
 from benchmarks.textbook_trades import DEFAULT_COOLDOWN, compare, textbook
 from schemas.errors import ConfigError
 from schemas.playbook import Expectation, PlaybookDefinition
-from schemas.settings import EnvelopeSettings, ReflectionSettings, RuntimeSettings, Settings
+from schemas.settings import DataSettings, EnvelopeSettings, ReflectionSettings, RuntimeSettings, Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.loader import load_playbooks, parse_playbook
 from services.policy_checks.static_checks import list_mistakes
+from tests.trading_core.price_paths import one_symbol, walk
 from tests.worker.live.paper_runs import replayed, traded, waiting_feed
 from tests.worker.shared_runs import Run, run_on
+from trading_core.regime import regime_columns
 from trading_core.rules.columns import RuleColumns
 from worker.feeds.sample_data import load_embedded_bars
 
@@ -185,6 +190,68 @@ def test_paper_and_its_replay_order_at_the_close_of_the_setup_as_the_backtest_do
     assert outcome.document is not None
     assert outcome.document["journal"]["head_hash"] == batch.document["journal"]["head_hash"]
     assert replayed(tmp_path, settings).ok
+
+
+def test_time_of_day_exit_keeps_the_clock_of_its_zone_over_daylight_saving_live_as_in_a_batch(tmp_path):
+    zone = "America/New_York"
+    days = pd.bdate_range("2024-02-05", "2024-03-29", tz=zone) + pd.Timedelta(hours=9, minutes=30)
+    times = np.concatenate([pd.date_range(day, periods=13, freq="30min", unit="ns").asi8 for day in days])
+    bars = replace(one_symbol(walk(3, times.size), timeframe="30m"), times=times, zone=zone)
+    text = (
+        SMALLEST.partition("\nsetup")[0]
+        + """
+setup = "minute_of_day == 600"
+stop = "close - 10 * atr_14"
+exit = "minute_of_day >= 900"
+"""
+    )
+    (tmp_path / "mine.toml").write_text(text, "utf-8")
+    runtime = RuntimeSettings(playbooks=str(tmp_path / "mine.toml"))
+    settings = Settings(runtime=runtime, data=DataSettings(zone=zone))
+    batch = run_on(bars, settings, [read(text)])
+    closed = pd.to_datetime([e["bar_label"] for e in events(batch, "exit_filled")], utc=True)
+    assert (closed < pd.Timestamp("2024-03-10", tz=zone)).sum() > 3
+    assert (closed > pd.Timestamp("2024-03-10", tz=zone)).sum() > 3
+    assert set(closed.tz_convert(zone).strftime("%H:%M")) == {"15:30"}  # the open after the close at 15:30
+    assert len(set(closed.strftime("%H:%M"))) == 2
+    outcome = traded(tmp_path, settings, waiting_feed(bars))
+    assert outcome.document is not None
+    assert outcome.document["journal"]["head_hash"] == batch.document["journal"]["head_hash"]
+    assert replayed(tmp_path, settings).ok
+
+
+EAGER = """
+id = "eager"
+[rules.long]
+setup = "close > sma_5"
+stop = "close - 2 * atr_14"
+exit = "bars_held >= 2"
+"""
+
+
+def test_playbook_that_asks_for_no_regime_warms_up_as_long_as_its_own_rules():
+    run = run_on(BARS, Settings(), [read(EAGER)])
+    known = np.flatnonzero(regime_columns(BARS).trend[:, 0] >= 0)[0]
+    frozen = [int(row.ts_event) for row in run.rows if row.kind == "policy_frozen"]
+    assert 13 <= np.searchsorted(BARS.close_times, frozen[0]) < 13 + 5 < known  # atr_14, then a heartbeat
+    episodes = [event["episode"] for event in run.of("episode")]
+    before = [episode for episode in episodes if episode["regime"] == "unknown"]
+    assert before == episodes[: len(before)]
+    assert len(before) > 5
+    assert {(episode["structure"], *episode["fingerprint"]) for episode in before} == {("unknown",)}
+    memory, (signals,) = run.document["memory"], run.document["signals"]["playbooks"]
+    assert memory["ignored"]["no_regime"] == len(before)
+    assert memory["episodes"] == len(episodes) - len(before)
+    assert signals["not_met"].get("warming_up", 0) <= 5
+    assert run.document["errors"] == 0
+
+
+def test_playbook_that_names_a_regime_waits_until_it_is_known():
+    run = run_on(BARS, Settings(), [read(EAGER + '[eligibility.long]\ntrend = ["up", "sideways"]\n')])
+    known = np.flatnonzero(regime_columns(BARS).trend[:, 0] >= 0)[0]
+    frozen = [int(row.ts_event) for row in run.rows if row.kind == "policy_frozen"]
+    assert frozen[0] >= BARS.close_times[known]
+    assert run.document["memory"]["ignored"]["no_regime"] == 0
 
 
 def test_risk_above_the_cap_is_clamped_with_an_event_and_trades():

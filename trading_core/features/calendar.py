@@ -1,8 +1,8 @@
 """Columns that come from a bar's times alone: calendar fields, sessions, and the higher bar a bar belongs to.
 
-Calendar fields read the label as it stands in the data. Sessions, weeks and higher bars go by the close time
-less one nanosecond, so a bar that ends at midnight belongs to the day it covers, and both label conventions
-give the same groups. Every value needs the one bar only, so a column grows bar by bar.
+Calendar fields read the label by the clock of the bars' zone. Sessions, weeks and higher bars go by the close
+time less one nanosecond, so a bar that ends at midnight belongs to the day it covers, and both label
+conventions give the same groups. Every value needs the one bar only, so a column grows bar by bar.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from schemas.errors import RuleError
 from schemas.timeframes import DAY_S, TIMEFRAME_SECONDS, USUAL
-from trading_core.spacing import HIGHER_SECONDS, MONDAY_NS, bucket_numbers, bucket_starts
+from trading_core.spacing import HIGHER_SECONDS, MONDAY_NS, bucket_numbers, bucket_starts, local_times
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -59,7 +59,8 @@ def raw_column(
         labels: int64 (N,), UTC ns, as in `BarSeries.times`.
         close_times: int64 (N,), UTC ns, as in `BarSeries.close_times`.
         timeframe: of the bars.
-        zone: whose calendar counts the higher bars of a day or more.
+        zone: whose clock the calendar fields read, and whose days and weeks are counted; higher bars within a
+            day are counted in UTC.
 
     Returns:
         (N,); a bucket is the number of the higher bar, plus `COMPLETES` where the bar ends it.
@@ -68,9 +69,9 @@ def raw_column(
         RuleError: a higher timeframe that is not above the bars' own.
     """
     if column in _OF_LABEL:
-        return _OF_LABEL[column](labels)
+        return _OF_LABEL[column](local_times(labels, zone))
     if column in _OF_CLOSE:
-        return _OF_CLOSE[column](close_times)
+        return _OF_CLOSE[column](local_times(close_times - 1, zone))
     higher = column.removeprefix("bucket_")
     check_above(higher, timeframe)
     numbers = bucket_numbers(higher, close_times, zone)
@@ -97,7 +98,7 @@ _OF_LABEL: dict[str, Callable[[IntArray], IntArray]] = {
     "month": _month,
 }
 _OF_CLOSE: dict[str, Callable[[IntArray], IntArray]] = {
-    "session": lambda close_times: (close_times - 1) // _DAY,
-    "week": lambda close_times: (close_times - 1 + MONDAY_NS) // _WEEK,
+    "session": lambda inside: inside // _DAY,
+    "week": lambda inside: (inside + MONDAY_NS) // _WEEK,
 }
 CALENDAR_COLUMNS = (*_OF_LABEL, *_OF_CLOSE, *map(bucket_column, HIGHER_SECONDS))

@@ -5,6 +5,7 @@ nothing. A backtest has all of its bars at once.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from schemas.timeframes import close_of
 from trading_core.bars import COLUMNS, BarSeries
 
 _FIRST_ROWS = 4_096
+FURTHER = "x."  # before the name of a further column among the tables
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Bar(NamedTuple):
@@ -38,21 +41,25 @@ class GrowingBars(BarSeries):
         rows, symbols = history.shape
         for name in ("symbols", "timeframe", "label", "zone"):
             object.__setattr__(self, name, getattr(history, name))
-        object.__setattr__(self, "extra", {})  # no feed brings further columns
         self._columns = {name: s for s, name in enumerate(history.symbols)}
         self._rows = rows
+        self._further = tuple(history.extra)
         self._tables: dict[str, Any] = {}
         self._reserve(2 * max(rows, _FIRST_ROWS), symbols)
-        for name in (*COLUMNS, "present", "times", "close_times"):
-            self._tables[name][:rows] = getattr(history, name)
+        for name in self._tables:
+            self._tables[name][:rows] = _table_of(history, name)
         self._show()
 
-    def append(self, label: int, bars: Mapping[str, Bar]) -> int:
+    def append(
+        self, label: int, bars: Mapping[str, Bar], extra: Mapping[str, Mapping[str, float | None]] = NOTHING
+    ) -> int:
         """Add one row; symbols without a bar are absent in it.
 
         Args:
             label: ns, after the last one.
             bars: the row's bars by symbol.
+            extra: by symbol what the further columns that the history has say; None, and what is left out,
+                is unknown.
 
         Returns:
             The number of the row.
@@ -73,7 +80,7 @@ class GrowingBars(BarSeries):
         if row == self._tables["times"].size:
             self._reserve(2 * row, len(self.symbols))
         tables = self._tables
-        for name in COLUMNS:
+        for name in (*COLUMNS, *map(FURTHER.__add__, self._further)):
             tables[name][row] = np.nan
         tables["present"][row] = False
         for symbol, bar in bars.items():
@@ -81,6 +88,9 @@ class GrowingBars(BarSeries):
             tables["present"][row, s] = True
             for name, value in zip(COLUMNS, bar, strict=True):
                 tables[name][row, s] = value
+            for name in self._further:
+                further = extra.get(symbol, NOTHING).get(name)
+                tables[FURTHER + name][row, s] = np.nan if further is None else further
         tables["times"][row] = label
         tables["close_times"][row] = close_of(label, self.timeframe, self.label, self.zone)
         self._rows = row + 1
@@ -107,9 +117,10 @@ class GrowingBars(BarSeries):
             )
 
     def _reserve(self, capacity: int, symbols: int) -> None:
-        for name in (*COLUMNS, "present", "times", "close_times"):
-            kind = np.bool_ if name == "present" else np.int64 if "times" in name else np.float64
-            shape = (capacity,) if "times" in name else (capacity, symbols)
+        for name in (*COLUMNS, "present", "times", "close_times", *map(FURTHER.__add__, self._further)):
+            is_time = name in ("times", "close_times")
+            kind = np.bool_ if name == "present" else np.int64 if is_time else np.float64
+            shape = (capacity,) if is_time else (capacity, symbols)
             table = np.empty(shape, dtype=kind)
             if name in self._tables:
                 table[: self._rows] = self._tables[name][: self._rows]
@@ -117,6 +128,13 @@ class GrowingBars(BarSeries):
 
     def _show(self) -> None:
         # A frozen dataclass keeps its fields in __dict__; so does a cached property.
-        self.__dict__.update({name: table[: self._rows] for name, table in self._tables.items()})
+        shown = {name: table[: self._rows] for name, table in self._tables.items()}
+        shown["extra"] = {name: shown.pop(FURTHER + name) for name in self._further}
+        self.__dict__.update(shown)
         self.__dict__.pop("sha256", None)
         self.__dict__.pop("bar_count", None)
+        self.__dict__.pop("extra_hashes", None)
+
+
+def _table_of(history: BarSeries, name: str) -> Any:
+    return history.extra[name.removeprefix(FURTHER)] if name.startswith(FURTHER) else getattr(history, name)

@@ -13,7 +13,7 @@ from schemas.errors import InvariantViolation
 from schemas.settings.envelope import NoTradeWindow
 from trading_core.kernel.flags import no_trade_flags
 from trading_core.kernel.records import FLAG_NO_TRADE
-from trading_core.live.growing_bars import Bar, GrowingBars
+from trading_core.live.growing_bars import NOTHING, Bar, GrowingBars
 from trading_core.market import Market
 from trading_core.trigger_engine import Advance, TriggerEngine
 
@@ -67,13 +67,20 @@ class LiveStep:
             done.append(self.engine.advance())
         return tuple(done)
 
-    def take(self, label: int, bars: Mapping[str, Bar], blocked: Collection[str] = ()) -> int:
+    def take(
+        self,
+        label: int,
+        bars: Mapping[str, Bar],
+        blocked: Collection[str] = (),
+        extra: Mapping[str, Mapping[str, float | None]] = NOTHING,
+    ) -> int:
         """Take in one row without validating it; the engine's next advance does.
 
         Args:
             label: ns, after the last one.
             bars: the row's bars by symbol.
             blocked: symbols that order no entry at this row; exits run on.
+            extra: what further columns say, see `GrowingBars.append`.
 
         Returns:
             The number of the row.
@@ -81,7 +88,7 @@ class LiveStep:
         Raises:
             DataError: the row cannot be; nothing has changed then.
         """
-        row = self.bars.append(label, bars)
+        row = self.bars.append(label, bars, extra)
         self._tracker.extend()
         self.engine.extend(self._flags(row, blocked))
         return row

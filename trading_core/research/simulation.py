@@ -1,25 +1,35 @@
 """`simulate`: one rule on bars, through the backtest's kernel; the public entry for rule research."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from math import nan
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from schemas.errors import ConfigError, InvariantViolation
+from schemas.errors import ConfigError, nearest
+from schemas.order_terms import FAR_R, OrderTerms
+from schemas.playbook import DirectionRules
 from schemas.settings import MAX_COUNT, ExecutionSettings
 from trading_core.bars import BarSeries, BoolArray
-from trading_core.kernel.fresh import fresh_state, parameter_record
-from trading_core.kernel.loop import END, FAULT, advance
-from trading_core.kernel.records import EVENT, NO_EDGES, REFUSALS, TRADE
-from trading_core.rules import RuleColumns, parse
-from trading_core.tick_events import REASONS
+from trading_core.kernel.fresh import parameter_record
+from trading_core.kernel.records import REFUSALS
+from trading_core.rules import RuleColumns
+from trading_core.rules.orders import SymbolColumns, compile_orders
+from trading_core.tick_events import REASONS, PolicyTag, TickEventDecoder
+from trading_core.tick_guard import TickGuard
+from trading_core.trigger_engine import TriggerEngine
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_AMOUNT = 1e15
+FAR_PCT: Final = 1e6  # of a long's target that stands for none
+MANAGED: Final = (
+    "break_even_r", "scale_out_r", "scale_out_share", "add_at_r", "add_share", "target_moves",
+)  # fmt: skip
+Read = TypeVar("Read", ExecutionSettings, OrderTerms)
 
 
 @dataclass(frozen=True)
@@ -44,8 +54,13 @@ def simulate(
     *,
     direction: Literal["long", "short"] = "long",
     stop_pct: float = 0.02,
-    target_pct: float = 0.04,
+    target_pct: float | None = 0.04,
     time_stop_bars: int = 50,
+    stop: str | None = None,
+    target: str | None = None,
+    exit: str | None = None,
+    trail: str | None = None,
+    invalidation: str | None = None,
     fee_bps: float = 5.0,
     slippage_bps: float = 0.0,
     quantity: float = 1.0,
@@ -65,6 +80,7 @@ def simulate(
     fee_rounding: float = 0.0,
     funding_bps: float = 0.0,
     borrow_bps: float = 0.0,
+    **terms: Any,
 ) -> SimulationResult:
     """Trade every true `entry` with a bracket, one position per symbol.
 
@@ -76,8 +92,13 @@ def simulate(
             bool (T, S).
         direction: long or short.
         stop_pct: distance of the stop as a fraction of the level base.
-        target_pct: distance of the target as a fraction of the level base.
+        target_pct: distance of the target as a fraction of the level base; None: no target.
         time_stop_bars: exit at the open that many bars after the entry bar, before stops.
+        stop: price rule, read at the close that orders, instead of `stop_pct`.
+        target: price rule, likewise instead of `target_pct`.
+        exit: condition that closes an open position at the next open, as in a playbook.
+        trail: price that the stop follows; it and `exit` may read the position.
+        invalidation: condition that closes too, and at whose truth nothing is ordered.
         fee_bps: per side, of notional.
         slippage_bps: per side, against the order.
         quantity: units per trade.
@@ -99,13 +120,20 @@ def simulate(
         fee_rounding: unit to which a fee is rounded, 0 exact.
         funding_bps: per bar on notional, longs pay and shorts receive.
         borrow_bps: per bar on notional, shorts pay.
+        terms: how the position is managed, as in a playbook: `break_even_r`, `scale_out_r`,
+            `scale_out_share`, `add_at_r`, `add_share`, `target_moves` (with `target`).
 
     Raises:
-        RuleError: `entry` is no boolean rule.
+        RuleError: a rule cannot be read, or is of the wrong kind.
         ConfigError: a number is out of range.
+        TypeError: a term that is none.
     """
     _check_types(bars, entry, entry_bar_exits=entry_bar_exits, reentry=reentry)
-    _check(direction, stop_pct, target_pct, time_stop_bars, quantity, cash)
+    _check(direction, stop_pct, 0.5 if target_pct is None else target_pct, time_stop_bars, quantity, cash)
+    if target is None and terms.get("target_moves"):
+        raise ConfigError(
+            "target_moves is true, yet there is no rule that it reads: give target, a price rule"
+        )
     execution = _execution(
         fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base,
         entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap, limit_fill=limit_fill,
@@ -113,28 +141,34 @@ def simulate(
         maker_fee_bps=maker_fee_bps, fee_per_trade=fee_per_trade, fee_rounding=fee_rounding,
         funding_bps=funding_bps, borrow_bps=borrow_bps,
     )  # fmt: skip
-    truths = _truths(bars, entry)
-    sign = 1 if direction == "long" else -1
-    state, portfolio = fresh_state(bars.shape[1], cash)
-    for name, value in {
-        "policy": 0, "policy_direction": sign, "policy_horizon": time_stop_bars, "policy_immediate": 1,
-        "policy_never_ends": 1, "policy_stop_pct": stop_pct, "policy_target_pct": target_pct,
-    }.items():  # fmt: skip
-        state[name] = value
-    state["k_setup"] = np.arange(bars.shape[1])
+    far = 1.0 - 1.0 / FAR_R if direction == "short" else FAR_PCT
+    levels = {
+        "stop_pct": stop_pct if stop is None else nan,
+        "target_pct": nan if target is not None else far if target_pct is None else target_pct,
+    }
+    rules = DirectionRules.model_construct(
+        setup="", stop=stop, target=target, exit=exit, trail=trail, invalidation=invalidation
+    )  # levels may be fractions instead
     parameters = parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=quantity)
-    trades, equity = _run(bars, truths, state, portfolio, parameters)
-    counts = zip(REFUSALS, portfolio["refused"][0].tolist(), strict=False)
+    engine = _engine(
+        bars, entry, rules, _order_terms(terms), parameters, cash, direction=direction,
+        time_stop_bars=time_stop_bars, **levels,
+    )  # fmt: skip
+    trades = []
+    while not engine.done:
+        trades.append(engine.advance().trades)
+    counts = zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False)
     refused = {reason: count for reason, count in counts if count}
-    return SimulationResult(trades_frame(bars, trades), _equity_series(bars, equity), refused)
+    return SimulationResult(
+        trades_frame(bars, np.concatenate(trades)), _equity_series(bars, engine.equity), refused
+    )
 
 
-def _truths(bars: BarSeries, entry: str | BoolArray) -> npt.NDArray[np.int8]:
-    """The truths of an entry for the kernel, (S, T): 1 true, 0 false, -1 unknown or absent."""
+def _truths(columns: RuleColumns, entry: str | BoolArray, s: int) -> npt.NDArray[np.int8]:
+    """The truths of an entry for the kernel, (T,): 1 true, 0 false, -1 unknown or absent."""
     if isinstance(entry, str):
-        rule, columns = parse(entry), RuleColumns(bars)
-        return np.stack([columns.boolean(rule.text, s) for s in range(bars.shape[1])])
-    return np.ascontiguousarray(np.where(bars.present, entry, -1).T.astype(np.int8))
+        return columns.boolean(entry, s)
+    return np.where(columns.bars.present[:, s], entry[:, s], -1).astype(np.int8)
 
 
 def _check_types(bars: BarSeries, entry: str | BoolArray, **switches: bool) -> None:
@@ -186,36 +220,46 @@ def _execution(**switches: Any) -> ExecutionSettings:
     for name, value in switches.items():
         if isinstance(value, bool) and name not in ("entry_bar_exits", "reentry"):
             raise ConfigError(f"{name} {value!r} is not a number")
+    return _read(ExecutionSettings, switches)
+
+
+def _order_terms(given: dict[str, Any]) -> OrderTerms:
+    if unknown := [name for name in given if name not in MANAGED]:
+        raise TypeError(f"simulate has no argument {unknown[0]!r}.{nearest(unknown[0], MANAGED)}")
+    return _read(OrderTerms, given)
+
+
+def _read(kind: type[Read], given: dict[str, Any]) -> Read:
     try:
-        return ExecutionSettings(**switches)
+        return kind(**given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{name} {switches[name]!r}: {first['msg']}") from error
+        name = ".".join(map(str, first["loc"][:1]))
+        raise ConfigError(f"{name} {given[name]!r}: {first['msg']}" if name else first["msg"]) from error
 
 
-def _run(
-    bars: BarSeries, truths: npt.NDArray[np.int8], state: Any, portfolio: Any, parameters: Any
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
-    rows, symbols = bars.shape
-    events = np.zeros(1, dtype=EVENT)
-    equity, gross = np.empty(rows), np.empty(rows)
-    flags = np.zeros((rows, symbols), dtype=np.uint8)
-    numbers = np.zeros((1, rows))
-    buffer = np.zeros(max(4_096, 4 * symbols), dtype=TRADE)
-    count, n_trades = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    parts, t, code = [], 0, -1
-    while code != END:
-        t, code = advance(
-            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, bars.close_times, flags,
-            truths, numbers, state, portfolio, parameters, events, count, buffer, n_trades, equity, gross,
-            NO_EDGES,
+def _engine(
+    bars: BarSeries,
+    entry: str | BoolArray,
+    rules: DirectionRules,
+    terms: OrderTerms,
+    parameters: npt.NDArray[Any],
+    cash: float,
+    **policy: Any,
+) -> TriggerEngine:
+    """An engine before its first bar with one plan for every symbol, which trades as often as it may."""
+    columns, flags = RuleColumns(bars), np.zeros(bars.shape, dtype=np.uint8)
+    engine = TriggerEngine(bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "", ""))
+    for s in range(bars.shape[1]):
+        place = SymbolColumns(columns, engine.columns, s)
+        setup = engine.columns.truth(("entry", s), _truths(columns, entry, s))
+        orders = compile_orders(
+            rules, terms, place, tag=PolicyTag("", ""), window=0, risk_fraction=0.0, setup=setup,
+            never_ends=True, direction=policy["direction"], horizon=policy["time_stop_bars"],
         )  # fmt: skip
-        if code == FAULT:
-            raise InvariantViolation(f"illegal state transition at row {t - 1}")
-        parts.append(buffer[: int(n_trades[0])].copy())
-        n_trades[0] = 0
-    return np.concatenate(parts), equity
+        percents = {"stop_pct": policy["stop_pct"], "target_pct": policy["target_pct"]}
+        engine.install(s, replace(orders, **percents))
+    return engine
 
 
 def trades_frame(bars: BarSeries, trades: npt.NDArray[Any]) -> "pd.DataFrame":

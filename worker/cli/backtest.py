@@ -15,6 +15,7 @@ from worker.cli import wiring
 from worker.cli.console import complain
 from worker.cli.options import JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
+from worker.cli.own_features import FeaturesOption, define_features, keep_features
 from worker.cli.page import HtmlOption, demand_page_file, page_of
 from worker.cli.run_options import (
     RUN,
@@ -51,6 +52,7 @@ def backtest(
     config: ConfigArgument = None,
     out: OutOption = None,
     html: HtmlOption = None,
+    features: FeaturesOption = None,
     fresh_ledger: FreshLedgerOption = False,
     full: FullOption = False,
     json: JsonOption = False,
@@ -61,6 +63,7 @@ def backtest(
         complain(line)
     if html is not None:
         demand_page_file(html)
+    define_features(features)
     name = run_name(config, resolved.settings)
     with _tell_of_page(html):
         done, failures, unwritten = _run(resolved, name, fresh_ledger=fresh_ledger, html=html)
@@ -100,7 +103,8 @@ def _run(
     folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))
     if folder is not None:
         folder.check()
-    run = new_run(settings, name, "backtest", describe(bars, settings))
+    data = describe(bars, settings) | keep_features(definitions, bars.timeframe)
+    run = new_run(settings, name, "backtest", data)
 
     async def record() -> tuple[RecordedRun, list[str], str | None]:
         async with await open_for_writing(settings.runtime.db) as store:

@@ -18,6 +18,7 @@ from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import count_noun
 from worker.cli.console import print_document, stdout_console
 from worker.cli.options import LATEST, DataOption, DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.own_features import FeaturesOption, define_features
 from worker.cli.rebuilt import stored_script, watch_replay
 from worker.operations.environment import environment
 from worker.pages.tables import made_table
@@ -40,9 +41,14 @@ UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
 
 
 async def verify(
-    run: RunArgument = LATEST, data: DataOption = None, db: DbOption = None, json: JsonOption = False
+    run: RunArgument = LATEST,
+    data: DataOption = None,
+    features: FeaturesOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
+    define_features(features)
     async with open_for_run(db, run, changed=True) as (store, record):
         result = await verify_run(store, record, data)
     print_document(result, json, _render)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from schemas.errors import ConfigError, nearest
 from schemas.settings import Settings
-from schemas.timeframes import UNEVEN
+from schemas.timeframes import UNEVEN, is_fixed
 from services.feeds.port import MarketFeed
 
 if TYPE_CHECKING:
@@ -78,15 +78,13 @@ def _csv(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     runtime, data = settings.runtime, settings.data
     if runtime.data is None:
         raise ConfigError("--feed csv follows a file: name it with --data FILE")
-    _refuse_recorded("csv", settings)
     from worker.feeds.csv.shape import settled_shape
     from worker.feeds.csv.tail import CsvTailFeed
 
     shape = settled_shape(
         runtime.data, symbols=data.symbols, timeframe=data.timeframe, tz=runtime.tz, label=data.label
     )
-    if shape.timeframe in UNEVEN:
-        raise ConfigError(f"--feed csv: {shape.path.name} has bars of {shape.timeframe}: take --feed replay")
+    _refuse_recorded("csv", settings, shape.timeframe)
     return CsvTailFeed(shape, runtime.feed)
 
 
@@ -100,19 +98,19 @@ def _ccxt(name: str, settings: Settings, recording: Recording) -> MarketFeed:
         raise ConfigError(f"--feed {text} needs --symbols and --timeframe, for example BTC/USDT and 1m")
     if settings.data.label != "open":
         raise ConfigError(f"--label {settings.data.label!r}: an exchange labels its bars by their open")
-    _refuse_recorded(text, settings)
+    _refuse_recorded(text, settings, settings.data.timeframe)
     from worker.feeds.ccxt.feed import CcxtFeed
 
     return CcxtFeed(name, settings.data.symbols, settings.data.timeframe, settings.runtime.feed)
 
 
-def _refuse_recorded(text: str, settings: Settings) -> None:
+def _refuse_recorded(text: str, settings: Settings, timeframe: str) -> None:
     """What is for recorded bars only."""
     data = settings.data
-    if data.timeframe in UNEVEN or data.resample is not None or data.zone != "UTC":
+    if timeframe in UNEVEN or data.resample is not None or not is_fixed(timeframe, data.zone):
         raise ConfigError(
-            f"bars of {' and '.join(UNEVEN)}, --resample and data.zone are for recorded bars: leave them out "
-            f"with --feed {text}, or take --feed replay"
+            f"bars of {timeframe}: those of {' and '.join(UNEVEN)}, --resample and those of 1d in data.zone "
+            f"are for recorded bars: leave them out with --feed {text}, or take --feed replay"
         )
     if settings.runtime.start is not None or settings.runtime.end is not None:
         raise ConfigError(f"--from and --to choose recorded bars: leave them out with --feed {text}")

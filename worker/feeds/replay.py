@@ -108,14 +108,19 @@ def rows_of(series: BarSeries, begin: int, end: int) -> list[BarRow]:
     labels = series.times[begin:end].tolist()
     present = series.present[begin:end].tolist()
     tables = [getattr(series, column)[begin:end].tolist() for column in COLUMNS]
-    return [
-        BarRow(
-            label,
-            {
-                symbol: Bar(*(table[row][s] for table in tables))
-                for s, symbol in enumerate(series.symbols)
-                if present[row][s]
-            },
-        )
-        for row, label in enumerate(labels)
-    ]
+    extra = {name: values[begin:end].tolist() for name, values in series.extra.items()}
+    found = []
+    for row, label in enumerate(labels):
+        there = {symbol: s for s, symbol in enumerate(series.symbols) if present[row][s]}
+        bars = {symbol: Bar(*(table[row][s] for table in tables)) for symbol, s in there.items()}
+        further = {
+            symbol: {name: _number_or_none(values[row][s]) for name, values in extra.items()}
+            for symbol, s in there.items()
+            if extra
+        }
+        found.append(BarRow(label, bars, extra=further))
+    return found
+
+
+def _number_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

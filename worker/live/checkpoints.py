@@ -35,7 +35,7 @@ from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.repository import Lease, LeaseLost
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.sources import Made
-from trading_core.live.growing_bars import GrowingBars
+from trading_core.live.growing_bars import FURTHER, GrowingBars
 from trading_core.live.step import LiveStep
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
@@ -255,6 +255,8 @@ def _bars(
         raise NoSavepoint(f"savepoint {point.number} builds on one that is missing")
     bars: dict[str, Any] = {name: rows[name] for name in (*COLUMNS, "present")}
     bars["zone"] = market.zone
+    further = {name.removeprefix(FURTHER): rows[name] for name in rows if name.startswith(FURTHER)}
+    bars["extra"] = further
     return BarSeries(rows["times"], market.symbols, market.timeframe, market.label, **bars), rows
 
 
@@ -295,6 +297,7 @@ def _restore_engine(engine: TriggerEngine, state: Mapping[str, Any]) -> None:
 def _rows_from(session: Session, start: int) -> dict[str, Any]:
     bars = session.bars
     tables = {name: getattr(bars, name)[start:] for name in (*COLUMNS, "present", "times")}
+    tables |= {FURTHER + name: values[start:] for name, values in bars.extra.items()}
     return {name: _write_table(table) for name, table in (tables | session.engine.rows_from(start)).items()}
 
 

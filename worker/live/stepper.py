@@ -123,7 +123,7 @@ class LiveStepper:
             live = self._session.live
             if live is None:
                 raise InvariantViolation("the session of a paper run cannot grow")
-            live.take(row.label, row.bars, tuple(row.blocked))
+            live.take(row.label, row.bars, tuple(row.blocked), row.extra)
         self.rows += 1
         self._note_blocked(row.label, row.blocked)
         await self._step(row)

@@ -82,11 +82,11 @@ def _proposal(
     playbook: PlaybookDefinition, snapshot: PolicySnapshot, arguments: asked.PlanArguments
 ) -> PolicyProposal:
     known = [seen for seen in snapshot.expectations if seen.playbook_id == playbook.id]
-    if not known or snapshot.regime is None:
+    if not known:
         raise ToolRefused(
             f"the newest evaluation of {snapshot.symbol} knew no {playbook.id}: give a later at"
         )
-    own = proposal_of(candidate(playbook, arguments.direction, snapshot), snapshot, snapshot.regime)
+    own = proposal_of(candidate(playbook, arguments.direction, snapshot), snapshot)
     given = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
     changed = {"because": (), "rationale": ""} | given
     try:

@@ -5,7 +5,6 @@ judge or critics of the script's own are Python objects: of them only the names 
 asked them is not played again.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from services.model_calls.quoting import visible
 from worker.runs.replay import NotPlayable
 
 if TYPE_CHECKING:
-    from services.feeds.port import BarRow
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
@@ -58,39 +56,9 @@ def demand_no_own_parts(record: "RunRecord") -> None:
         named = visible(", ".join(map(str, gone)))
         raise NotPlayable(
             f"run {record.run_id} reads features of a Python script that are not defined here as they were "
-            f"({named}): define them by tt.feature with the source that they had, then tt.load(...).verify()"
+            f"({named}): define them by tt.feature with the source that they had, then tt.load(...).verify() "
+            "(their file: thinktwice verify --features FILE.py)"
         )
-
-
-def rows_of_bars(bars: "BarSeries") -> "list[BarRow]":
-    """Bars as rows that a store keeps."""
-    from services.feeds.port import BarRow
-    from trading_core.bars import COLUMNS
-    from trading_core.live.growing_bars import Bar
-
-    columns = [getattr(bars, name).tolist() for name in COLUMNS]
-    extra = {name: values.tolist() for name, values in bars.extra.items()}
-    there = bars.present.tolist()
-    return [
-        BarRow(
-            label,
-            {
-                symbol: Bar(*(column[t][s] for column in columns))
-                for s, symbol in enumerate(bars.symbols)
-                if there[t][s]
-            },
-            extra={
-                symbol: {name: _number_or_none(values[t][s]) for name, values in extra.items()}
-                for s, symbol in enumerate(bars.symbols)
-                if extra and there[t][s]
-            },
-        )
-        for t, label in enumerate(bars.times.tolist())
-    ]
-
-
-def _number_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 async def kept_bars(store: "Store", record: "RunRecord") -> "BarSeries":

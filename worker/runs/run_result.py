@@ -17,6 +17,7 @@ from schemas.tick_validation import TickValidationResult
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
+from services.playbooks.rendering import lookback_of
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.blocks import Floats
 from trading_core.accounting import (
@@ -242,11 +243,13 @@ class RunResult:
 
     def _facts(self, run_id: str) -> RunFacts:
         session, events = self.session, tick_validation(self.session).events
+        unasking = session.registry.reader().eligible(None, session.bars.timeframe)
+        longest = max(resolve(name).lookback for name in FEATURES_READ)
         return RunFacts(
             run_id=run_id,
             traded=bool(self.trades or session.open_positions() or events.get(TickEventKind.ENTRY_FILLED)),
             bars=dict(zip(session.bars.symbols, session.engine.state["own"].tolist(), strict=True)),
-            needed_bars=1 + max(resolve(name).lookback for name in FEATURES_READ),
+            needed_bars=1 + min([longest, *(lookback_of(book, side) for book, side in unasking)]),
             signals=self.signals,
             policy=session.policy_loop.counters,
             events=events,

@@ -145,9 +145,11 @@ class SignalAccount:
         rows = rows[~met]
         if (barred := self._why_barred(rule, symbol)) is not None:
             return counts + Counter({("not_eligible", barred): rows.size})
-        cold = ~self._is_warm[rows, s]
+        cold, marks = ~self._is_warm[rows, s], log.marks.get(symbol, [])
+        if rule.definition.eligibility[rule.direction].is_open and marks:
+            cold &= rows < marks[0][0]
         counts["warming_up", "volume_is_zero" if self._is_silent[s] else "no_regime"] = int(cold.sum())
-        rows, marks = rows[~cold], log.marks.get(symbol, [])
+        rows = rows[~cold]
         begun = np.array([row for row, _ in marks], dtype=np.int64)
         places = np.array([-1, *(place for _, place in marks)])[np.searchsorted(begun, rows, side="right")]
         found, sizes = np.unique(places, return_counts=True)

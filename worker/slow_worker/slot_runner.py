@@ -18,17 +18,17 @@ from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_mo
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.requests import surprises
+from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport
 from services.store.repository import Lease
-from trading_core.rules.columns import RuleColumns
 from worker.operations.logs import EventSink
 from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect, lease_name
 
 MOST_ATTEMPTS = 5
 
-Columns = Callable[[int], Awaitable[RuleColumns]]
+PaperBarsAt = Callable[[int], Awaitable[PaperBars]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RunOfSlots:
 class SlotRunner:
     """Looks once when it is told to; keeps nothing that the store does not hold, but a reading of it.
 
-    `columns` gives those of the run's bars that were closed at a time, ns; None where no bars are stored.
+    `paper_bars` gives that of the run's bars that were closed at a time, ns; None where no bars are stored.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SlotRunner:
         clock: Clock,
         note: EventSink,
         points: CrashPoints | None = None,
-        columns: Columns | None = None,
+        paper_bars: PaperBarsAt | None = None,
     ) -> None:
         self._store = store
         self._run = run
@@ -66,7 +66,7 @@ class SlotRunner:
         self._clock = clock
         self._note = note
         self._points = points or NoCrash()
-        self._columns = columns
+        self._paper_bars = paper_bars
         self._reports: dict[int, StoredReport] = {}
         self._claims = ClaimState(None, None, None, None)
         self.facts = LoopFacts(run.settings)
@@ -150,8 +150,8 @@ class SlotRunner:
             self._note("slot_skipped", {"slot": skip.slot, "reason": str(skip.reason), **facts})
 
     async def _claim(self, lease: Lease, run: Run) -> None:
-        columns = None if self._columns is None else await self._columns(run.slot)
-        request = await asyncio.to_thread(self.facts.request, run, run.slot, columns)
+        on_paper = None if self._paper_bars is None else await self._paper_bars(run.slot)
+        request = await asyncio.to_thread(self.facts.request, run, run.slot, on_paper)
         facts = {
             "trigger": run.trigger,
             "structural_allowed": run.structural_allowed,

@@ -26,14 +26,14 @@ from services.feeds.port import series_of
 from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import PLAIN_RUN, Wordings
 from services.slow_loop.assembly import assemble_reflection
+from services.slow_loop.untraded_signals import PaperBars
 from services.store import Store
 from trading_core.bars import BarSeries
 from trading_core.market import Market
-from trading_core.rules.columns import RuleColumns
 from worker.operations.logs import EventSink
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect
-from worker.slow_worker.slot_runner import Columns, RunOfSlots, SlotRunner
+from worker.slow_worker.slot_runner import PaperBarsAt, RunOfSlots, SlotRunner
 from worker.slow_worker.worker import HOLD_MS, JudgeStep, ReadEvidence, SlowWorker
 
 PERIOD_S = 30.0
@@ -123,7 +123,7 @@ def assemble_worker(
     if traded:
         bars = bars_of_run(store, run.run_id)
         made = reflect or threaded_reflection(settings, bars)
-        runner = SlotRunner(store, run, made, clock, note, points, _columns(bars))
+        runner = SlotRunner(store, run, made, clock, note, points, _paper_bars(bars))
         return SlowWorker(run.run_id, tenure, runner, None, note)
     runner = SlotRunner(store, run, reflect or threaded_reflection(settings), clock, note, points)
     asked = models or NO_MODELS
@@ -177,10 +177,13 @@ def bars_of_run(store: Store, run_id: str) -> BarsUntil:
     return bars
 
 
-def _columns(bars_until: BarsUntil) -> Columns:
-    """The rule columns of bars that were closed at a time, ns."""
+def _paper_bars(bars_until: BarsUntil) -> PaperBarsAt:
+    """Plans on paper over the bars that were closed at a time, ns."""
 
-    async def columns(clock: int) -> RuleColumns:
-        return RuleColumns(await bars_until(clock))
+    async def walk(clock: int) -> PaperBars:
+        from trading_core.research.counterfactual import PaperPlans  # loads the compiler
+        from trading_core.rules.columns import RuleColumns
 
-    return columns
+        return PaperPlans(RuleColumns(await bars_until(clock)))
+
+    return walk

@@ -187,7 +187,7 @@ def test_episodes_that_may_not_teach_are_refused_and_counted():
     assert not found.add(episode(1, no_learn=True))
     assert not found.add(episode(2, ledger="shadow"))
     assert found.add(episode(3))
-    assert found.ignored == {"no_learn": 1, "shadow": 1}
+    assert found.ignored == {"no_learn": 1, "shadow": 1, "no_regime": 0}
     assert found.reader().base_rates(LATE).population == len(found) == 1
 
 

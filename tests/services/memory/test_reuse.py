@@ -90,7 +90,7 @@ def test_episode_that_may_not_teach_ends_no_reuse():
     found.add(episode(3, no_learn=True))
     reader.retrieve(query(), LATE)
     assert said(found) == (1, 1, NOTHING)
-    assert found.document()["ignored"] == {"no_learn": 1, "shadow": 1}
+    assert found.document()["ignored"] == {"no_learn": 1, "shadow": 1, "no_regime": 0}
 
 
 steps = st.lists(

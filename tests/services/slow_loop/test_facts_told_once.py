@@ -16,6 +16,7 @@ from services.slow_loop.cadence import Run
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.past_runs import PastRun
 from trading_core.bars import BarSeries
+from trading_core.research.counterfactual import PaperPlans
 from trading_core.rules import RuleColumns
 
 DAY = 86_400 * 10**9
@@ -74,7 +75,9 @@ def begun() -> LoopFacts:
 
 
 def asked(facts: LoopFacts, clock: int, columns: RuleColumns | None = None) -> HighLevelReflectionRequest:
-    return facts.request(Run(clock, "slot", structural_allowed=True), clock, columns)
+    return facts.request(
+        Run(clock, "slot", structural_allowed=True), clock, None if columns is None else PaperPlans(columns)
+    )
 
 
 def journalled_block(s: int, at_row: int, arrived_row: int, plan: PolicyProposal) -> LoopFacts:

@@ -12,6 +12,7 @@ from schemas.settings import HighLevelSettings, Settings
 from services.slow_loop.cadence import Run, Skip, due
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.shared_runs import embedded_bars, embedded_run, planted_run, run_on, slice_run
+from trading_core.research.counterfactual import PaperPlans
 from trading_core.rules import RuleColumns
 
 RUNS = pytest.mark.parametrize(("run", "settings"), [(embedded_run, Settings), (planted_run, Settings)])
@@ -56,7 +57,7 @@ def test_loop_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(ru
     for facts, row, decided in replayed(run(), settings()):
         if row.kind == "high_level_request":
             answer = Run(decided["slot"], "slot", decided["structural_allowed"])
-            made = facts.request(answer, row.known_at, columns).untraded_signals
+            made = facts.request(answer, row.known_at, PaperPlans(columns)).untraded_signals
             assert (
                 json.loads(canonical_json([item.payload() for item in made])) == decided["untraded_signals"]
             )
@@ -84,7 +85,7 @@ def test_loop_facts_make_every_request_of_the_backtest(run, settings):
             continue
         answer = due(facts.cadence(decided["slot"], row.known_at))
         assert isinstance(answer, Run)
-        request = facts.request(answer, row.known_at, columns)
+        request = facts.request(answer, row.known_at, PaperPlans(columns))
         assert request.content_hash == json.loads(row.payload)["request_hash"]
         assert json.loads(canonical_json(request.payload())) == decided
         asked += 1

@@ -1,5 +1,7 @@
 """Bars that grow row by row: equal to a series made at once, and deaf to rows that cannot be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,6 +39,27 @@ def test_growing_bars_that_outgrow_their_room_keep_what_they_had():
     for t in range(10, 9_000):
         bars.append(*row_of(whole, t))
     assert _equal(bars, whole)
+
+
+def test_growing_bars_take_further_columns_of_the_names_that_the_history_has():
+    whole = random_series(3, 4_200, 2, missing=0.2)
+    values = np.where(whole.present, np.arange(8_400.0).reshape(4_200, 2), np.nan)
+    values[::7] = np.nan
+    whole = replace(whole, extra={"times": values, "funding": -values})
+    history = whole.take(np.arange(10), np.arange(2))
+    bars = GrowingBars(history)
+    for t in range(10, 4_200):
+        said = {
+            symbol: {name: None if np.isnan(v[t, s]) else v[t, s] for name, v in whole.extra.items()}
+            for s, symbol in enumerate(whole.symbols)
+        }
+        bars.append(*row_of(whole, t), {symbol: told | {"other": 1.0} for symbol, told in said.items()})
+    assert _equal(bars, whole)
+    assert list(bars.extra) == ["funding", "times"]
+    assert all(bars.extra[name].tobytes() == whole.extra[name].tobytes() for name in whole.extra)
+    assert bars.extra_hashes == whole.extra_hashes
+    bars.append(int(bars.times[-1]) + 1, {"S00": Bar(1.0, 2.0, 0.5, 1.5, 0.0)})
+    assert np.isnan(bars.extra["funding"][-1]).all()
 
 
 def test_growing_bars_leave_their_history_alone():

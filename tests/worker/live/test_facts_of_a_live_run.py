@@ -13,6 +13,7 @@ from services.ports import Plan, PlanRound
 from services.slow_loop.cadence import Run
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.test_session_wires import plans_changed, session
+from trading_core.research.counterfactual import PaperPlans
 from trading_core.rules import RuleColumns
 from worker.live.evaluations import Answer, apply_answer, think
 from worker.session import Session, Timing
@@ -68,7 +69,7 @@ class Live:
             if row.seq > last:
                 facts.add(row)
         due = Run(now, "batch", request.structural_allowed, request.structural_override)
-        read = facts.request(due, now, RuleColumns(made.bars))
+        read = facts.request(due, now, PaperPlans(RuleColumns(made.bars)))
         assert read.content_hash == request.content_hash
         return request, report
 

@@ -1,7 +1,8 @@
 """Families of time: calendar fields of the label, and the session and week a bar belongs to.
 
-A session is the UTC day, a week the ISO week, of the close time less one nanosecond. What is said of the
-current session is said of its bars so far, this one included; on daily bars a session is one bar.
+A session is the day, a week the ISO week, in the zone of the bars, of the close time less one nanosecond.
+What is said of the current session is said of its bars so far, this one included; on daily bars a session
+is one bar.
 """
 
 from trading_core.features import nodes as f
@@ -40,11 +41,13 @@ def _price(name: str, build: Node, what: str) -> FeatureFamily:
 
 
 FAMILIES = (
-    _calendar("minute_of_day", "UTC minute of the bar's label, 0 at midnight.", 0, 1_439),
-    _calendar("hour", "UTC hour of the bar's label.", 0, 23),
-    _calendar("day_of_week", "UTC weekday of the bar's label, Monday 0.", 0, 6),
-    _calendar("day_of_month", "UTC day of the month of the bar's label.", 1, 31),
-    _calendar("month", "UTC month of the bar's label.", 1, 12),
+    _calendar(
+        "minute_of_day", "Minute of the day of the bar's label, 0 at midnight in `data.zone`.", 0, 1_439
+    ),
+    _calendar("hour", "Hour of the bar's label in `data.zone`.", 0, 23),
+    _calendar("day_of_week", "Weekday of the bar's label in `data.zone`, Monday 0.", 0, 6),
+    _calendar("day_of_month", "Day of the month of the bar's label in `data.zone`.", 1, 31),
+    _calendar("month", "Month of the bar's label in `data.zone`.", 1, 12),
     FeatureFamily(
         "bars_since_session_start",
         lambda: f.bars_of(SESSION),

@@ -135,7 +135,9 @@ class CsvRows:
                 yield Unreadable(row.line, label[:_LONGEST_REASON])
                 continue
             try:
-                yield from [RawBar(name, label, bar) for name, bar in self._values(row.cells, self._layout)]
+                extra = {name: _number_or_none(row.cells[at]) for name, at in self._layout.extra.items()}
+                values = self._values(row.cells, self._layout)
+                yield from [RawBar(name, label, bar, extra) for name, bar in values]
             except ValueError as error:
                 yield Unreadable(row.line, str(error)[:_LONGEST_REASON])
 
@@ -165,6 +167,15 @@ class CsvRows:
 
 def _bar(cells: list[str], fields: Fields) -> Bar:
     return Bar(*(_number(cells[fields[field]], field) for field in FIELDS))
+
+
+def _number_or_none(cell: str) -> float | None:
+    """A cell of a further column as a number; what is none is unknown."""
+    try:
+        number = _number(cell, "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _number(cell: str, field: str) -> float:

@@ -87,7 +87,7 @@ def examine(
     first, last = asked
     found = SymbolFindings(future=sorted(set(future)), asked=(last - first) // step + 1)
     kept: dict[int, Bar] = {}
-    for _, label, bar in rows:
+    for _, label, bar, _ in rows:
         if label % step:
             found.off_grid.append(label)
         elif (why := fault(bar)) is not None:

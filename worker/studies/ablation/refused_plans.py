@@ -16,12 +16,13 @@ import numpy as np
 from schemas.proposal import PolicyProposal
 from schemas.settings import ExecutionSettings, Settings
 from services.journal.chain import JournalRow
-from services.policy_loop.compiler import SymbolColumns, compile_orders, rules_of, volatility_rule
+from services.policy_loop.compiler import volatility_rule
 from services.slow_loop.shadow_ledger import UNLIMITED_CASH
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
 from trading_core.policy_orders import PolicyOrders
 from trading_core.rules.columns import RuleColumns, SharedColumns
+from trading_core.rules.orders import SymbolColumns, compile_orders, rules_of
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine

@@ -73,7 +73,7 @@ def example_request(
     reader = PlaybookRegistry(playbooks, TickGuard(), NOW).reader()
     return PolicyLevelReflectionRequest(
         snapshot=snapshot,
-        proposal=proposal_of(candidate(playbook, side, snapshot), snapshot, regime),
+        proposal=proposal_of(candidate(playbook, side, snapshot), snapshot),
         playbook=playbook,
         state=snapshot.state,
         memory=_memory(playbook, side),

@@ -62,6 +62,17 @@ def test_appended_bars_from_before_the_start_are_traded_or_told_as_too_late(worl
     assert [found.kind for found in told(items)] == []
 
 
+def test_further_columns_come_with_their_bars_and_what_is_no_number_is_unknown(world):
+    world.write(HEADER.rstrip("\n") + ",Funding,note\n")
+    for number, cells in enumerate((",0.25,x", ",,y", ",inf,1")):
+        world.append(close(number) + NS, line(number).rstrip("\n") + cells + "\n")
+    assert [row.extra for row in rows(world.run(close(3)))] == [
+        {"A": {"funding": 0.25, "note": None}},
+        {"A": {"funding": None, "note": None}},
+        {"A": {"funding": None, "note": 1.0}},
+    ]
+
+
 def test_restart_goes_on_after_the_last_label_and_trades_nothing_old(world):
     world.now = close(8) + 2 * NS
     world.write(HEADER + "".join(line(number) for number in range(9)))
