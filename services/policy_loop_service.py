@@ -205,8 +205,8 @@ class PolicyLoopService(Stateful):
             self._note_failure(evaluation, error)
 
     def _snapshot(self, boundary: Boundary) -> PolicySnapshot:
-        s = boundary.s
-        return self._builder.build(boundary, self.in_force(s), self.find_opener(s), self.signals.setups())
+        held = self.in_force(boundary.s), self.find_opener(boundary.s)
+        return self._builder.build(boundary, *held, self.signals.setups())
 
     def _gather(self, evaluation: Evaluation, background: DecisionBackground | None) -> None:
         evaluation.background = background
@@ -339,8 +339,7 @@ class PolicyLoopService(Stateful):
         self.policies[policy.policy_id] = policy
         if self.background is not None:
             self.background.plans.frozen(policy, self._now())
-        labels = snapshot.labels
-        self.structures[policy.policy_id] = UNKNOWN if labels is None else str(labels.structure)
+        self.structures[policy.policy_id] = str(getattr(snapshot.labels, "structure", UNKNOWN))
         for event in self._engine.install(boundary.s, orders):
             self._write_change(event)
         evaluation.record.frozen(policy)
