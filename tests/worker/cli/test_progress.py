@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+import thinktwice as tt
 from tests.commands.started import python
 from tests.worker.cli.conftest import Shell, at_defaults
 from tests.worker.cli.terminals import in_terminal
@@ -233,6 +234,32 @@ def test_paper_run_draws_a_bar_over_its_rows(tmp_path):
     assert seen.code == 0, seen.end
     assert re.search(r"paper \d+ rows", seen.text)
     assert seen.lines[-1].startswith("errors: 0")
+
+
+LIBRARY = "import thinktwice as tt; tt.backtest(symbols=('AAPL',), end='2000-06-30')"
+
+
+def test_library_says_at_once_that_it_loads_and_compiles_where_nothing_is_compiled(tmp_path):
+    cold = shell_environment({}) | {"THINKTWICE_CACHE_DIR": str(tmp_path / "cold")}
+    piped = subprocess.Popen(
+        [sys.executable, "-c", LIBRARY], env=cold, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert piped.stderr is not None
+        told = iter(piped.stderr.readline, "")
+        assert next(told) == f"[0:00] {readiness.LOADING}\n"
+        assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in told)
+    finally:
+        piped.kill()
+        piped.wait()
+
+
+def test_library_tells_how_far_a_backtest_is_unless_it_is_told_not_to(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY_S", 0.01)
+    tt.backtest(symbols=("AAPL",), end="2001-12-31")
+    assert " backtest " in capsys.readouterr().err
+    tt.backtest(symbols=("AAPL",), end="2001-12-31", progress=False)
+    assert " backtest " not in capsys.readouterr().err
 
 
 def test_words_of_loading_fit_sixty_columns_with_the_clock():
