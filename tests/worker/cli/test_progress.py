@@ -251,7 +251,7 @@ def test_library_says_at_once_that_it_loads_and_compiles_where_nothing_is_compil
         assert any(line == f"[0:00] {readiness.COMPILING}\n" for line in told)
     finally:
         piped.kill()
-        piped.wait()
+        piped.communicate()
 
 
 def test_library_tells_how_far_a_backtest_is_unless_it_is_told_not_to(monkeypatch, capsys):
