@@ -34,6 +34,7 @@ from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
 from services.policy_checks.reasons import with_reasons
 from services.ports import BackgroundReader, PlaybookReader, Revision
 
+DESIGN = ("playbook_id", "playbook_version", "n", "prior")
 PROMPT = "strategist"
 MAX_TOKENS = 1_500
 NOTHING_TO_CHOOSE = "nothing_to_choose"
@@ -231,21 +232,31 @@ class ModelStrategist:
     ) -> str:
         wording, background = self._wordings.of(snapshot), self._background(snapshot)
         return self._prompt.render(
-            snapshot=wording.json(snapshot.payload()),
+            snapshot=wording.json(shown_snapshot(snapshot)),
             background=NONE if background is None else wording.json(shown_background(background)),
-            bases=wording.json([base.to_prompt() for base in bases]),
+            bases=wording.json([base.to_prompt(snapshot) for base in bases]),
             revision=NONE if revision is None else wording.json(_show_revision(revision)),
             task=_task(snapshot, revision),
             correction=NONE if fault is None else wording.json(_describe_fault(fault, wording)),
         )
 
 
+def shown_snapshot(snapshot: PolicySnapshot) -> dict[str, Any]:
+    """A snapshot as the prompt carries it: an expectation without a trade is its design alone."""
+    told = snapshot.payload()
+    told["expectations"] = [
+        known if known["n"] else {name: known[name] for name in DESIGN} for known in told["expectations"]
+    ]
+    return told
+
+
 def shown_background(background: DecisionBackground) -> dict[str, Any]:
-    """A background as the prompt carries it: bars by column, and of cases only what tells them apart."""
+    """A background as the prompt carries it: bars by column, and what tells cases apart, if there are any."""
     told = background.payload()
     del told["snapshot_hash"]
     bars = told["recent_bars"]
     told["recent_bars"] = {name: [bar[name] for bar in bars] for name in RecentBar.model_fields}
+    told["cases"] = [plan for plan in told["cases"] if plan["memory"]["base_rates"]["population"]]
     for plan in told["cases"]:
         memory = plan.pop("memory")
         plan |= {name: memory[name] for name in ("base_rates", "insufficient")}

@@ -38,6 +38,7 @@ from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from services.model_calls.reply_text import SHOWN, first_problem
 from services.playbooks.rendering import render_rules
+from services.policy_checks.plan_levels import describe_levels
 from services.policy_checks.reasons import describe_reasons, reason_names, unknown_reasons, with_reasons
 from services.ports import PlaybookReader, Revision
 from trading_core.kernel.execution import on_tick
@@ -59,10 +60,11 @@ class PlanBase:
         """First digits of the plan's content hash."""
         return self.proposal.content_hash[:ID_DIGITS]
 
-    def to_prompt(self) -> dict[str, Any]:
+    def to_prompt(self, snapshot: PolicySnapshot) -> dict[str, Any]:
         """The base as the prompt carries it, without the words that code gave its reasons."""
         plan = {name: value for name, value in self.proposal.payload().items() if name != "rationale"}
-        return {"id": self.id, "origin": self.origin, "plan": plan}
+        comes_to = describe_levels(self.proposal, snapshot)
+        return {"id": self.id, "origin": self.origin, "plan": plan, "comes_to": comes_to}
 
 
 def plan_bases(

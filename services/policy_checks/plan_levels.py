@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite, nan
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from services.playbooks.rendering import IN_POSITION, KIND_OF_ROLE, list_changes
 from trading_core.rules.bounds import possible_of, ratio
 from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
-from trading_core.rules.tree import refuse_position
+from trading_core.rules.tree import COMPARISONS, Expression, canonical_text, refuse_position
 
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
@@ -180,6 +180,44 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
         reach=symbolic_reach(proposal) if waits and readable else None,
         broken=broken,
     )
+
+
+def describe_levels(proposal: PolicyProposal, snapshot: PolicySnapshot) -> dict[str, Any]:
+    """What a plan comes to at the close, for somebody who reads: levels, reward to risk, and its setup.
+
+    `unmet` has the parts of a setup that are false; `off_by` is how far the left side of a comparison lies
+    above the right one, as a fraction of that.
+
+    Raises:
+        RuleError: a text is no rule.
+    """
+    entry = snapshot.close if proposal.entry is None else price_of(proposal.entry, snapshot, 0.0)
+    stop, target = (price_of(text, snapshot, 0.0) for text in (proposal.stop, proposal.target))
+    risk, reward = _distance(entry, stop), _distance(entry, target)
+    return {
+        "entry_price": entry,
+        "stop": stop,
+        "target": target,
+        "reward_to_risk": None if risk is None or reward is None else reward / risk,
+        "setup_is_true": is_true(proposal.setup, snapshot),
+        "unmet": [*_unmet(parse(proposal.setup).tree, snapshot)],
+    }
+
+
+def _unmet(tree: Expression, snapshot: PolicySnapshot) -> Iterator[dict[str, Any]]:
+    if tree.op == "and":
+        for part in tree.args:
+            yield from _unmet(part, snapshot)
+        return
+    text = canonical_text(tree)
+    if is_true(text, snapshot) is not False:
+        return
+    found: dict[str, Any] = {"condition": text}
+    if tree.op in COMPARISONS:
+        left, right = (price_of(canonical_text(side), snapshot, 0.0) for side in tree.args)
+        if left is not None and right:
+            found["off_by"] = (left - right) / abs(right)
+    yield found
 
 
 def _waits(setup: str, snapshot: PolicySnapshot) -> bool:

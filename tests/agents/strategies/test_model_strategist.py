@@ -10,7 +10,12 @@ import pytest
 
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.retrying import RetryingModel
-from agents.strategies.model_strategist import MAX_TOKENS, NOTHING_TO_CHOOSE, ModelStrategist
+from agents.strategies.model_strategist import (
+    MAX_TOKENS,
+    NOTHING_TO_CHOOSE,
+    ModelStrategist,
+    shown_snapshot,
+)
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.errors import ModelError
 from schemas.playbook import PlaybookVersion
@@ -22,6 +27,7 @@ from schemas.vocabulary import CheckName, PlanKind, Severity, VersionState
 from services.model_calls.language_model import ModelReply
 from services.model_calls.wording import PLAIN, Wordings
 from services.playbooks.registry import PlaybookRegistry
+from services.policy_checks.plan_levels import describe_levels
 from services.ports import Revision
 from tests.agents.language_models.misbehaviour import WHOLE, Case
 from tests.agents.language_models.wire_server import answer, hang, in_turn, message, serve
@@ -149,8 +155,46 @@ def test_model_strategist_offers_what_the_rules_would_propose_in_their_order():
     assert len(asked.bases) > 1
     proposal = by_rules().proposal
     assert proposal is not None
-    assert asked.bases[0] == {"id": proposal.content_hash[:16], "origin": "playbook", "plan": shown(proposal)}
+    comes_to = json.loads(PLAIN.json(describe_levels(proposal, SNAPSHOT)))
+    assert asked.bases[0] == {
+        "id": proposal.content_hash[:16],
+        "origin": "playbook",
+        "plan": shown(proposal),
+        "comes_to": comes_to,
+    }
+    assert comes_to["reward_to_risk"] == pytest.approx(1.5)
     assert len({base["id"] for base in asked.bases}) == len(asked.bases)
+
+
+def test_model_strategist_shows_what_a_plan_comes_to_and_which_part_of_its_setup_is_not_true():
+    proposal = by_rules().proposal
+    assert proposal is not None
+    plan = proposal.model_copy(
+        update={
+            "setup": "close > 0.9 * close and (close < 80 and rsi_2 < 10)",
+            "stop": "close * 0.96",
+            "target": "close * 1.08",
+        }
+    )
+    told = describe_levels(
+        plan, SNAPSHOT.model_copy(update={"features": {**SNAPSHOT.features, "rsi_2": 25.0}})
+    )
+    levels = [told[name] for name in ("entry_price", "stop", "target", "reward_to_risk")]
+    assert levels == pytest.approx([100.0, 96.0, 108.0, 2.0])
+    assert told["setup_is_true"] is False
+    assert told["unmet"] == [
+        {"condition": "close < 80", "off_by": 0.25},
+        {"condition": "rsi_2 < 10", "off_by": 1.5},
+    ]
+
+
+def test_model_strategist_leaves_out_cases_of_nothing_and_expectations_that_are_their_design():
+    told = shown_snapshot(SNAPSHOT)["expectations"]
+    assert [known.keys() >= {"hit_rate"} for known in told] == [bool(known["n"]) for known in told]
+    fresh = SNAPSHOT.model_copy(update={"expectations": tuple(expected(book, n=0) for book in PLAYBOOKS)})
+    assert {tuple(sorted(known)) for known in shown_snapshot(fresh)["expectations"]} == {
+        ("n", "playbook_id", "playbook_version", "prior")
+    }
 
 
 def test_model_strategist_static_part_is_first_the_same_and_free_of_the_snapshot():
