@@ -90,6 +90,20 @@ class FoundLesson(Contract):
     reason: str
 
 
+class OtherSymbol(Contract):
+    """Another symbol of the run: its regime, and the position in it.
+
+    `exposure` is that position at its last close, as a share of the equity; negative when short.
+    """
+
+    model_config = FINITE
+
+    symbol: str
+    regime: str | None
+    position: Direction | None
+    exposure: float
+
+
 class DecisionBackground(Contract):
     """Everything beside the snapshot that a model strategist is shown; `snapshot_hash` names the snapshot."""
 
@@ -98,4 +112,5 @@ class DecisionBackground(Contract):
     cases: tuple[PlanCases, ...]
     last_plans: tuple[PlanOutcome, ...] = Field(description="newest first")
     lessons: tuple[LessonInForce, ...]
+    others: tuple[OtherSymbol, ...] = Field(default=(), description="positions first, then by name")
     findings: tuple[FoundLesson, ...] = Field(description="of the last report, at least suggestive")

@@ -200,7 +200,9 @@ class PolicyLoopService(Stateful):
             evaluation.asked = self._builder.account_state(boundary.s)
             evaluation.snapshot = self._snapshot(boundary)
             if self.background is not None:
-                self._gather(evaluation, self.background.build(evaluation.snapshot))
+                self._gather(
+                    evaluation, self.background.build(evaluation.snapshot, self._builder.others(boundary.s))
+                )
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
             self._note_failure(evaluation, error)
 

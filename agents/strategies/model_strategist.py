@@ -254,6 +254,8 @@ def shown_background(background: DecisionBackground) -> dict[str, Any]:
     """A background as the prompt carries it: bars by column, and what tells cases apart, if there are any."""
     told = background.payload()
     del told["snapshot_hash"]
+    if not told["others"]:
+        del told["others"]
     bars = told["recent_bars"]
     told["recent_bars"] = {name: [bar[name] for bar in bars] for name in RecentBar.model_fields}
     told["cases"] = [plan for plan in told["cases"] if plan["memory"]["base_rates"]["population"]]

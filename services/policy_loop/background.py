@@ -21,6 +21,7 @@ from schemas.background import (
     DecisionBackground,
     FoundLesson,
     LessonInForce,
+    OtherSymbol,
     PlanCases,
     PlanOutcome,
     RecentBar,
@@ -141,8 +142,13 @@ class BackgroundBuilder(Stateful):
         self._last_report = last_report
         self.plans = PlanOutcomes()
 
-    def build(self, snapshot: PolicySnapshot) -> DecisionBackground | None:
-        """The background of a snapshot; None where no plan can be chosen and no position managed."""
+    def build(
+        self, snapshot: PolicySnapshot, others: tuple[OtherSymbol, ...] = ()
+    ) -> DecisionBackground | None:
+        """The background of a snapshot; None where no plan can be chosen and no position managed.
+
+        `others` are the symbols beside that of the snapshot.
+        """
         considered = tuple(self._list_considered(snapshot))
         if snapshot.position is None and not considered:
             return None
@@ -152,6 +158,7 @@ class BackgroundBuilder(Stateful):
             cases=tuple(self._cases(snapshot, name, direction) for name, direction in considered),
             last_plans=self.plans.of(snapshot),
             lessons=tuple(self._lessons()),
+            others=others,
             findings=tuple(self._findings(snapshot.known_at)),
         )
 

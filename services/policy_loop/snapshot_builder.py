@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from schemas.background import OtherSymbol
 from schemas.errors import ConfigError, RuleError
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
@@ -27,6 +28,7 @@ from trading_core.rules.columns import RuleColumns
 from trading_core.rules.grammar import parse
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
+MOST_OTHERS = 30
 RAW = ("open", "high", "low", "close", "volume")
 
 
@@ -146,6 +148,27 @@ class SnapshotBuilder:
             halted=self._engine.is_halted(),
             kill_switch=self._kill_switch,
         )
+
+    def others(self, s: int) -> tuple[OtherSymbol, ...]:
+        """The other symbols, those with a position first; at most `MOST_OTHERS`."""
+        held: list[OtherSymbol] = []
+        flat: list[OtherSymbol] = []
+        equity, state = float(self._engine.portfolio[0]["equity"]), self._engine.state
+        for other, name in enumerate(self._engine.bars.symbols):
+            if other == s or not self._engine.bars.present[: self._engine.t, other].any():
+                continue
+            direction = int(state["direction"][other])
+            size = direction * float(state["quantity"][other]) * float(state["last_close"][other])
+            regime = self.regime(self.last_row(other), other)
+            (held if direction else flat).append(
+                OtherSymbol(
+                    symbol=name,
+                    regime=None if regime is None else f"{regime.labels.key}/{regime.labels.structure}",
+                    position=None if direction == 0 else "long" if direction > 0 else "short",
+                    exposure=size / equity if direction else 0.0,
+                )
+            )
+        return (*held, *flat)[:MOST_OTHERS]
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
         bars, numbers = self._engine.bars, self._market.columns.features.bank.numbers

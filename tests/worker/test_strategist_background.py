@@ -93,6 +93,30 @@ def plain_bars(bars: BarSeries, snapshot: dict[str, Any]) -> list[list[float | N
 NAMES = tuple(f"{name}{end}" for name in ("close_return", "range_share", "volume") for end in ("", "_rank"))
 
 
+def test_background_has_the_other_symbols_with_their_regimes_positions_and_exposure() -> None:
+    rows = list(agreeing_run()[0].rows)
+    told = [(row.kind, json.loads(row.payload)) for row in rows]
+    held: dict[str, str] = {}
+    shown = []
+    for kind, payload in told:
+        if kind == "entry_filled":
+            held[payload["policy_id"]] = payload["direction"]
+        elif kind == "exit_filled":
+            held.pop(payload["policy_id"], None)
+        elif kind == "strategist_background":
+            others = payload["background"]["others"]
+            positions = [other for other in others if other["position"] is not None]
+            shown.append(len(positions))
+            assert all((other["exposure"] > 0) == (other["position"] == "long") for other in positions)
+            assert all(other["exposure"] == 0.0 for other in others if other["position"] is None)
+            assert others[: len(positions)] == positions
+            assert len(positions) <= len(held)
+    assert max(shown) > 0, "some question is asked while another symbol has a position"
+    named = {other["symbol"] for _, background in gathered(rows) for other in background["others"]}
+    traded = BARS.present.any(axis=0)
+    assert named == {name for name, has_bars in zip(BARS.symbols, traded, strict=True) if has_bars}
+
+
 def test_question_holds_the_symbols_own_last_bars_with_their_ranks() -> None:
     run, model = agreeing_run()
     found = gathered(run.rows)
