@@ -335,7 +335,10 @@ class NoPlace:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda bars: tt.backtest(bars.tz_localize(None)), 'row 0: .* has no time zone: .*tz="UTC"'),
+        (
+            lambda bars: tt.backtest(bars.tz_localize(None).shift(freq="9h")),
+            'row 0: .* has no time zone: .*tz="UTC"',
+        ),
         (lambda bars: tt.backtest(bars.iloc[:0]), "DataFrame has no rows: it needs at least two bars"),
         (lambda bars: tt.backtest(bars.drop(columns="close")), "DataFrame: no close column"),
         (lambda bars: tt.backtest(bars.assign(high=np.nan)), "DataFrame row 0: 'high'"),

@@ -14,9 +14,11 @@ from schemas.settings import Settings
 from services.playbooks.loader import check_definition, explain, load_playbooks
 from services.policy_checks.static_checks import list_mistakes
 from thinktwice.boundary import trims_errors
-from worker.feeds.files.columns import role_of
-from worker.feeds.files.files import Selection, bars_of_tables
-from worker.feeds.files.tables import BarTable
+from worker.feeds.doubts import check_doubts
+from worker.feeds.files.bar_table import BarTable
+from worker.feeds.files.files import bars_of_tables
+from worker.feeds.files.names import role_of
+from worker.feeds.files.symbol_rows import Selection
 from worker.feeds.selected_bars import describe_off_phase, load_bars
 from worker.settings import FIELDS, ResolvedSettings, load_settings
 
@@ -30,7 +32,9 @@ UNNAMED = "BARS"  # of bars that name no symbol
 Error = TypeVar("Error", bound=ThinktwiceError)
 Rules = DirectionRules | Mapping[str, str]
 # A value that follows an option has a digit or a capital in it; other words are the sentence.
-OPTION = re.compile(r"--([a-z]+)(?: (?=[\w/]*[A-Z0-9])([\w/:.+-]*\w))?")
+OPTION = re.compile(
+    r"--([a-z]+(?:-[a-z]+)*)(?: (?:'([^']*%[^']*)'|(?=[\w/]*[A-Z0-9])([\w/:.+-]*\w)|([.,])(?= |$)))?"
+)
 JOURNAL = re.compile(r"`thinktwice journal (?:in_memory|RUN) --kind (\w+)`")
 # The arguments that stand for a setting, each by the name that a caller writes.
 WRITTEN = {
@@ -52,7 +56,13 @@ WRITTEN = {
     "runtime__start": "start",
     "runtime__tz": "tz",
 }
-ARGUMENTS = {"from": "start", "to": "end", "data": "bars"}
+ARGUMENTS = {
+    "from": "start",
+    "to": "end",
+    "data": "bars",
+    "date-format": "runtime__date_format",
+    "decimal": "runtime__decimal",
+}
 # What the trades of a bracket without an edge look like; resolved trades take over as they come in.
 
 
@@ -196,13 +206,17 @@ def bars_of(given: "pd.DataFrame | str | Path | None", told: Settings) -> "BarSe
         else:
             name = data.symbols[0] if len(data.symbols) == 1 else UNNAMED
             chosen = Selection(
-                data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end,
-                data.zone, data.resample, notes.append,
+                data.symbols, data.timeframe, runtime.tz, data.label, runtime.start, runtime.end, data.zone,
+                data.resample, data.adjusted, runtime.date_format, runtime.decimal, notes.append,
             )  # fmt: skip
             bars = bars_of_tables([(BarTable.of_frame(given), name)], chosen)
     except (DataError, ConfigError) as error:
         raise in_arguments(error, getattr(given, "columns", ())) from error
-    for note in (*notes, describe_off_phase(bars)):
+    try:
+        doubts = check_doubts(bars, data)
+    except DataError as error:
+        raise in_arguments(error) from error
+    for note in (*notes, describe_off_phase(bars), *doubts):
         if note is not None:
             warnings.warn(argument_words(note), stacklevel=3)
     return bars
@@ -229,4 +243,5 @@ def argument_words(text: str) -> str:
 def _argument(option: re.Match[str]) -> str:
     """An option of the command line as the argument of a function."""
     name = ARGUMENTS.get(option[1], option[1])
-    return f'{name}="{option[2]}"' if option[2] else name
+    value = option[2] or option[3] or option[4]
+    return f'{name}="{value}"' if value else name

@@ -19,7 +19,7 @@ from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
 from thinktwice.result import frame_of
 from thinktwice.stored import store_address
-from worker.feeds.files.tables import BarTable
+from worker.feeds.files.bar_table import BarTable
 from worker.runs.store_run import Progress
 from worker.runs.warm_up import compile_engine
 from worker.studies.graded_trades import Grading, gate_document

@@ -43,6 +43,8 @@ class BarSeries:
         zone: whose calendar says how long days, weeks and months are, and whose clock a rule reads.
         extra: float64 (T, S) each, by name in ascending order: further columns of the data, known at the
             close of the bar that carries them; NaN where unknown.
+        notes: how they were read where a reader might not expect it; of no hash.
+        repeated: symbol and label of each row that stood twice and was left out; likewise.
     """
 
     times: IntArray
@@ -57,6 +59,8 @@ class BarSeries:
     present: BoolArray
     zone: str = "UTC"
     extra: Any = field(default_factory=dict)  # Any: so that a dict of arrays may stand for the fields above
+    notes: Any = ()  # likewise; tuple[str, ...]
+    repeated: Any = ()  # likewise; tuple[tuple[str, int], ...]
 
     def __post_init__(self) -> None:
         self._normalise()
@@ -181,6 +185,8 @@ class BarSeries:
             present=np.ascontiguousarray(there[cells]),
             zone=self.zone,
             extra={name: part(values) for name, values in self.extra.items()},
+            notes=self.notes,
+            repeated=self.repeated,
             **{name: part(getattr(self, name)) for name in COLUMNS},
         )
 

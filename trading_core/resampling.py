@@ -54,7 +54,10 @@ def resample(bars: BarSeries, timeframe: str, tell: Callable[[str], None] = lamb
     _tell_short(bars, timeframe, counts, starts, tell)
     present = counts > 0
     times = (starts[:whole] if bars.label == "open" else ends[:whole]).copy()
-    return BarSeries(times, bars.symbols, timeframe, bars.label, present=present, zone=bars.zone, **made)
+    return BarSeries(
+        times, bars.symbols, timeframe, bars.label, present=present, zone=bars.zone,
+        notes=bars.notes, repeated=bars.repeated, **made,
+    )  # fmt: skip
 
 
 def _check_inside(bars: BarSeries, timeframe: str, firsts: IntArray, starts: IntArray) -> None:

@@ -56,7 +56,7 @@ OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
 
 # What was added to a section after runs were stored with it; sections within others come first.
 LATER = {
-    "data": ("zone", "resample"),
+    "data": ("zone", "resample", "adjusted", "on_doubt"),
     "llm": ("accept_models", "structured_output", "anonymise", "at_once", "per_minute", "decision_share"),
     "reflection": ("model_deadline_ms",),
     "envelope": ("max_entries_per_block",),
@@ -114,10 +114,20 @@ class DataSettings(Contract):
     resample: Timeframe | None = Field(
         default=None, description="longer bars that are made of the recorded ones and traded instead"
     )
+    adjusted: bool = Field(
+        default=False,
+        description="multiply the four prices of a file by its adjusted close / close, so that splits and "
+        "dividends move none",
+    )
     plausibility: Literal["live", "always", "off"] = Field(
         default="live",
         description="where a bar outside the band around the last good close is in doubt until the next two "
         "bars of its symbol confirm the new level: on live feeds, `always` also on recorded bars, or nowhere",
+    )
+    on_doubt: Literal["warn", "refuse"] = Field(
+        default="warn",
+        description="what is done where recorded bars hold a split, an implausible bar, a week without "
+        "movement or a row that stands twice: they are named, or the run is refused",
     )
     plausible_change: float = Field(
         default=0.5,
@@ -161,6 +171,14 @@ class RuntimeSettings(Contract):
         description="most bytes, unpacked, of a bar file, a folder of such, a file of trades or a cassette",
     )
     tz: str | None = Field(default=None, description="zone of times in the file that have none")
+    date_format: str | None = Field(
+        default=None,
+        min_length=1,
+        description="how times of the file are written, as Python's strptime has it; unset: as they look",
+    )
+    decimal: Literal[".", ","] | None = Field(
+        default=None, description="what marks decimals in the file; unset: what most of its prices say"
+    )
     start: str | None = Field(default=None, description="first bar label kept, UTC")
     end: str | None = Field(default=None, description="last bar label kept, UTC; a date is its whole day")
     out: str | None = Field(default=None, description="folder for summary, trades, equity and reports")

@@ -94,12 +94,13 @@ def silent_run() -> Run:
 
 
 @cache
-def doubting_run() -> Run:
-    """A run that leaves a bar out."""
+def doubting_run(plausibility: str) -> Run:
+    """A run that leaves a bar out, or takes it as it is."""
     bars = embedded_bars("2013-02-01", "2013-02-28").select(("IBM",))
     factor = np.where(np.arange(bars.shape[0]) == 9, 10.0, 1.0)[:, None]
     columns = {name: getattr(bars, name) * factor for name in ("open", "high", "low", "close")}
-    return run_on(replace(bars, **columns), Settings(data=DataSettings(plausibility="always")))
+    data = DataSettings.model_validate({"plausibility": plausibility})
+    return run_on(replace(bars, notes=("read as it is",), **columns), Settings(data=data))
 
 
 @cache
@@ -110,7 +111,7 @@ def ruined_run() -> Run:
 
 def runs() -> tuple[Run, ...]:
     many = embedded_run(), planted_run(), strained_run(), modelled_run(), proposed_run(), silent_run()
-    return (*many, doubting_run(), ruined_run(), unheard_run())
+    return (*many, doubting_run("always"), doubting_run("live"), ruined_run(), unheard_run())
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -200,7 +200,17 @@ def test_bad_bar_in_parquet_is_refused_by_its_row(tmp_path):
      ((3, 5, 4, 6), "line 4: BARS time 2012-01-04T00:00:00Z comes before that of bars.csv line 3")],
 )  # fmt: skip
 def test_times_must_increase(tmp_path, numbers, expected):
-    assert expected in refusal(write(tmp_path, bar_csv(days(*numbers))))
+    other = BAR.replace("11", "10.5")
+    assert expected in refusal(write(tmp_path, bar_csv(days(*numbers), [BAR, BAR, other, BAR])))
+
+
+def test_row_that_repeats_the_one_before_in_every_cell_is_left_out_and_remembered(tmp_path):
+    text = bar_csv(days(3, 4, 4, 4, 5))
+    plain = load_bar_file(write(tmp_path, GOOD))
+    for given in (text, "\n".join([HEADER, *text.split()[:0:-1]])):
+        series = load_bar_file(write(tmp_path, given))
+        assert series.sha256 == plain.sha256
+        assert series.repeated == (("BARS", int(plain.times[1])),) * 2
 
 
 @pytest.mark.parametrize(
@@ -212,12 +222,11 @@ def test_times_must_increase(tmp_path, numbers, expected):
         (GOOD.replace("close", "clse"), "no close column among 'time', 'open', 'high', 'low', 'clse'"),
         (GOOD.replace("close", "clse"), "Did you mean 'clse'?"),
         (GOOD.replace("time", "when"), "no time column"),
-        (GOOD.replace("volume", "trades"), "no volume column"),
         (GOOD.replace("volume", "c"), "columns 'close' and 'c' both name the close"),
-        (GOOD.replace(HEADER, "time,A_open,A_high,A_low,A_close,count"), "symbol 'A' has no volume column"),
+        (GOOD.replace(HEADER, "time,A_open,A_high,A_low,A_vol,count"), "symbol 'A' has no close column"),
         (GOOD + "2012-01-06T00:00:00Z,1,2\n", "Row #5"),
         (GOOD + "2012-01-06T00:00:00Z,1,2,3,4,5,6\n", "Row #5"),
-        (GOOD.encode("utf-16"), "neither UTF-8 CSV nor Parquet"),
+        (GOOD.encode("utf-16-le"), "no time column"),
         (GOOD.encode() + b"\xff\xff,1,2,3,4,5\n", "invalid UTF8"),
         (b"\x1f\x8b" + b"0" * 30, "not a complete gzip file"),
         (b"PAR1 and nothing more", "not a readable Parquet file"),

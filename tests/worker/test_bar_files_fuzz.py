@@ -102,7 +102,10 @@ def mutated(good: bytes) -> st.SearchStrategy[bytes]:
     return edits.map(apply)
 
 
-@given(data=st.binary(max_size=400), name=st.sampled_from(["a.csv", "a.csv.gz", "a.parquet", "a.dat"]))
+@given(
+    data=st.binary(max_size=400),
+    name=st.sampled_from(["a.csv", "a.csv.gz", "a.parquet", "a.dat", "a.json", "a.zip"]),
+)
 def test_any_bytes_give_bars_or_a_data_error(folder, data, name):
     loads_or_refuses(folder / name, data)
 

@@ -53,7 +53,7 @@ def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
     assert found["implausible"] == len(found["first_implausible"]) == 2
     assert found["first_implausible"][1]["highest"] > 1e250
     said = CliRunner().invoke(app, ["data", "check", "bars.csv"]).stdout
-    assert "DOUBTFUL  2 implausible bar(s), first 2009-03-" in said
+    assert "DOUBTFUL  IBM at 2009-03-03T00:00:00Z: 2 implausible bars" in said
 
 
 def test_backtest_that_takes_implausible_bars_says_so_and_prints_no_warning_of_numpy(folder: Path) -> None:
@@ -61,8 +61,10 @@ def test_backtest_that_takes_implausible_bars_says_so_and_prints_no_warning_of_n
     words = [thinktwice(), "backtest", "--data", "bars.csv", "--json"]
     done = subprocess.run(words, env=shell_environment({}), capture_output=True, text=True, check=True)
     [line] = [line for line in done.stderr.splitlines() if not line.startswith("[")]
-    assert line.startswith("thinktwice: 2 implausible bar(s) are traded as they are, first IBM at 2009-03-")
-    assert json.loads(done.stdout)["data"]["left_out"] == {}
+    assert line.startswith("thinktwice: IBM at 2009-03-")
+    assert ": 2 implausible bars: data.plausibility = 'always' leaves out such bars" in line
+    data = json.loads(done.stdout)["data"]
+    assert (data["left_out"], [doubt["kind"] for doubt in data["doubts"]]) == ({}, ["tick"])
 
 
 def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(folder: Path) -> None:

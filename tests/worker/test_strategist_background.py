@@ -113,8 +113,7 @@ def test_background_has_the_other_symbols_with_their_regimes_positions_and_expos
             assert len(positions) <= len(held)
     assert max(shown) > 0, "some question is asked while another symbol has a position"
     named = {other["symbol"] for _, background in gathered(rows) for other in background["others"]}
-    traded = BARS.present.any(axis=0)
-    assert named == {name for name, has_bars in zip(BARS.symbols, traded, strict=True) if has_bars}
+    assert named == {name for s, name in enumerate(BARS.symbols) if BARS.present[:, s].any()}
 
 
 def test_question_holds_the_symbols_own_last_bars_with_their_ranks() -> None:

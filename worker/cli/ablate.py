@@ -12,8 +12,8 @@ from services.model_calls.quoting import count_noun
 from worker.cli import wiring
 from worker.cli.console import complain, print_document, stdout_console
 from worker.cli.options import JsonOption, open_for_writing, option
-from worker.cli.run_options import ConfigArgument, run_name, run_settings, takes
-from worker.cli.wiring import features_of, load_bars
+from worker.cli.run_options import FILE, ConfigArgument, run_name, run_settings, takes
+from worker.cli.wiring import features_of, load_bars, tell_of_doubts
 from worker.pages.ablation_pages import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -51,7 +51,7 @@ OutOption = Annotated[
 ]
 
 
-@takes("data", "symbols", "timeframe", "start", "end", "tz", after="config")
+@takes("data", "symbols", "timeframe", "start", "end", *FILE, after="config")
 @takes("llm", "cassette", "db", after="keep_all")
 def ablate(
     context: typer.Context,
@@ -94,6 +94,7 @@ def _measure(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[
     from worker.studies.ablation.arms import Arm, has_model, settings_of
 
     bars = load_bars(settings)
+    tell_of_doubts(bars, settings)
     definitions = wiring.traded_playbooks(settings)
     wiring.demand_known_symbols(settings, bars)
     wiring.demand_models(settings_of(Arm.FULL if has_model(settings) else Arm.DETERMINISTIC, settings))

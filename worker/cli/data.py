@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 100
 CTRL_C = 130
+LABELS = {"split": "SPLIT", "tick": "DOUBTFUL", "flat": "FLAT", "repeated": "REPEATED"}
 PROBLEMS = (
     ("conflicts", "CONFLICT", "label(s) with two different bars"),
     ("invalid", "INVALID", "bar(s) dropped"),
@@ -42,11 +43,13 @@ def data() -> None:
 
 @app.command("fetch")
 def fetch(
-    exchange: Annotated[str, argument(metavar="EXCHANGE", help="Its name in ccxt.")],
-    symbols: Annotated[list[str], argument(metavar="SYMBOL", help="For example BTC/USDT.")],
+    exchange: Annotated[str, argument(metavar="EXCHANGE", help="Its name in ccxt, or yahoo or stooq.")],
+    symbols: Annotated[list[str], argument(metavar="SYMBOL", help="For example BTC/USDT, or AAPL.")],
     start: Start,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .csv.gz or .parquet file.")],
-    timeframe: Annotated[str, typer.Option(metavar="TF", help="Such as 1m, 30m, 2h or 1d.")] = "1h",
+    timeframe: Annotated[
+        str | None, option(metavar="TF", help="Such as 1m, 30m, 2h or 1d. [1h; 1d of yahoo and stooq]")
+    ] = None,
     end: End = None,
     rest_url: Gateway = None,
     replace: Annotated[bool, typer.Option("--replace", help="The file may be there already.")] = False,
@@ -54,8 +57,10 @@ def fetch(
 ) -> None:
     """Download the public history of an exchange; run it again to go on after an interruption."""
     from worker.feeds.history.fetch import FetchRequest
+    from worker.feeds.history.public_source import FORMATS, TIMEFRAME
 
-    request = FetchRequest(exchange, tuple(dict.fromkeys(symbols)), timeframe, start, end, out, replace)
+    spacing = timeframe or (TIMEFRAME if exchange in FORMATS else "1h")
+    request = FetchRequest(exchange, tuple(dict.fromkeys(symbols)), spacing, start, end, out, replace)
     try:
         found = _fetch(request, rest_url)
     except KeyboardInterrupt:
@@ -70,6 +75,10 @@ def fetch(
 def check(
     file: Annotated[Path, argument(metavar="FILE", help="Bar file, or a folder of such.")],
     tz: Annotated[str | None, typer.Option(metavar="ZONE", help="Zone of times without one.")] = None,
+    date_format: Annotated[
+        str | None, option(metavar="FORM", help="How times are written, such as %d.%m.%Y.")
+    ] = None,
+    decimal: Annotated[str | None, option(metavar=".|,", help="What marks decimals.")] = None,
     label: Annotated[
         str, typer.Option(metavar="open|close", help="Whether times name opens or closes.")
     ] = "open",
@@ -81,8 +90,16 @@ def check(
     from worker.feeds.files.files import load_bar_file
     from worker.feeds.history.check import describe_bars
 
-    most = load_settings().settings.runtime.max_bytes
-    bars = load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label), most=most)
+    flags = {"runtime.date_format": ("--date-format", date_format), "runtime.decimal": ("--decimal", decimal)}
+    runtime = load_settings(flags=flags).settings.runtime
+    bars = load_bar_file(
+        file,
+        tz=tz,
+        date_format=runtime.date_format,
+        decimal=runtime.decimal,
+        label=cast(Literal["open", "close"], label),
+        most=runtime.max_bytes,
+    )
     found = describe_bars(bars)
     print_document({"file": str(file), **found}, json, _render_check)
 
@@ -157,6 +174,18 @@ def _render_check(found: dict[str, Any]) -> None:
             f"{told['from']} to {told['to']}   {count_noun(told['bars'], 'bar')}   "
             f"{told['lowest']:g} to {told['highest']:g}",
         )
+        for doubt in told["doubts"]:
+            say(LABELS[doubt["kind"]], doubt["text"])
+        if told["unsettled"]:
+            _render_unsettled(told)
+        for part in told["missing"]:
+            say(
+                "MISSING",
+                f"no bar {part['from']} to {part['to']} ({count_noun(part['days'], 'day')} of trading)",
+            )
+        if told["weekdays"]:
+            closed = f", never on {', '.join(told['closed_days'])}" if told["closed_days"] else ""
+            say("calendar", f"{' '.join(told['weekdays'])}{closed}")
         if told["absent_while_others_trade"]:
             say("", f"{told['absent_while_others_trade']:,} bar(s) absent while others trade")
         if told["pauses"]:
@@ -170,22 +199,14 @@ def _render_check(found: dict[str, Any]) -> None:
             say("", f"close changes by more than half at {', '.join(told['jumps'])}")
         if told["off_phase"]:
             say("OFF PHASE", f"{told['off_phase']:,} label(s), first {', '.join(told['first_off_phase'])}")
-        if told["implausible"]:
-            _render_implausible(told)
+    for note in found["notes"]:
+        say("note", note)
     say("checked", "`--data` reads this file")
 
 
-def _render_implausible(one: dict[str, Any]) -> None:
-    first = one["first_implausible"][0]
-    was = "" if first["last_good_close"] is None else f" after a close of {first['last_good_close']:g}"
+def _render_unsettled(one: dict[str, Any]) -> None:
     say(
-        "DOUBTFUL",
-        f"{one['implausible']:,} implausible bar(s), first {first['time']}: {first['lowest']:g} to "
-        f"{first['highest']:g}{was}; data.plausibility = 'always' leaves them out",
+        "UNSETTLED",
+        f"{one['unsettled']:,} bar(s) outside the band that data.plausibility = 'always' takes, first "
+        f"{one['first_unsettled'][0]}: the doubts before them agree on no level",
     )
-    if one["unsettled"]:
-        say(
-            "UNSETTLED",
-            f"{one['unsettled']:,} bar(s) outside the band that it takes, first {one['first_unsettled'][0]}: "
-            "the doubts before them agree on no level",
-        )

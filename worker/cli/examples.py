@@ -149,6 +149,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
     ),
     "data fetch": (
         "thinktwice data fetch kraken BTC/USD --from 2024-01-01 --out btc.csv",
+        "thinktwice data fetch yahoo AAPL --from 2015-01-01 --out aapl.csv",
         "thinktwice data fetch binance BTC/USDT ETH/USDT --timeframe 1d --from 2020-01-01 --out days.parquet",
     ),
     "data check": ("thinktwice data check BARS.csv --tz UTC",),

@@ -41,6 +41,10 @@ OPTIONS: dict[str, Any] = {
         str | None, option("--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.")
     ],
     "tz": Annotated[str | None, option(metavar="ZONE", help="Zone of times in the file that have none.")],
+    "date_format": Annotated[
+        str | None, option(metavar="FORM", help="How times of the file are written, such as %d.%m.%Y.")
+    ],
+    "decimal": Annotated[str | None, option(metavar=".|,", help="What marks decimals in the file.")],
     "label": Annotated[str | None, option(help="What a label means: open or close of its bar. [open]")],
     "strategist": Annotated[str | None, option(help="Who proposes: rules or model. [rules]")],
     "reflection": Annotated[str | None, option(help="off, deterministic or full. [deterministic]")],
@@ -51,7 +55,8 @@ OPTIONS: dict[str, Any] = {
     "seed": Annotated[int | None, option(help="Seed of every draw. [0]")],
     "db": DbOption,
 }
-RUN = ("symbols", "timeframe", "start", "end", "tz", "label", "strategist", "reflection", "llm", "cassette")
+FILE = ("tz", "date_format", "decimal")
+RUN = ("symbols", "timeframe", "start", "end", *FILE, "label", "strategist", "reflection", "llm", "cassette")
 
 # The setting that each option sets, and the option as it is typed, by its name in a command.
 SET_BY = {
@@ -68,6 +73,8 @@ SET_BY = {
     "reflection": ("reflection.mode", "--reflection"),
     "data": ("runtime.data", "--data"),
     "tz": ("runtime.tz", "--tz"),
+    "date_format": ("runtime.date_format", "--date-format"),
+    "decimal": ("runtime.decimal", "--decimal"),
     "start": ("runtime.start", "--from"),
     "end": ("runtime.end", "--to"),
     "db": ("runtime.db", "--db"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
+from services.model_calls.quoting import count_noun
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, listed_runs
 from worker.pages.figures import percent
@@ -56,7 +57,8 @@ def _examine(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
 
 def _plain(record: "RunRecord") -> dict[str, Any]:
     fields = ("run_id", "name", "created_at", "mode", "status", "config_hash", "data", "events", "head_hash")
-    return {name: getattr(record, name) for name in (*fields, "environment", "damage")}
+    doubts = ((record.document or {}).get("data") or {}).get("doubts", [])
+    return {name: getattr(record, name) for name in (*fields, "environment", "damage")} | {"doubts": doubts}
 
 
 def _cells(record: "RunRecord") -> list[str]:
@@ -105,7 +107,8 @@ def _bars(record: "RunRecord") -> str:
     """How many bars it was given; a paper run knows that when its feed has ended."""
     ended = (record.document or {}).get("data", {})
     bars = record.data.get("bars", ended.get("bars"))
-    return "-" if bars is None else f"{bars:,}"
+    doubts = f" ({count_noun(len(ended['doubts']), 'doubt')})" if ended.get("doubts") else ""
+    return "-" if bars is None else f"{bars:,}{doubts}"
 
 
 def few(symbols: list[str]) -> str:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from schemas.canonical import content_id
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from services.model_calls.quoting import visible
 from worker.cli.console import complain
 from worker.feeds import selected_bars
-from worker.pages.figures import shown_time
 from worker.runs.progress import step
 from worker.runs.readiness import ready_engine
 from worker.runs.store_run import BacktestRunner
@@ -77,18 +75,15 @@ def features_of(symbols: Sequence[str]) -> str:
 
 
 def tell_of_doubts(bars: "BarSeries", settings: Settings) -> None:
-    """Say on stderr which bars a run over recorded bars takes although they are implausible."""
-    from services.feeds.plausibility import doubted_bars
+    """Say on stderr which bars a run over recorded bars takes although they are doubtful.
 
-    if settings.data.plausibility != "live":
-        return
-    found = [anomaly for _, anomaly in doubted_bars(bars, settings.data)]
-    if found:
-        first = f"{visible(str(found[0].symbol))} at {shown_time(found[0].label or 0)}"
-        complain(
-            f"{len(found):,} implausible bar(s) are traded as they are, first {first}: `thinktwice data "
-            "check` lists them, data.plausibility = 'always' leaves them out, 'off' takes them without a word"
-        )
+    Raises:
+        DataError: there are such, and `data.on_doubt` refuses them.
+    """
+    from worker.feeds.doubts import check_doubts
+
+    for text in check_doubts(bars, settings.data):
+        complain(f"{text}; `thinktwice data check` says more")
 
 
 def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:

@@ -21,7 +21,7 @@ FRAME = "frame"  # a source of bars: no file has them
 def load_bars(settings: Settings, tell: Callable[[str], None] = lambda note: None) -> "BarSeries":
     """The operator's bar file, or the embedded daily bars when none is named; longer ones where asked for.
 
-    `tell` takes what a trader should know of the longer bars.
+    `tell` takes what a trader should know of how they were read, and of the longer bars.
 
     Raises:
         DataError: the file or the selection cannot be used.
@@ -48,6 +48,9 @@ def load_bars(settings: Settings, tell: Callable[[str], None] = lambda note: Non
         most=runtime.max_bytes,
         zone=data.zone,
         longer=data.resample,
+        adjusted=data.adjusted,
+        date_format=runtime.date_format,
+        decimal=runtime.decimal,
         tell=tell,
     )
 

@@ -14,6 +14,7 @@ from worker.pages.figures import DASH, counts, number, percent, r_multiple, show
 from worker.pages.run_picture import DAY_NS, RunPicture
 
 Card = tuple[str, str, str]  # name, value, what it means
+MOST_DOUBTS = 8
 
 
 def _whole(value: float | None) -> str:
@@ -119,6 +120,7 @@ class RunSummary:
             lines.append("Reflection is off: no proposal was reflected and no report was written.")
         if document["data"]["left_out"]:
             lines.append(f"bars left out: {counts(document['data']['left_out'])}")
+        lines += [doubt["text"] for doubt in document["data"].get("doubts", ())[:MOST_DOUBTS]]
         if document["errors"]:
             lines.append(f"errors: {document['errors']:,}")
         lines.append(TrialLedger.of_document(document.get("ledger", {})).line())

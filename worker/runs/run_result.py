@@ -48,6 +48,7 @@ from trading_core.trade_figures import (
     turnover,
     win_rate,
 )
+from worker.feeds.doubts import list_doubts
 from worker.runs.contamination import contamination, headline
 from worker.runs.course import Course, stale_positions
 from worker.runs.signals import SignalAccount
@@ -266,6 +267,8 @@ class RunResult:
             "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
             "sha256": self.session.bars.sha256,
             "left_out": count_left_out(self.session),
+            "notes": list(bars.notes),
+            "doubts": [doubt.document() for doubt in list_doubts(bars, self.session.settings.data)],
         }
 
     @property

@@ -21,7 +21,8 @@ from services.high_level.table_gate import (
 from services.high_level.trade_bounds import bounds_of, reference_of
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import CLAIMS
-from worker.feeds.files.tables import BarTable, read_table
+from worker.feeds.files.bar_table import BarTable
+from worker.feeds.files.tables import read_table
 from worker.studies.trade_file import TradeFile, read_trades, trade_columns
 
 SCHEDULES = ("daily", "weekly", "monthly")

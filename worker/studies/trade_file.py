@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from schemas.errors import DataError, nearest
 from services.high_level.trade_table import TradeTable
-from worker.feeds.files.tables import BarTable, read_table
+from worker.feeds.files.bar_table import BarTable
+from worker.feeds.files.tables import read_table
 from worker.feeds.files.times import utc_labels, zone_named
 from worker.studies.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, number_groups
 
@@ -54,7 +55,7 @@ class TradeFile:
     positions: Positions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _KeptRows(BarTable):
     """Some rows of a file, which still know their places in it."""
 

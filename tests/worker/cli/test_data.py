@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.exchange.server import START_MS, ExchangeServer
@@ -137,3 +139,44 @@ def test_data_check_names_labels_that_overlap_and_labels_off_the_phase(shell) ->
     assert "2024-01-01T09:30:00Z" in shell.run("data", "check", "bars.csv").stdout
     Path("bars.csv").write_text("\n".join([*rows, "2024-01-01T08:30:00Z,10,10,10,10,5"]) + "\n", "utf-8")
     assert "bars.csv line 10 and bars.csv line 11" in shell.complaint("data", "check", "bars.csv")
+
+
+def test_data_check_puts_splits_ticks_and_missing_stretches_first_and_shows_the_calendar(shell) -> None:
+    days = pd.bdate_range("2019-01-01", "2023-12-29")
+    closed = (days.strftime("%m-%d") == "12-25") | (
+        (days > pd.Timestamp("2021-03-05")) & (days < pd.Timestamp("2021-03-16"))
+    )
+    days = days[~closed]
+    price = np.where(days >= pd.Timestamp("2022-06-01"), 25.0, 100.0)
+    price[days == "2020-07-01"] *= 10.0
+    rows = [f"{day:%Y-%m-%d},{p},{p + 1},{p - 1},{p},5" for day, p in zip(days, price, strict=True)]
+    Path("bars.csv").write_text("\n".join(["date,open,high,low,close,volume", *rows]) + "\n", "utf-8")
+    found = json.loads(shell.run("data", "check", "bars.csv", "--json").stdout)["symbols"]["BARS"]
+    assert [doubt["kind"] for doubt in found["doubts"]] == ["tick", "split"]
+    assert found["weekdays"] == ["Mon", "Tue", "Wed", "Thu", "Fri"]
+    assert found["closed_days"] == ["12-25"]
+    assert found["missing"] == [{"from": "2021-03-08", "to": "2021-03-15", "days": 6}]
+    lines = [
+        line for line in shell.run("data", "check", "bars.csv").stdout.splitlines() if "note" not in line
+    ]
+    assert [line.split()[0] for line in lines[2:6]] == ["DOUBTFUL", "SPLIT", "MISSING", "calendar"]
+    assert lines[5].endswith("Mon Tue Wed Thu Fri, never on 12-25")
+
+
+def test_data_check_of_bars_that_never_pause_shows_seven_days_and_nothing_missing(shell) -> None:
+    hours = pd.date_range("2024-01-01", periods=24 * 20, freq="h")
+    rows = [f"{hour:%Y-%m-%dT%H:%M:%SZ},10,11,9,10,5" for hour in hours]
+    Path("bars.csv").write_text("\n".join(["time,open,high,low,close,volume", *rows]) + "\n", "utf-8")
+    found = json.loads(shell.run("data", "check", "bars.csv", "--json").stdout)["symbols"]["BARS"]
+    assert (len(found["weekdays"]), found["closed_days"], found["missing"]) == (7, [], [])
+
+
+def test_data_check_takes_the_options_that_a_refusal_names(shell) -> None:
+    rows = ["date,open,high,low,close,volume", *(f'0{k}/04/2024,"1,5","1,6","1,4","1,5",5' for k in (3, 4))]
+    Path("bars.csv").write_text("\n".join(rows) + "\n", "utf-8")
+    assert "--date-format '%d/%m/%Y'" in shell.complaint("data", "check", "bars.csv")
+    done = shell.run("data", "check", "bars.csv", "--date-format", "%d/%m/%Y", "--decimal", ",", "--json")
+    found = json.loads(done.stdout)
+    assert (found["from"], found["symbols"]["BARS"]["highest"]) == ("2024-04-03T00:00:00Z", 1.6)
+    assert found["notes"] == ["dates without a zone are read as days of UTC"]
+    assert "runtime.decimal = 'x'" in shell.complaint("data", "check", "bars.csv", "--decimal", "x")

@@ -64,7 +64,7 @@ def test_csv_of_columns_by_symbol_has_the_symbols_of_its_header(tmp_path):
     ("text", "symbols", "timeframe", "message"),
     [
         ("", (), None, "has no header yet"),
-        ("time,symbol\n", (), None, "no open, high, low, close, volume column"),
+        ("time,symbol\n", (), None, "no open, high, low, close column"),
         (HEADER, (), "1m", "name its symbols with --symbols"),
         (HEADER, ("A",), None, "give --timeframe, for example 1m"),
         (

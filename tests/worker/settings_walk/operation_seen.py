@@ -26,6 +26,8 @@ from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble
 from worker.cli import backtest
 from worker.feeds.ccxt.live import LiveBars
+from worker.feeds.doubts import check_doubts
+from worker.feeds.files.files import load_bar_file
 from worker.feeds.opening import open_feed
 from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import crash_loop
@@ -64,6 +66,17 @@ def bars(settings: Settings) -> Any:
     except (ConfigError, DataError) as error:
         return str(error)
     return [found.symbols, found.timeframe, found.label, found.times.tolist()]
+
+
+def doubtful(settings: Settings) -> Any:
+    """What is said of a file in which a row stands twice."""
+    a_file()
+    text = Path(FILE).read_text()
+    Path("twice.csv").write_text(text + text.splitlines()[-1] + "\n")
+    try:
+        return check_doubts(load_bar_file("twice.csv", tz="UTC"), settings.data)
+    except DataError as error:
+        return str(error)
 
 
 def command(settings: Settings) -> Any:

@@ -5,13 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from schemas.errors import FeedError
 from schemas.timeframes import TIMEFRAME_SECONDS
 from services.feeds.label_grid import NS
 from services.feeds.raw_bar import RawBar
-from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.source_clock import backoff_s
 
 T = TypeVar("T")
@@ -66,8 +65,19 @@ class Page(NamedTuple):
     future: list[RawBar]
 
 
+class BarSource(Protocol):
+    """What gives bars page by page; see `PublicExchange`."""
+
+    @property
+    def page_bars(self) -> int:
+        """Most bars of one answer."""
+
+    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
+        """Bars with labels from `since_ns` on."""
+
+
 async def pages(
-    exchange: PublicExchange,
+    exchange: BarSource,
     symbol: str,
     timeframe: str,
     first: int,

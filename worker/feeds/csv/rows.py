@@ -17,8 +17,9 @@ from schemas.errors import DataError
 from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import from_spreadsheet_text
 from trading_core.live.growing_bars import Bar
+from worker.feeds.files.bar_table import EMPTY_WORDS
 from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
-from worker.feeds.files.tables import EMPTY_WORDS, csv_header
+from worker.feeds.files.tables import csv_header
 from worker.feeds.files.times import utc_labels
 
 LONGEST_LINE = 65_536
@@ -107,7 +108,13 @@ class CsvRows:
             return Unreadable(self._line, f"the line is longer than {LONGEST_LINE} bytes")
         if self._layout is None:
             names, self._separator = csv_header(self._path, data)
-            self._layout, self._width = recognise(names, self._path.name), len(names)
+            layout = recognise(names, self._path.name)
+            if layout.clock is not None:
+                raise DataError(
+                    f"{self._path.name} has its times in two columns: the feed csv reads "
+                    "one, --feed replay both"
+                )
+            self._layout, self._width = layout, len(names)
             return None
         if not data.strip():
             return None
@@ -166,7 +173,7 @@ class CsvRows:
 
 
 def _bar(cells: list[str], fields: Fields) -> Bar:
-    return Bar(*(_number(cells[fields[field]], field) for field in FIELDS))
+    return Bar(*(_number(cells[fields[field]], field) if field in fields else 0.0 for field in FIELDS))
 
 
 def _number_or_none(cell: str) -> float | None:

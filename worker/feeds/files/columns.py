@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 
 from schemas.errors import DataError, nearest
 from trading_core.bars import extra_name
+from worker.feeds.files.names import (
+    DATES,
+    FURTHER,
+    NAMES,
+    ROLE_OF,
+    bare_name,
+    further_place,
+    plain_name,
+    role_of,
+)
 
-FIELDS = ("open", "high", "low", "close", "volume")
-_ROLES = {
-    "time": ("time", "timestamp", "date", "datetime", "ts", "open_time"),
-    "symbol": ("symbol", "ticker", "instrument"),
-    "open": ("open", "o"),
-    "high": ("high", "h"),
-    "low": ("low", "l"),
-    "close": ("close", "c"),
-    "volume": ("volume", "vol", "v"),
-}
-_ROLE_OF = {alias: role for role, aliases in _ROLES.items() for alias in aliases}
-TIME_NAMES = frozenset(_ROLES["time"])
+PRICES = ("open", "high", "low", "close")
+FIELDS = (*PRICES, "volume")
 _INDEX_COLUMN = "__index_level_0__"  # how pandas writes an unnamed index to Parquet
 _WORD = "open|high|low|close|volume|vol"
 _WIDE_NAMES = (
@@ -43,6 +43,8 @@ class Layout:
         single: the price and volume columns of a long or single-symbol file, else None.
         wide: those columns by symbol for a wide file, else empty.
         extra: other columns of a long or single-symbol file, by the name under which a rule reads them.
+        clock: the column of the time of the day where `time` is one of dates, else None.
+        adjusted: the column of closes that are adjusted for splits and dividends, else None.
     """
 
     time: int
@@ -50,30 +52,42 @@ class Layout:
     single: Fields | None
     wide: dict[str, Fields]
     extra: Fields = field(default_factory=dict)
+    clock: int | None = None
+    adjusted: int | None = None
+
+    @property
+    def needed(self) -> set[int]:
+        """Positions of the columns without which there are no bars."""
+        fields = [self.single or {}, *self.wide.values()]
+        places = {self.time, *(place for roles in fields for place in roles.values())}
+        return places | {place for place in (self.symbol, self.clock) if place is not None}
 
 
 def recognise(names: tuple[str, ...], file: str) -> Layout:
-    """The layout of a file with these column names.
+    """The layout of a file with these column names; volume may be absent.
 
     Raises:
         DataError: a role is missing or claimed by two columns.
     """
-    roles = _roles(names, file)
+    own = _roles(names, file)
+    roles = own if own.keys() >= {"time", *FIELDS} else _further_roles(names, own)
     if "time" not in roles:
         raise DataError(_missing(["time"], names, file))
-    plain = {field: roles[field] for field in FIELDS if field in roles}
-    wide = {} if plain else _wide(names, file)
+    absent = [field for field in PRICES if field not in roles]
+    wide = _wide(names, file) if absent and not any(field in own for field in FIELDS) else {}
     if wide:
         return Layout(roles["time"], None, None, wide)
-    absent = [field for field in FIELDS if field not in plain]
     if absent:
         raise DataError(_missing(absent, names, file))
+    taken = set(roles.values())
     extra: Fields = {}
     for position, name in enumerate(names):
-        own = extra_name(name) if position not in roles.values() else None
-        if own is not None:
-            extra.setdefault(own, position)
-    return Layout(roles["time"], roles.get("symbol"), plain, {}, extra)
+        known = extra_name(name) if position not in taken else None
+        if known is not None:
+            extra.setdefault(known, position)
+    plain = {field: roles[field] for field in FIELDS if field in roles}
+    adjusted = further_place("adjusted", names, taken)
+    return Layout(roles["time"], roles.get("symbol"), plain, {}, extra, roles.get("clock"), adjusted)
 
 
 def bar_columns(names: tuple[str, ...], file: str) -> list[int]:
@@ -83,9 +97,8 @@ def bar_columns(names: tuple[str, ...], file: str) -> list[int]:
         DataError: as `recognise`.
     """
     layout = recognise(names, file)
-    fields = [layout.single or {}, layout.extra, *layout.wide.values()]
-    places = {layout.time, *(place for roles in fields for place in roles.values())}
-    return sorted(places if layout.symbol is None else {layout.symbol, *places})
+    adjusted = () if layout.adjusted is None else (layout.adjusted,)
+    return sorted({*layout.needed, *adjusted, *layout.extra.values()})
 
 
 def further_columns(names: tuple[str, ...], file: str) -> frozenset[int]:
@@ -97,15 +110,11 @@ def further_columns(names: tuple[str, ...], file: str) -> frozenset[int]:
     return frozenset(recognise(names, file).extra.values())
 
 
-def role_of(name: str) -> str | None:
-    """What a column of this name is: `time`, `symbol` or a field of a bar; None for another one."""
-    return _ROLE_OF.get(re.sub(r"[\s-]+", "_", name.strip().lower()))
-
-
-def _roles(names: tuple[str, ...], file: str) -> dict[str, int]:
-    roles: dict[str, int] = {}
+def _roles(names: tuple[str, ...], file: str) -> Fields:
+    roles: Fields = {}
+    plain = [plain_name(name) for name in names]
     for position, name in enumerate(names):
-        role = role_of(name)
+        role = "clock" if plain[position] == "time" and "date" in plain else role_of(name)
         if role is not None and role in roles:
             raise DataError(
                 f"{file}: columns {names[roles[role]]!r} and {name!r} both name the {role}: keep one of them"
@@ -114,6 +123,18 @@ def _roles(names: tuple[str, ...], file: str) -> dict[str, int]:
             roles[role] = position
     if "time" not in roles and _INDEX_COLUMN in names:
         roles["time"] = names.index(_INDEX_COLUMN)
+    return roles
+
+
+def _further_roles(names: tuple[str, ...], own: Fields) -> Fields:
+    """The roles, and those that columns have by names of other programs."""
+    roles = dict(own)
+    for role in FURTHER:
+        wanted = role not in roles and role != "adjusted" and (role != "clock" or "time" not in own)
+        if wanted and (place := further_place(role, names, set(roles.values()))) is not None:
+            roles[role] = place
+    if "clock" in roles and bare_name(names[roles["time"]]) not in DATES:
+        del roles["clock"]
     return roles
 
 
@@ -130,7 +151,7 @@ def _wide(names: tuple[str, ...], file: str) -> dict[str, Fields]:
             )
         fields[field] = position
     for symbol, fields in groups.items():
-        absent = [field for field in FIELDS if field not in fields]
+        absent = [field for field in PRICES if field not in fields]
         if absent:
             raise DataError(
                 f"{file}: symbol {symbol!r} has no {', '.join(absent)} column: "
@@ -143,12 +164,12 @@ def _split(name: str) -> tuple[str, str]:
     for pattern in _WIDE_NAMES:
         match = pattern.match(name)
         if match and match["symbol"].strip():
-            return match["symbol"].strip(), _ROLE_OF[match["field"].lower()]
+            return match["symbol"].strip(), ROLE_OF[match["field"].lower()]
     return "", ""
 
 
 def _missing(absent: list[str], names: tuple[str, ...], file: str) -> str:
     found = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
-    guess = nearest(absent[0], [name for name in names if name.strip().lower() not in _ROLE_OF])
-    accepted = " or ".join(_ROLES[absent[0]])
+    guess = nearest(absent[0], [name for name in names if name.strip().lower() not in ROLE_OF])
+    accepted = " or ".join(NAMES[absent[0]])
     return f"{file}: no {', '.join(absent)} column among {found}; name it {accepted}.{guess}"

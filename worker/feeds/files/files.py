@@ -1,18 +1,16 @@
-"""Bars from the operator's own files: CSV or Parquet; long, single-symbol or wide; or a folder of such files.
+"""Bars from the operator's own files: CSV, Parquet, Feather or JSON, or a folder of such files.
 
-Nothing is shifted, filled or dropped, and nothing is resampled unasked: a file is taken as it stands, or
-refused with the value, its row and the next step. Called for `--data` and by the embedded sample; `BarSeries`
-itself judges the prices.
+Nothing is shifted or filled, and nothing is resampled unasked: a file is taken as it stands, with a note
+where a reader might not expect how, or refused with the value, its row and the next step. Called for `--data`
+and by the embedded sample; `BarSeries` itself judges the prices.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from schemas.errors import DataError
@@ -21,33 +19,13 @@ from services.text.given_files import MAX_BYTES
 from trading_core.bars import BarSeries, infer_timeframe
 from trading_core.resampling import resample
 from trading_core.spacing import show_label
-from worker.feeds.files.columns import FIELDS, Fields, Layout, bar_columns, recognise
-from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table, symbol_of_name
-from worker.feeds.files.times import utc_labels, zone_named
+from worker.feeds.files.bar_table import BarTable
+from worker.feeds.files.columns import bar_columns
+from worker.feeds.files.decimals import Decimal
+from worker.feeds.files.symbol_rows import Selection, SymbolRows, rows_of
+from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, read_table, symbol_of_name
+from worker.feeds.files.times import zone_named
 from worker.feeds.time_range import Moment, range_ns
-
-
-@dataclass(frozen=True)
-class SymbolRows:
-    """The rows of one symbol in file order.
-
-    Attributes:
-        symbol: its name.
-        table: the file the rows come from.
-        rows: int (n,), their positions in that file.
-        times: int64 (n,), UTC ns labels.
-        values: float64 (n,) for each field and further column.
-    """
-
-    symbol: str
-    table: BarTable
-    rows: npt.NDArray[np.intp]
-    times: npt.NDArray[np.int64]
-    values: dict[str, npt.NDArray[np.float64]]
-
-    def place(self, k: int) -> str:
-        """Where the k-th row of this symbol stands."""
-        return self.table.place(int(self.rows[k]))
 
 
 def load_bar_file(
@@ -62,12 +40,16 @@ def load_bar_file(
     most: int = MAX_BYTES,
     zone: str = "UTC",
     longer: str | None = None,
+    adjusted: bool = False,
+    date_format: str | None = None,
+    decimal: Decimal | None = None,
     tell: Callable[[str], None] = lambda note: None,
 ) -> BarSeries:
-    """The bars of a CSV or Parquet file, or of a folder of such files.
+    """The bars of a CSV, Parquet, Feather or JSON file, or of a folder of CSV and Parquet files.
 
     Columns are recognised by name, in any case and order: time, symbol (long format), open, high, low, close,
-    volume. Wide files have columns like `AAPL_open`; there an all-empty bar of one symbol is a missing bar.
+    volume; those of other programs and languages by `names.FURTHER`. Wide files have columns like
+    `AAPL_open`; there an all-empty bar of one symbol is a missing bar.
 
     Args:
         path: the file or folder.
@@ -81,29 +63,19 @@ def load_bar_file(
         most: bytes that the file may hold, or all files of the folder, unpacked.
         zone: whose calendar says how long days, weeks and months are.
         longer: timeframe of the bars that are made of those of the file; None: they are taken as they are.
-        tell: takes what a trader should know of the longer bars.
+        adjusted: multiply the four prices by adjusted close / close.
+        date_format: how times are written, as `strptime` has it; None: as they look.
+        decimal: what marks decimals; None: what most of the prices say.
+        tell: takes what a trader should know of how the file was read, and of the longer bars.
 
     Raises:
         DataError: the file or the request cannot be used; it names the value, its place and the next step.
     """
     wanted = tuple(symbols or ())
-    selection = Selection(wanted, timeframe, tz, label, start, end, zone, longer, tell)
+    selection = Selection(
+        wanted, timeframe, tz, label, start, end, zone, longer, adjusted, date_format, decimal, tell
+    )
     return bars_of_tables(_tables(Path(path), wanted, most), selection)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """How tables are read and which of their bars are kept; as in `load_bar_file`."""
-
-    symbols: tuple[str, ...] = ()
-    timeframe: str | None = None
-    tz: str | None = None
-    label: Literal["open", "close"] = "open"
-    start: Moment | None = None
-    end: Moment | None = None
-    zone: str = "UTC"
-    longer: str | None = None
-    tell: Callable[[str], None] = lambda note: None
 
 
 def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection) -> BarSeries:
@@ -113,10 +85,18 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
         DataError: as `load_bar_file`.
     """
     start_ns, end_ns = range_ns(selection.start, selection.end)
-    zone = zone_named(selection.tz)
+    zone_named(selection.tz)
     check_timeframe_name(selection.timeframe)
-    parts = [part for table, name in tables for part in _parts(table, name, zone)]
+    notes: list[str] = []
+    parts = [
+        part for table, name in tables for part in rows_of(table, name, replace(selection, tell=notes.append))
+    ]
     series = _series(parts, selection)
+    repeated = tuple((part.symbol, label) for part in parts for label in part.repeated.tolist())
+    if notes or repeated:
+        series = replace(series, notes=tuple(dict.fromkeys(notes)), repeated=repeated)
+    for note in series.notes:
+        selection.tell(note)
     if selection.longer is not None:
         series = resample(series, selection.longer, selection.tell)
     return series.select(selection.symbols or None, start_ns, end_ns)
@@ -146,77 +126,6 @@ def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[Ba
             ) from error
         left -= sum(column.nbytes for column in table.columns)
         yield table, symbol_of_name(file)
-
-
-def _parts(table: BarTable, name: str, zone: ZoneInfo | None) -> Iterator[SymbolRows]:
-    layout = recognise(table.names, table.path.name)
-    times = utc_labels(table.columns[layout.time], table.place, zone)
-    if layout.single is None:
-        yield from _wide_parts(table, layout.wide, times)
-        return
-    values = {field: table.numbers(column) for field, column in layout.single.items()}
-    _check_finite(table, layout.single, values, np.ones(times.size, dtype=np.bool_))
-    values |= {
-        extra: numbers
-        for extra, column in layout.extra.items()
-        if (numbers := _numbers(table, column)) is not None
-    }
-    for symbol, rows in _rows_by_symbol(table, layout, name):
-        yield SymbolRows(
-            symbol, table, rows, times[rows], {field: each[rows] for field, each in values.items()}
-        )
-
-
-def _numbers(table: BarTable, column: int) -> npt.NDArray[np.float64] | None:
-    """A further column; None where it holds something else than numbers."""
-    try:
-        return table.numbers(column)
-    except DataError:
-        return None
-
-
-def _rows_by_symbol(table: BarTable, layout: Layout, name: str) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
-    if layout.symbol is None:
-        yield name, np.arange(len(table.columns[layout.time]))
-        return
-    symbols, codes = np.unique(table.texts(layout.symbol), return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes))
-    for symbol, rows in zip(symbols, np.split(order, ends[:-1]), strict=True):
-        yield str(symbol), rows
-
-
-def _wide_parts(
-    table: BarTable, wide: dict[str, Fields], times: npt.NDArray[np.int64]
-) -> Iterator[SymbolRows]:
-    anywhere = np.zeros(times.size, dtype=np.bool_)
-    for symbol, fields in sorted(wide.items()):
-        values = {field: table.numbers(column) for field, column in fields.items()}
-        there = ~np.all([np.isnan(array) for array in values.values()], axis=0)
-        anywhere |= there
-        _check_finite(table, fields, values, there)
-        rows = np.flatnonzero(there)
-        if rows.size:
-            yield SymbolRows(
-                symbol, table, rows, times[rows], {field: values[field][rows] for field in FIELDS}
-            )
-    if not anywhere.all():
-        row = int(np.flatnonzero(~anywhere)[0])
-        raise DataError(f"{table.place(row)}: no symbol has a bar here: remove the row")
-
-
-def _check_finite(
-    table: BarTable, fields: Fields, values: dict[str, npt.NDArray[np.float64]], there: npt.NDArray[np.bool_]
-) -> None:
-    for field, array in values.items():
-        bad = np.flatnonzero(there & ~np.isfinite(array))
-        if bad.size:
-            row = int(bad[0])
-            problem = "is empty or NaN" if np.isnan(array[row]) else "is infinite"
-            raise DataError(
-                f"{table.place(row)}: {table.names[fields[field]]!r} {problem}: "
-                "correct it, or remove the whole row (a missing bar is an absent row)"
-            )
 
 
 def _series(parts: list[SymbolRows], selection: Selection) -> BarSeries:

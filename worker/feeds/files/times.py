@@ -76,6 +76,12 @@ def utc_labels(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
     )
 
 
+def is_readable(texts: Any) -> bool:
+    """Whether most of a column of texts, none of them empty, are ISO 8601 or epoch integers."""
+    epochs = 0 if _calendar(texts) else _mask(texts, r"^\d{9,19}$").sum()
+    return 2 * int(max(epochs, _mask(texts, _ISO).sum())) > len(texts)
+
+
 def _check_given(column: Any, place: Place) -> None:
     empty = pc.is_null(column)
     if pa.types.is_string(column.type):
@@ -110,13 +116,18 @@ def _integers(column: Any, place: Place) -> IntArray:
     except pa.ArrowInvalid as error:
         row = next(row for row, value in enumerate(column) if int(value.as_py()) >= 2**63)
         raise DataError(f"{place(row)}: the time is too large for an epoch: write ISO 8601 times") from error
-    dates = [_CALENDAR.fullmatch(str(value)) is not None for value in values[:_SAMPLE]]
-    if 2 * sum(dates) > len(dates):
-        row = dates.index(True)
+    if _calendar(values):
+        row = next(row for row, value in enumerate(values) if _CALENDAR.fullmatch(str(value)))
         raise DataError(
             f"{place(row)}: time {values[row]} reads as a date without separators: write ISO 8601 times"
         )
     return values
+
+
+def _calendar(values: Any) -> bool:
+    """Whether most of the first values are dates without separators."""
+    dates = [_CALENDAR.fullmatch(str(value)) is not None for value in values[:_SAMPLE]]
+    return 2 * sum(dates) > len(dates)
 
 
 def _from_texts(texts: Any, place: Place, zone: ZoneInfo | None) -> IntArray:

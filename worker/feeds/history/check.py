@@ -1,5 +1,6 @@
 """What a bar file holds: symbols, range, pauses and bars that deserve a look, as `--data` reads it."""
 
+import calendar
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
 from trading_core.live.growing_bars import Bar
+from trading_core.spacing import DAY_NS
+from worker.feeds.doubts import list_doubts
 
 NS = 1_000_000_000
 MOST_LISTED = 100
@@ -126,6 +129,8 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries, IntArray
 
 MOST_PAUSES = 5
+RARE = 0.1  # of the usual weekday: a day of the week with fewer bars is none on which is traded
+FEWEST_YEARS = 3  # that show a day of the year on which is never traded
 JUMP = (
     0.5  # a change of the close from bar to bar by more than half is worth a look: a split, a slip of a digit
 )
@@ -137,6 +142,7 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
     for _, anomaly in doubted_bars(series, DataSettings()):
         doubts.setdefault(str(anomaly.symbol), []).append(anomaly)
     off = series.off_phase()
+    found = list_doubts(series, DataSettings())
     return {
         "timeframe": series.timeframe,
         "label": series.label,
@@ -145,8 +151,11 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
         "bars": series.bar_count,
         "rows": series.shape[0],
         "sha256": series.sha256,
+        "notes": list(series.notes),
         "symbols": {
-            symbol: _symbol(series, s)
+            symbol: {"doubts": [doubt.document() for doubt in found if doubt.symbol == symbol]}
+            | _calendar(series, s)
+            | _symbol(series, s)
             | _implausible(doubts.get(symbol, []))
             | _off_phase(off.get(symbol, ()))
             for s, symbol in enumerate(series.symbols)
@@ -179,6 +188,36 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
         "without_volume": int((series.volume[rows, s] == 0.0).sum()),
         "without_movement": int((series.high[rows, s] == series.low[rows, s]).sum()),
         "jumps": [show_label(int(times[k + 1])) for k in np.flatnonzero(change > JUMP)[:MOST_PAUSES]],
+    }
+
+
+def _calendar(series: "BarSeries", s: int) -> dict[str, Any]:
+    """The days on which a symbol trades as its bars show them, and stretches of such days without a bar.
+
+    Of bars longer than a day nothing is shown: each covers all days of its span.
+    """
+    if series.bar_ns > DAY_NS:
+        return {"weekdays": [], "closed_days": [], "missing": []}
+    days = np.unique(series.times[series.present[:, s]].astype("datetime64[ns]").astype("datetime64[D]"))
+    every = np.arange(days[0], days[-1] + 1)
+    weekday, traded = (every.astype(np.int64) + 3) % 7, np.isin(every, days)
+    counts = np.bincount(weekday[traded], minlength=7)
+    opens = counts > RARE * counts.max()
+    of_year = np.array([str(day)[5:] for day in every])
+    due, closed = opens[weekday], []
+    for name in sorted(set(of_year[due])):
+        here = due & (of_year == name)
+        if here.sum() >= FEWEST_YEARS and not traded[here].any():
+            closed.append(str(name))
+    gone = due & ~traded & ~np.isin(of_year, closed)
+    stretches = np.split(every[due][gone[due]], np.flatnonzero(np.diff(np.flatnonzero(gone[due])) > 1) + 1)
+    longest = sorted((part for part in stretches if len(part) > 1), key=len, reverse=True)[:MOST_PAUSES]
+    return {
+        "weekdays": [
+            day_name[:3] for day_name, is_open in zip(calendar.day_name, opens, strict=True) if is_open
+        ],
+        "closed_days": closed,
+        "missing": [{"from": str(part[0]), "to": str(part[-1]), "days": len(part)} for part in longest],
     }
 
 

@@ -15,13 +15,14 @@ from typing import Any
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings.live import ExchangeSettings
 from schemas.timeframes import TIMEFRAME_SECONDS
-from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import SLACK_NS, Patience, pages
 from worker.feeds.history.check import MOST_LISTED, NS, SymbolFindings, examine, show_label
 from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
+from worker.feeds.history.public_source import FORMATS, HistorySource, open_source
 from worker.feeds.time_range import range_ns
 
 REREAD_PAGES, REREAD_BARS = 3, 50
+CLOSED_DAYS = 4  # in a row, as over Easter, are no gap of a source of sessions
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class FetchRequest:
     """What to fetch, as the operator said it.
 
     Attributes:
-        exchange: name in ccxt.
+        exchange: name in ccxt, `yahoo` or `stooq`.
         symbols: as ccxt writes them.
         timeframe: of the bars.
         start: first label, UTC; a date is its first instant.
@@ -74,7 +75,7 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
     """
     check_target(request.out, replace=request.replace)
     start, end = range_ns(request.start, request.end)
-    exchange = PublicExchange(request.exchange, shell.settings)
+    exchange = open_source(request.exchange, shell.settings)
     try:
         await shell.patience.ask(exchange.load)
         exchange.check(request.symbols, request.timeframe)
@@ -137,7 +138,7 @@ def _resumable(partial: PartialFile) -> Iterator[None]:
 
 
 async def _pages(
-    exchange: PublicExchange,
+    exchange: HistorySource,
     request: FetchRequest,
     shell: FetchShell,
     partial: PartialFile,
@@ -165,7 +166,7 @@ async def _pages(
 
 
 def _examine(request: FetchRequest, partial: PartialFile, first: int, last: int) -> dict[str, SymbolFindings]:
-    return {
+    found = {
         symbol: examine(
             [candle for candle in partial.bars[symbol] if candle.label <= last],
             request.timeframe,
@@ -174,10 +175,14 @@ def _examine(request: FetchRequest, partial: PartialFile, first: int, last: int)
         )
         for symbol in request.symbols
     }
+    for findings in found.values() if request.exchange in FORMATS else ():
+        findings.gaps = [gap for gap in findings.gaps if gap[2] > CLOSED_DAYS]
+        findings.asked = len(findings.bars) + sum(count for _, _, count in findings.gaps)
+    return found
 
 
 async def _reread(
-    exchange: PublicExchange, request: FetchRequest, shell: FetchShell, found: dict[str, SymbolFindings]
+    exchange: HistorySource, request: FetchRequest, shell: FetchShell, found: dict[str, SymbolFindings]
 ) -> dict[str, list[int]]:
     """Labels whose bars are others when they are asked for again, in some places of each symbol."""
     differing: dict[str, list[int]] = {}

@@ -1,0 +1,391 @@
+"""Exports of programs by their layouts, with bars made here: read to the same bars, or refused truly."""
+
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.errors import DataError
+from trading_core.bars import BarSeries
+from worker.feeds.files.files import load_bar_file
+
+BARS = 40
+DAILY = pd.date_range("2024-01-01", periods=BARS, freq="D")
+HOURLY = pd.date_range("2024-01-01", periods=BARS, freq="h")
+ORDER = ["open", "high", "low", "close", "volume"]
+
+
+def made(times: pd.DatetimeIndex, seed: int = 7) -> pd.DataFrame:
+    """A random walk of two decimals by time."""
+    steps = np.random.default_rng(seed).uniform(-5.0, 5.0, (times.size, 2))
+    close = (11_900 + steps[:, 0].cumsum()).round(2)
+    opens = (close + steps[:, 1]).round(2)
+    high, low = np.maximum(opens, close) + 1.25, np.minimum(opens, close) - 1.25
+    columns = {"open": opens, "high": high.round(2), "low": low.round(2), "close": close, "volume": 1_250.0}
+    return pd.DataFrame(columns, index=times).rename_axis("time")
+
+
+def lines(
+    frame: pd.DataFrame,
+    header: str | None,
+    form: str,
+    columns: list[str] = ORDER,
+    separator: str = ",",
+    more: str = "",
+    show: Callable[[float], str] = str,
+) -> str:
+    """The text of a table, its times in a form, with further cells behind each row."""
+    times = pd.DatetimeIndex(frame.index).strftime(form)
+    cells = frame[columns].values.tolist()
+    rows = [separator.join([time, *map(show, row)]) + more for time, row in zip(times, cells, strict=True)]
+    return "\n".join(([] if header is None else [header]) + rows) + "\n"
+
+
+def comma(value: float) -> str:
+    """12.005,78"""
+    return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def epochs(
+    frame: pd.DataFrame, unit: Literal["s", "ms", "us"], more: str = "", columns: list[str] = ORDER
+) -> str:
+    labels = pd.DatetimeIndex(frame.index).as_unit(unit).asi8
+    rows = [[str(label), *map(str, row)] for label, row in zip(labels, frame[columns].values, strict=True)]
+    return "\n".join(",".join(row) + more for row in rows) + "\n"
+
+
+def two_rows(frames: dict[str, pd.DataFrame], by_ticker: bool = False, index: str = "Date") -> pd.DataFrame:
+    """What a download of several symbols is: columns of two levels."""
+    joined = pd.concat({name: frame[ORDER] for name, frame in frames.items()}, axis=1)
+    joined.columns = pd.MultiIndex.from_tuples(
+        [(name, field.title()) for name in frames for field in ORDER], names=["Ticker", "Price"]
+    )
+    return (joined if by_ticker else joined.swaplevel(axis=1)).rename_axis(index)
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return data.getvalue()
+
+
+def rows_of(frame: pd.DataFrame, kind: type = int) -> list[list[float]]:
+    labels = pd.DatetimeIndex(frame.index).as_unit("ms").asi8
+    return [[kind(label), *row] for label, row in zip(labels, frame[ORDER].values.tolist(), strict=True)]
+
+
+def load(folder: Path, data: str | bytes, name: str = "x.csv", **options: Any) -> tuple[BarSeries, list[str]]:
+    path, notes = folder / name, list[str]()
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return load_bar_file(path, tell=notes.append, **options), notes
+
+
+def expected(frame: pd.DataFrame, symbol: str = "X") -> BarSeries:
+    return BarSeries.from_frame({symbol: frame.tz_localize("UTC")})
+
+
+DAYS, HOURS = made(DAILY), made(HOURLY)
+MT5 = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>"
+STOOQ = "<TICKER>,<PER>,<DATE>,<TIME>,<OPEN>,<HIGH>,<LOW>,<CLOSE>,<VOL>,<OPENINT>"
+INVESTING = ["close", "open", "high", "low"]
+DAY_NOTE, NAMES_NOTE = "dates without a zone are read as days of UTC", "the file names no columns"
+NEWEST = "rows are sorted by time: the file has the newest first"
+JSON_ROWS = [
+    {
+        "t": f"{time:%Y-%m-%dT%H:%M:%SZ}",
+        "o": bar.open,
+        "h": bar.high,
+        "l": bar.low,
+        "c": bar.close,
+        "v": 1_250,
+    }
+    for time, bar in HOURS.iterrows()
+]
+UTC: dict[str, Any] = {"tz": "UTC"}
+MT5_TEXT = lines(HOURS, MT5, "%Y.%m.%d\t%H:%M:%S", separator="\t", more="\t0\t4")
+CRYPTO = "unix,date,symbol,open,high,low,close,Volume BTC,Volume USDT"
+COINBASE = [[row[0] // 1000, row[3], row[2], row[1], *row[4:]] for row in rows_of(HOURS)[::-1]]
+# name: bytes or text, the bars, what is told, and what the operator says of the file
+READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
+    "yf_single.csv": (lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d"), DAYS, [DAY_NOTE], {}),
+    "binance.csv": (epochs(HOURS, "ms", ",1704070799999,9.5,100,6.1,5.2,0"), HOURS, [NAMES_NOTE], {}),
+    "binance_us.csv": (epochs(HOURS, "us", ",1704070799999999,9.5,100,6.1,5.2,0"), HOURS, [NAMES_NOTE], {}),
+    "binance.zip": (zipped({"a.csv": epochs(HOURS, "ms", ",1,9.5,100,6.1,5.2,0")}), HOURS, [NAMES_NOTE], {}),
+    "kraken.csv": (epochs(HOURS, "s", ",123"), HOURS, [NAMES_NOTE], {}),
+    "freqtrade.json": (json.dumps(rows_of(HOURS, float)), HOURS, [NAMES_NOTE], {}),
+    "ccxt.json": (json.dumps(rows_of(HOURS)), HOURS, [NAMES_NOTE], {}),
+    "alpaca.json": (json.dumps({"bars": {"X": JSON_ROWS}, "next_page_token": None}), HOURS, [], {}),
+    "mt4.csv": (lines(HOURS, None, "%Y.%m.%d,%H:%M"), HOURS, [NAMES_NOTE], UTC),
+    "mt5.csv": (MT5_TEXT, HOURS, ["'<VOL>', '<SPREAD>' not read"], UTC),
+    "mt5_utf16.csv": (
+        MT5_TEXT.encode("utf-16"), HOURS, ["'<VOL>', '<SPREAD>' not read"], UTC,
+    ),
+    "stooq.txt": (lines(DAYS, STOOQ, "X,D,%Y%m%d,000000", more=",0"), DAYS, [DAY_NOTE, "'<PER>'"], {}),
+    "dukascopy.csv": (
+        lines(HOURS, "Gmt time,Open,High,Low,Close,Volume", "%d.%m.%Y %H:%M:%S.000"), HOURS, ["%d.%m.%Y"], {},
+    ),
+    "newest_first.csv": (
+        lines(DAYS[::-1], "Date,Open,High,Low,Close,Volume", "%Y-%m-%d"), DAYS, [DAY_NOTE, NEWEST], {},
+    ),
+    "nasdaq_com.csv": (
+        lines(DAYS[::-1], "Date,Close/Last,Open,High,Low,Volume", "%m/%d/%Y", [*INVESTING, "volume"],
+              show=lambda value: "1250" if value == 1_250.0 else f"${value:.2f}"),
+        DAYS, [DAY_NOTE, NEWEST, "times are read as %m/%d/%Y"], {},
+    ),
+    "investing_de.csv": (
+        "\ufeff" + lines(DAYS[::-1], '"Datum","Zuletzt","Eröffn.","Hoch","Tief","Vol.","+/- %"', '"%d.%m.%Y"',
+                         INVESTING, more=',"1,25K","0,10%"', show=lambda value: f'"{comma(value)}"'),
+        DAYS, [DAY_NOTE, NEWEST, "'+/- %' not read", "times are read as %d.%m.%Y"], {},
+    ),
+    "german.csv": (
+        lines(DAYS, "Datum;offen;hoch;tief;schluss;Volumen", "%d.%m.%Y", separator=";", show=comma),
+        DAYS, [DAY_NOTE, "times are read as %d.%m.%Y"], {},
+    ),
+    "windows.csv": (
+        lines(DAYS, "Datum;Eröffnung;Hoch;Tief;Schluss;Stücke", "%d.%m.%Y", separator=";").encode("cp1252"),
+        DAYS, ["Windows-1252", DAY_NOTE], {},
+    ),
+    "decimal_comma.csv": (
+        lines(DAYS, "date;open;high;low;close;volume", "%Y-%m-%d", separator=";",
+              show=lambda value: f"{value:.2f}".replace(".", ",")), DAYS, [DAY_NOTE], {},
+    ),
+    "us_dates.csv": (
+        lines(DAYS, "Date,Open,High,Low,Close,Volume", "%m/%d/%Y"), DAYS, ["times are read as %m/%d/%Y"], {},
+    ),
+    "de_dates.csv": (
+        lines(DAYS, "date,open,high,low,close,volume", "%d.%m.%Y"), DAYS, ["times are read as %d.%m.%Y"], {},
+    ),
+    "ib.csv": (lines(HOURS, "date,open,high,low,close,volume", "%Y%m%d  %H:%M:%S"), HOURS, [], UTC),
+    "ib_zone.csv": (
+        lines(HOURS, "date,open,high,low,close,volume", "%Y%m%d %H:%M:%S Etc/UTC"), HOURS, [], {},
+    ),
+    "polygon.csv": ("t,o,h,l,c,v\n" + epochs(HOURS, "ms"), HOURS, [], {}),
+    "weekly.csv": (
+        lines(made(DAILY[::7]), "Date,Open,High,Low,Close,Volume", "%Y-%m-%d 00:00:00+00:00"),
+        made(DAILY[::7]), [], {},
+    ),
+    "pandas_index.csv": (lines(DAYS, ",Open,High,Low,Close,Volume", "%Y-%m-%d"), DAYS, [DAY_NOTE], {}),
+    "float_seconds.csv": (
+        "\n".join(["time,open,high,low,close,volume",
+                   *(row.replace(",", ".0,", 1) for row in epochs(HOURS, "s").splitlines())]),
+        HOURS, [], {},
+    ),
+    "finnhub.json": (
+        json.dumps(
+            {"s": "ok", "t": [row[0] // 1_000 for row in rows_of(HOURS)]}
+            | {name[0]: HOURS[name].tolist() for name in ORDER}
+        ),
+        HOURS, [], {},
+    ),
+    # of five more programs, looked up
+    "ninjatrader.txt": (lines(HOURS, None, "%Y%m%d %H%M%S", separator=";"), HOURS, [NAMES_NOTE], UTC),
+    "sierra.txt": (
+        lines(HOURS, "Date, Time, Open, High, Low, Last, Volume, NumberOfTrades", "%Y/%-m/%-d, %H:%M:%S.0",
+              separator=", ", more=", 3"),
+        HOURS, ["x.numberoftrades"], UTC,
+    ),
+    "tradestation.txt": (
+        lines(HOURS, '"Date","Time","Open","High","Low","Close","Vol","OI"', "%m/%d/%Y,%H%M", more=",0"),
+        HOURS, ["x.oi"], UTC | {"date_format": "%m/%d/%Y %H%M"},
+    ),
+    "databento.csv": (
+        lines(HOURS, "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol",
+              "%Y-%m-%dT%H:%M:%S.000000000Z,34,1,5", more=",X"),
+        HOURS, ["x.rtype, x.publisher_id, x.instrument_id"], {},
+    ),
+    "firstrate.txt": (lines(HOURS, None, "%Y-%m-%d %H:%M:%S"), HOURS, [NAMES_NOTE], UTC),
+    "coinbase.json": (
+        json.dumps(COINBASE), HOURS, ["read as time, low, high, open, close, volume", NEWEST], {},
+    ),
+    "alphavantage.json": (
+        json.dumps({"Meta Data": {"2. Symbol": "X"}, "Time Series (Daily)": {
+            f"{time:%Y-%m-%d}": {f"{k}. {name}": str(bar[name]) for k, name in enumerate(ORDER, 1)}
+            for time, bar in DAYS[::-1].iterrows()}}),
+        DAYS, [DAY_NOTE, NEWEST], {},
+    ),
+    "cryptodatadownload.csv": (
+        "https://www.CryptoDataDownload.com\n"
+        + lines(DAYS[::-1], CRYPTO, "1,%Y-%m-%d,X", more=",7"),
+        DAYS, ["lines above the header", DAY_NOTE, NEWEST, "x.volume_usdt"], {},
+    ),
+    "nse.csv": (
+        lines(DAYS, "SYMBOL,SERIES,DATE,OPEN,HIGH,LOW,CLOSE,TOTTRDQTY", "X,EQ,%d-%b-%Y").upper(),
+        DAYS, ["'SERIES' not read", DAY_NOTE], {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_export_of_a_program_is_read_to_its_bars_and_its_choices_are_told(tmp_path, name):
+    data, frame, told, options = READ[name]
+    found, notes = load(tmp_path, data, name, symbols=["X"], **options)
+    assert found.sha256 == expected(frame).sha256
+    assert [part for part in told if not any(part in note for note in notes)] == []
+    assert found.notes == tuple(notes) == tuple(dict.fromkeys(notes))
+
+
+@pytest.mark.parametrize(
+    "name", ["mt4.csv", "mt5.csv", "ib.csv", "ninjatrader.txt", "sierra.txt", "firstrate.txt"]
+)
+def test_times_within_a_day_without_a_zone_are_refused_with_the_option(tmp_path, name):
+    with pytest.raises(DataError, match=r"has no time zone: name the zone of the file with --tz ZONE"):
+        load(tmp_path, READ[name][0], name)
+
+
+@pytest.mark.parametrize("by_ticker", [False, True])
+@pytest.mark.parametrize("symbols", [["AAPL"], ["AAPL", "BTC-USD", "OPEN"]])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_download_of_several_symbols_has_a_header_of_two_rows(tmp_path, by_ticker, symbols, kind):
+    frames = {symbol: made(DAILY, seed) for seed, symbol in enumerate(symbols)}
+    table = two_rows(frames, by_ticker)
+    if kind == "parquet":
+        table.to_parquet(tmp_path / "x.parquet")
+        data: str | bytes = (tmp_path / "x.parquet").read_bytes()
+    else:
+        data = table.to_csv(date_format="%Y-%m-%d")
+    found, notes = load(tmp_path, data, f"x.{kind}")
+    wanted = BarSeries.from_frame({symbol: frame.tz_localize("UTC") for symbol, frame in frames.items()})
+    assert (found.symbols, found.sha256, notes) == (tuple(symbols), wanted.sha256, [DAY_NOTE])
+
+
+def test_download_of_hours_keeps_the_zone_that_its_times_carry(tmp_path):
+    table = two_rows({"BTC-USD": HOURS.tz_localize("UTC")}, index="Datetime")
+    found, notes = load(tmp_path, table.to_csv())
+    assert (found.symbols, found.sha256, notes) == (("BTC-USD",), expected(HOURS, "BTC-USD").sha256, [])
+
+
+def test_feather_file_is_read_and_bounded(tmp_path):
+    HOURS.tz_localize("UTC").reset_index().rename(columns={"time": "date"}).to_feather(tmp_path / "x.feather")
+    assert load_bar_file(tmp_path / "x.feather").sha256 == expected(HOURS).sha256
+    with pytest.raises(DataError, match=r"runtime\.max_bytes"):
+        load_bar_file(tmp_path / "x.feather", most=6 * 8 * BARS - 1)
+    (tmp_path / "y.feather").write_bytes((tmp_path / "x.feather").read_bytes()[:-40])
+    with pytest.raises(DataError, match="not a readable Feather file"):
+        load_bar_file(tmp_path / "y.feather")
+
+
+def test_last_row_without_prices_is_an_unfinished_bar_wherever_it_stands(tmp_path):
+    text = lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d")
+    header, *rows = text.splitlines()
+    for body in ([*rows, "2024-03-01,,,,,"], ["2024-03-01,,,,,0", *rows[::-1]]):
+        found, notes = load(tmp_path, "\n".join([header, *body]))
+        assert found.sha256 == expected(DAYS).sha256
+        assert "the newest row has no prices: its bar is not finished, and is left out" in notes
+    with pytest.raises(DataError, match="line 3: 'Open' is empty"):
+        load(tmp_path, "\n".join([header, rows[0], "2024-01-02,,,,,", *rows[2:]]))
+
+
+def test_last_row_of_one_symbol_in_a_download_of_several_is_a_missing_bar(tmp_path):
+    table = two_rows({"A": DAYS, "B": DAYS})
+    table.iloc[-1] = np.nan
+    found, notes = load(tmp_path, table.to_csv(date_format="%Y-%m-%d"))
+    assert (found.bar_count, found.shape) == (2 * BARS - 2, (BARS - 1, 2))
+    assert notes[-1].startswith("the newest row has no prices")
+
+
+def test_bars_without_volume_are_read_with_a_volume_of_zero_and_a_note(tmp_path):
+    for header, more in (("time,open,high,low,close", ""), ("time,open,high,low,close,volume", ",")):
+        text = lines(HOURS, header, "%Y-%m-%dT%H:%M:%SZ", ORDER[:4], more=more)
+        found, notes = load(tmp_path, text)
+        assert not found.volume.any()
+        assert notes == ["no volume: it is taken as 0, and features of volume say nothing"]
+
+
+def test_adjusted_closes_are_used_for_all_four_prices_only_where_it_is_asked_for(tmp_path):
+    table = DAYS.assign(adjusted=DAYS["close"] * np.where(np.arange(BARS) < 20, 0.25, 1.0))
+    text = lines(table, "Date,Open,High,Low,Close,Volume,Adj Close", "%Y-%m-%d", [*ORDER, "adjusted"])
+    plain, notes = load(tmp_path, text)
+    assert plain.sha256 == expected(DAYS).sha256
+    assert any(
+        note.startswith("prices are not adjusted") and "data.adjusted = true" in note for note in notes
+    )
+    found, notes = load(tmp_path, text, adjusted=True)
+    assert np.allclose(found.high[:20, 0] * 4.0, DAYS["high"][:20])
+    assert np.array_equal(found.high[20:, 0], DAYS["high"][20:])
+    assert "all four prices are adjusted by 'Adj Close'" in notes
+    with pytest.raises(DataError, match=r"no column of adjusted closes: leave out data\.adjusted"):
+        load(tmp_path, lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d"), adjusted=True)
+
+
+@pytest.mark.parametrize(
+    ("times", "cells", "refusal", "remedy", "price"),
+    [
+        (["03/04/2024", "03/05/2024"], "10,12,9,11,5", "'03/04/2024' can be read in two ways",
+         {"date_format": "%m/%d/%Y"}, 11.0),
+        (["1/2/2024 9:30 PM", "1/2/2024 10:30 PM"], "10,12,9,11,5", "--date-format '%m/%d/%Y %I:%M %p'",
+         {"date_format": "%m/%d/%Y %I:%M %p", "tz": "UTC"}, 11.0),
+        (["04012024", "05012024"], "10,12,9,11,5", "'04012024' is unreadable",
+         {"date_format": "%d%m%Y"}, 11.0),
+        (["2024-01-01", "2024-01-02"], '"1,234","1,236","1,233","1,235",5', "--decimal , or --decimal .",
+         {"decimal": ","}, 1.235),
+        (["2024-01-01", "2024-01-02"], '"1,234","1,236","1,233","1,235",5', "--decimal , or --decimal .",
+         {"decimal": "."}, 1_235.0),
+        (["2024-01-01", "2024-01-02"], '"1.234,5","1,236.5","1.233,5","1.235,5",5', "both , and . mark",
+         {"decimal": ","}, None),
+    ],
+)  # fmt: skip
+def test_file_that_can_be_read_in_two_ways_is_refused_with_the_option_that_decides(
+    tmp_path, times, cells, refusal, remedy, price
+):
+    text = "\n".join(["Date,Open,High,Low,Close,Volume", *(f"{time},{cells}" for time in times)])
+    with pytest.raises(DataError) as caught:
+        load(tmp_path, text)
+    assert refusal in str(caught.value)
+    if price is None:
+        with pytest.raises(DataError):
+            load(tmp_path, text, **remedy)
+    else:
+        assert load(tmp_path, text, **remedy)[0].close[0, 0] == price
+
+
+def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
+    text = lines(DAYS, "Date,Open,High,Low,Close,Volume", "%d.%m.%Y")
+    with pytest.raises(
+        DataError, match=r"line 14: time '13.01.2024' is not of the form --date-format '%m.%d.%Y'"
+    ):
+        load(tmp_path, text, date_format="%m.%d.%Y")
+    with pytest.raises(DataError, match=r"--date-format '%Q': .* write it like '%d.%m.%Y %H:%M'"):
+        load(tmp_path, text, date_format="%Q")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "refusal"),
+    [
+        ("AAPL,D,20240102,10,12,9,11,5\n" * 2, "x.csv", "write a first line such as time,open"),
+        ("2024-01-02,9,8,12,11,5\n" * 2, "x.csv", "no known order of open, high, low and close is possible"),
+        ("[" * 100_000, "x.json", "nests deeper than any table"),
+        ('{"a": {"b": [1, 2]}}', "x.json", "holds no rows of bars: read it by pandas"),
+        ('[[1,2,3,4,5]', "x.json", "is no JSON document"),
+        (zipped({"a.csv": "x", "b.csv": "y"}), "x.zip", "holds 2 files, where one is read"),
+        (zipped({"[Content_Types].xml": "x", "b.xml": "y"}), "x.xlsx", "is a workbook: save its sheet"),
+        (zipped({"a.csv": "x" * 5_000}), "x.zip", "runtime.max_bytes"),
+        (zipped({"a.zip": "PK\x03\x04"}), "x.zip", "has a header and no rows"),
+        (zipped({"a.csv": "x"})[:-30], "x.zip", "not a readable zip file"),
+    ],
+)  # fmt: skip
+def test_file_that_holds_no_bars_is_refused_in_one_line(tmp_path, data, name, refusal):
+    with pytest.raises(DataError) as caught:
+        load(tmp_path, data, name, most=200_000 if name == "x.json" else 4_000)
+    assert refusal in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_gzip_of_a_json_file_is_read_as_the_file(tmp_path):
+    data = gzip.compress(json.dumps(rows_of(HOURS)).encode())
+    assert load(tmp_path, data, "x.json.gz")[0].sha256 == expected(HOURS).sha256
+
+
+def test_column_names_of_ours_come_before_those_of_other_programs(tmp_path):
+    header = "date,last,first,open,high,low,close,volume,hour"
+    rows = [f"2024-01-0{day}T00:00:00Z,1,2,10,12,9,11,5,{day}" for day in (1, 2)]
+    found, _ = load(tmp_path, "\n".join([header, *rows]))
+    assert (found.close[0, 0], sorted(found.extra)) == (11.0, ["first", "hour", "last"])

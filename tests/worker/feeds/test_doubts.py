@@ -1,0 +1,94 @@
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.errors import DataError
+from schemas.settings import DataSettings
+from tests.worker.shared_runs import embedded_bars
+from trading_core.bars import BarSeries
+from worker.feeds.doubts import Doubt, check_doubts, list_doubts
+
+N, AT = 120, 60
+
+
+def walk(freq: str = "D") -> pd.DataFrame:
+    close = 100.0 + np.random.default_rng(3).uniform(-1.0, 1.0, N).cumsum()
+    opens = np.concatenate([[100.0], close[:-1]])
+    high, low = np.maximum(opens, close) + 0.5, np.minimum(opens, close) - 0.5
+    index = pd.date_range("2024-01-01", periods=N, freq=freq, tz="UTC")
+    return pd.DataFrame({"open": opens, "high": high, "low": low, "close": close, "volume": 5.0}, index=index)
+
+
+PRICES = ["open", "high", "low", "close"]
+
+
+def stepped(factor: float, behind: int = N) -> Callable[[pd.DataFrame], None]:
+    def step(frame: pd.DataFrame) -> None:
+        frame.iloc[AT:behind, :4] *= factor
+
+    return step
+
+
+def flattened(count: int) -> Callable[[pd.DataFrame], None]:
+    def flatten(frame: pd.DataFrame) -> None:
+        frame.iloc[AT : AT + count, :4] = frame["close"].iloc[AT - 1]
+
+    return flatten
+
+
+def doubts(spoil: Callable[[pd.DataFrame], None], freq: str = "D", plausibility: str = "live") -> list[Doubt]:
+    frame = walk(freq)
+    spoil(frame)
+    return list_doubts(
+        BarSeries.from_frame({"A": frame}), DataSettings.model_validate({"plausibility": plausibility})
+    )
+
+
+@pytest.mark.parametrize("ratio", [1.5, 2.0, 4.0, 10.0, 1 / 3, 1 / 20])
+def test_step_by_a_ratio_of_shares_that_stays_is_a_split_and_no_tick(ratio):
+    [found] = doubts(stepped(1.0 / ratio))
+    assert (found.kind, found.label) == ("split", walk().index[AT].value)
+    assert found.ratio == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_bar_of_ten_times_the_price_is_a_tick_and_no_split(factor):
+    [found] = doubts(stepped(factor, AT + 1))
+    assert (found.kind, found.bars, found.label) == ("tick", 1, walk().index[AT].value)
+
+
+@pytest.mark.parametrize("factor", [1.2, 1.7, 2.6])
+def test_step_by_no_ratio_of_shares_is_no_split(factor):
+    assert [found for found in doubts(stepped(factor)) if found.kind == "split"] == []
+
+
+@pytest.mark.parametrize(
+    ("freq", "count", "expected"),
+    [("D", 5, ["flat"]), ("D", 3, []), ("h", 24, []), ("7D", 5, ["flat"]), ("4h", 30, ["flat"])],
+)
+def test_five_days_without_movement_are_a_doubt_whatever_a_bar_lasts(freq, count, expected):
+    found = doubts(flattened(count), freq)
+    assert [doubt.kind for doubt in found] == expected
+    assert [doubt.bars for doubt in found] == [count] * len(expected)
+
+
+def test_bars_that_are_left_out_or_taken_without_a_word_are_no_ticks():
+    assert doubts(stepped(10.0, AT + 1), plausibility="off") == []
+    assert doubts(stepped(0.25), plausibility="off") == []
+    assert doubts(stepped(10.0, AT + 1), plausibility="always") == []
+
+
+def test_doubt_is_named_with_the_next_step_or_refuses_the_bars():
+    frame = walk()
+    stepped(0.25)(frame)
+    bars = BarSeries.from_frame({"A": frame})
+    [text] = check_doubts(bars, DataSettings())
+    assert text.startswith("A at 2024-03-01T00:00:00Z: the price steps by 4 from close to open and stays")
+    with pytest.raises(DataError, match=r"^A at 2024.*; data\.on_doubt = 'warn' trades them$"):
+        check_doubts(bars, DataSettings(on_doubt="refuse"))
+
+
+def test_embedded_bars_have_no_doubt():
+    assert list_doubts(embedded_bars(), DataSettings()) == []

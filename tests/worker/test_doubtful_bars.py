@@ -1,0 +1,73 @@
+"""A split, a tick, a flat week and a repeated row are named in Python, command, page and JSON."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import thinktwice as tt
+from schemas.errors import DataError
+from worker.cli import app
+
+KINDS = ["repeated", "flat", "tick", "split"]  # in order of time
+SAID = {
+    "repeated": "BARS at 2024-01-21T00:00:00Z: 1 row stood twice, and one of each is left out",
+    "flat": "BARS at 2024-02-10T00:00:00Z: no movement in 6 bars: were they filled in? Remove them",
+    "tick": "BARS at 2024-03-11T00:00:00Z: 1 implausible bar: data.plausibility = 'always' leaves out such",
+    "split": "BARS at 2024-04-10T00:00:00Z: the price steps by 4 from close to open and stays, as",
+}
+
+
+@pytest.fixture
+def frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    close = 100.0 + np.random.default_rng(5).uniform(-1.0, 1.0, 200).cumsum()
+    opens = np.concatenate([[100.0], close[:-1]])
+    prices = {"open": opens, "high": np.maximum(opens, close) + 0.5, "low": np.minimum(opens, close) - 0.5}
+    index = pd.date_range("2024-01-01", periods=200, freq="D", tz="UTC", name="time")
+    bars = pd.DataFrame(prices | {"close": close, "volume": 5.0}, index=index)
+    bars.iloc[40:46, :4] = bars["close"].iloc[39]
+    bars.iloc[70, :4] *= 10.0
+    bars.iloc[100:, :4] /= 4.0
+    return pd.concat([bars.iloc[:21], bars.iloc[20:]])
+
+
+def test_doubtful_bars_are_named_by_the_command_its_document_the_page_and_the_list_of_runs(frame):
+    frame.to_csv("bars.csv")
+    words = ["backtest", "--data", "bars.csv", "--reflection", "off", "--json", "--html", "run.html"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    page, document = Path("run.html").read_text(), json.loads(done.stdout)
+    assert [doubt["kind"] for doubt in document["data"]["doubts"]] == KINDS
+    listed = json.loads(CliRunner().invoke(app, ["runs", "--json"]).stdout)
+    assert listed[0]["doubts"] == document["data"]["doubts"]
+    assert "200 (4 doubts)" in CliRunner().invoke(app, ["runs"], terminal_width=200).stdout
+    for kind, text in SAID.items():
+        assert text in done.stderr, kind
+        assert text.replace("'", "&#39;") in page, kind
+        assert any(doubt["text"].startswith(text) for doubt in document["data"]["doubts"]), kind
+
+
+def test_doubtful_bars_of_a_frame_are_warned_of_and_stand_in_the_document(frame):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = tt.backtest(frame, reflection="off")
+        tt.simulate(frame, "close > open")
+    said = [str(warning.message) for warning in caught]
+    for kind, text in SAID.items():
+        assert len([line for line in said if line.startswith(text)]) == 2, kind
+    assert [doubt["kind"] for doubt in result.document["data"]["doubts"]] == KINDS
+
+
+def test_doubtful_bars_are_refused_where_the_settings_say_so(frame):
+    frame.to_csv("bars.csv")
+    Path("refuse.toml").write_text('[data]\non_doubt = "refuse"\n')
+    done = CliRunner().invoke(app, ["backtest", "refuse.toml", "--data", "bars.csv"])
+    assert done.exit_code == 2
+    assert f"{SAID['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in done.stderr
+    with pytest.raises(DataError, match="one of each is left out .and 3 more.; data.on_doubt"):
+        tt.backtest(frame, data__on_doubt="refuse")

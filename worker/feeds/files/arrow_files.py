@@ -1,0 +1,138 @@
+"""Parquet and Feather files as tables; what they unpack to is counted before it is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet as pa_parquet
+
+from schemas.errors import DataError
+from services.text.given_files import check_size
+from worker.feeds.files.bar_table import BarTable, Source, check_width, first_line, is_number, plain_column
+from worker.feeds.files.shapes import level_names
+
+_CELL_BYTES = 8  # of a number or a time, and of where a text begins, however well they are packed
+_BATCH = 256  # rows of texts that are counted at a time
+
+
+def read_parquet(path: Path, file: BinaryIO, source: Source) -> BarTable:
+    """The columns of an open Parquet file.
+
+    Raises:
+        DataError: it cannot be read, has no rows, or unpacks to too much.
+    """
+    try:
+        parquet = pa_parquet.ParquetFile(file)
+        schema = parquet.schema_arrow
+        check_width(path, len(schema))
+        names = level_names(schema.names)
+        places = source.places(names, path.name, lambda place: is_number(schema.field(place).type))
+        chosen = [schema.field(place) for place in places]
+        table = _read_chosen(path, file, parquet, chosen, source.most)
+        table.validate(full=True)
+        check_size(path, sum(map(_count_bytes, table.columns)), source.most)
+        left = tuple(name for place, name in enumerate(names) if place not in places)
+        shown = dict(zip(schema.names, names, strict=True))
+        names = tuple(shown[name] for name in table.column_names)
+        columns = tuple(plain_column(column) for column in table.columns)
+    except (DataError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path.name} is not a readable Parquet file: {first_line(error)}") from error
+    if table.num_rows == 0:
+        raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
+    return BarTable(path, names, columns, "row", 1, (), left)
+
+
+def _read_chosen(path: Path, file: BinaryIO, parquet: Any, chosen: Sequence[Any], most: int) -> Any:
+    """The chosen columns, texts as codes into those that differ; what they claim is counted before."""
+    for field in chosen:
+        if pa.types.is_nested(field.type):
+            raise DataError(f"{path.name}: column {field.name!r} holds {field.type}: store one value a cell")
+    about, names = parquet.metadata, {field.name for field in chosen}
+    parts = [
+        part
+        for group in map(about.row_group, range(about.num_row_groups))
+        for part in map(group.column, range(group.num_columns))
+        if part.path_in_schema in names
+    ]
+    width = sum(_CELL_BYTES if _is_text(field.type) else _width(field.type) for field in chosen)
+    check_size(path, max(sum(part.total_uncompressed_size for part in parts), about.num_rows * width), most)
+    texts = {field.name for field in chosen if _is_text(field.type)}
+    delta = {part.path_in_schema for part in parts if any("DELTA" in word for word in part.encodings)} & texts
+    size = 0
+    for batch in parquet.iter_batches(_BATCH, columns=sorted(delta)) if delta else ():
+        size += sum(map(_count_bytes, batch.columns))
+        check_size(path, size, most)
+    coded = pa_parquet.ParquetFile(file, read_dictionary=sorted(texts - delta))
+    table = coded.read(columns=None if len(names) == len(parquet.schema_arrow) else sorted(names))
+    return table.select([place for place, name in enumerate(table.column_names) if name in names])
+
+
+def _count_bytes(column: Any) -> int:
+    """What a column takes with every text written out."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return sum(map(_text_bytes, chunks)) + len(column) * _CELL_BYTES
+
+
+def _text_bytes(chunk: Any) -> int:
+    if not _is_text(chunk.type):
+        return 0
+    coded = pa.types.is_dictionary(chunk.type)
+    values = chunk.dictionary if coded else chunk
+    lengths = pc.binary_length(pc.cast(values, pa.large_binary()) if "_view" in str(values.type) else values)
+    lengths = lengths.take(chunk.indices) if coded else lengths
+    return int(pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0)
+
+
+def _is_text(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    return any(test(kind) for test in tests) or "_view" in str(kind)
+
+
+def _width(kind: Any) -> int:
+    wide = pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind)
+    return max(_CELL_BYTES, int(kind.byte_width)) if wide else _CELL_BYTES
+
+
+def read_feather(path: Path, file: BinaryIO, source: Source) -> BarTable:
+    """The columns of an open Feather file.
+
+    Raises:
+        DataError: it cannot be read, has no rows, or unpacks to too much.
+    """
+    try:
+        reader = pa.ipc.open_file(file)
+        check_width(path, len(reader.schema))
+        check_size(path, reader.count_rows() * _CELL_BYTES * len(reader.schema), source.most)
+        batches, size = [], 0
+        for number in range(reader.num_record_batches):
+            batches.append(reader.get_batch(number))
+            size += batches[-1].nbytes
+            check_size(path, size, source.most)
+        table = pa.Table.from_batches(batches, reader.schema)
+        table.validate(full=True)
+    except (DataError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path.name} is not a readable Feather file: {first_line(error)}") from error
+    return table_of(path, level_names(table.column_names), list(table.columns), source)
+
+
+def table_of(
+    path: Path, names: tuple[str, ...], columns: Sequence[Any], source: Source, notes: tuple[str, ...] = ()
+) -> BarTable:
+    """The chosen ones of Arrow columns in memory, as a table.
+
+    Raises:
+        DataError: no rows, or no columns that make bars.
+    """
+    places = source.places(names, path.name, lambda place: is_number(columns[place].type))
+    if not columns or len(columns[0]) == 0:
+        raise DataError(f"{path.name} has columns and no rows: it needs {source.needs}")
+    left = tuple(name for place, name in enumerate(names) if name and place not in places)
+    chosen = tuple(plain_column(columns[place]) for place in places)
+    return BarTable(path, tuple(names[place] for place in places), chosen, "row", 1, notes, left)

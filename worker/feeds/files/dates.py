@@ -1,0 +1,163 @@
+"""Times as programs write them, brought into the forms that `times` reads: day, month and clock.
+
+A reading that another one could contradict is refused with the option that decides it.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import DataError
+from worker.feeds.files.bar_table import BarTable
+from worker.feeds.files.columns import Layout
+from worker.feeds.files.names import OF_UTC, bare_name
+from worker.feeds.files.times import is_readable, zone_named
+
+_COMPACT = r"^(19|20)\d{6}([T ]?\d{4}(\d{2})?)?$"
+_OPTION = "--date-format '{}'"
+Times = tuple[Any, ZoneInfo | None]
+
+
+def read_times(
+    table: BarTable, layout: Layout, zone: ZoneInfo | None, form: str | None, tell: Callable[[str], None]
+) -> Times:
+    """The times of a table in a form that `utc_labels` reads, and the zone of those that have none.
+
+    Args:
+        table: whose columns.
+        layout: where they stand.
+        zone: as the operator names it.
+        form: how times are written, as `strptime` has it; None: as they look.
+        tell: takes what a reader should know.
+
+    Raises:
+        DataError: times that can be read in two ways, or not as `form` says.
+    """
+    column = table.columns[layout.time]
+    if layout.clock is not None:
+        column = _join_clock(column, table.columns[layout.clock])
+    if pa.types.is_floating(column.type) and _is_whole(column):
+        column = pc.cast(column, pa.int64(), safe=False)
+    if pa.types.is_integer(column.type) and _are_all(pc.cast(column, pa.string()), _COMPACT):
+        column = pc.cast(column, pa.string())
+    if pa.types.is_string(column.type):
+        column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))
+        column = pc.replace_substring_regex(column, r"^(\d{9,19})\.0+$", r"\1")  # a float of seconds
+        column, zone = _without_zone(column, zone)
+        if form is not None:
+            column = _parse_as(column, form, table)
+        elif _has_each(column) and not is_readable(column):
+            column = _guess(column, table, tell)
+    if zone is None and bare_name(table.names[layout.time]) in OF_UTC:
+        zone = zone_named("UTC")
+    if zone is None and _are_dates(column):
+        tell("dates without a zone are read as days of UTC")
+        zone = zone_named("UTC")
+    return column, zone
+
+
+def _join_clock(dates: Any, clocks: Any) -> Any:
+    """Dates and times of the day in one column; a clock of digits alone gets the zeros that it lost."""
+    dates, clocks = (pc.utf8_trim_whitespace(pc.cast(part, pa.string())) for part in (dates, clocks))
+    longest = pc.max(pc.utf8_length(clocks)).as_py() or 0
+    digits = pc.match_substring_regex(clocks, r"^\d+$")
+    clocks = pc.if_else(digits, pc.utf8_lpad(clocks, 4 if longest <= len("hhmm") else 6, "0"), clocks)
+    return pc.binary_join_element_wise(dates, clocks, " ")
+
+
+def _without_zone(texts: Any, zone: ZoneInfo | None) -> Times:
+    """Times without the name of a zone that stands behind all of them, and that zone."""
+    first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
+    name = first.rpartition(" ")[2]
+    if "/" not in name or not name[0].isalpha() or not pc.all(pc.ends_with(texts, f" {name}")).as_py():
+        return texts, zone
+    return pc.utf8_slice_codeunits(texts, 0, -len(name) - 1), zone_named(name)
+
+
+def _guess(texts: Any, table: BarTable, tell: Callable[[str], None]) -> Any:
+    """Times of the one form in which all of them can be read."""
+    first = texts[0].as_py()
+    forms = [_form_of(first, day_first=day_first) for day_first in (True, False)]
+    if "." in first.split(" ")[0]:  # 04.01.2021 is the fourth of January wherever dots are written
+        forms = forms[:1] if forms[0] and not forms[0].startswith("%Y") else forms[1:]
+    found = {form: index for form in forms if form and not (index := _parse(texts, form)).hasnans}
+    if len(found) > 1 and len({index.asi8.tobytes() for index in found.values()}) > 1:
+        options = " or ".join(map(_OPTION.format, found))
+        raise DataError(f"{table.place(0)}: time {first!r} can be read in two ways: say which with {options}")
+    for form, index in found.items():
+        if "%d" in form[:2] or "%m" in form[:2]:
+            tell(f"times are read as {form}")
+        return pa.chunked_array([pa.array(index)])
+    best = max(
+        (form for form in forms if form),
+        key=lambda form: int(np.sum(_parse(texts, form).notna())),
+        default=None,
+    )
+    row = 0 if best is None else int(np.flatnonzero(_parse(texts, best).isna())[0])
+    raise DataError(
+        f"{table.place(row)}: time {texts[row].as_py()!r} is unreadable: write ISO 8601 like "
+        f"2012-01-31T16:00:00Z, or give the form of the times, such as {_OPTION.format('%m/%d/%Y %I:%M %p')}"
+    )
+
+
+def _form_of(text: str, *, day_first: bool) -> str | None:
+    from pandas.tseries.api import guess_datetime_format
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the day comes first after all, which is looked at anyway
+        form = guess_datetime_format(text, dayfirst=day_first) or guess_datetime_format(
+            text.title(),
+            dayfirst=day_first,  # 02-JAN-2024
+        )
+    is_odd = form is None or (form.startswith("%Y") and "%d" in form[2:5]) or "%z" in form.lower()
+    return None if is_odd else form
+
+
+def _parse_as(texts: Any, form: str, table: BarTable) -> Any:
+    index = _parse(texts, form)
+    if index.hasnans:
+        row = int(np.flatnonzero(index.isna())[0])
+        raise DataError(
+            f"{table.place(row)}: time {texts[row].as_py()!r} is not of the form {_OPTION.format(form)}: "
+            "correct the option or the row"
+        )
+    return pa.chunked_array([pa.array(index)])
+
+
+def _parse(texts: Any, form: str) -> pd.DatetimeIndex:
+    """Times of a form, NaT where one is not of it."""
+    try:
+        return pd.DatetimeIndex(pd.to_datetime(texts.to_pandas(), format=form, errors="coerce"))
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{_OPTION.format(form)}: {error}: write it like '%d.%m.%Y %H:%M'") from error
+
+
+def _are_dates(column: Any) -> bool:
+    """Whether all times are midnights without a zone."""
+    if pa.types.is_date(column.type):
+        return True
+    if pa.types.is_timestamp(column.type) and column.type.tz is None:
+        stamps = pd.DatetimeIndex(column.to_numpy(zero_copy_only=False))
+        return bool((stamps == stamps.normalize()).all())
+    return pa.types.is_string(column.type) and _are_all(
+        column, r"^\d{4}[-/]\d{2}[-/]\d{2}([T ]00:00(:00(\.0+)?)?)?$"
+    )
+
+
+def _are_all(texts: Any, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py()) and texts.null_count == 0
+
+
+def _is_whole(column: Any) -> bool:
+    values = pc.cast(column, pa.float64()).to_numpy()
+    return bool((np.abs(values) < 2**63).all() and (values == np.floor(values)).all())
+
+
+def _has_each(texts: Any) -> bool:
+    return texts.null_count == 0 and not pc.any(pc.equal(texts, "")).as_py()

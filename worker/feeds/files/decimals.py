@@ -1,0 +1,92 @@
+"""Numbers as people write them: decimal commas, thousands, signs of currencies, K, M and B behind a volume.
+
+Only where plain numbers cannot be read, or the operator says how they are written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import DataError
+from worker.feeds.files.bar_table import BarTable, parses, without_empty_words
+
+Decimal = Literal[".", ","]
+_UNITS = {"K": "e3", "M": "e6", "B": "e9"}
+_BESIDE = r"[\s\x{A0}\x{202F}'’$€£¥]"
+
+
+def plain_table(
+    table: BarTable, prices: Sequence[int], others: Sequence[int], decimal: Decimal | None
+) -> BarTable:
+    """The table with numbers as `float` reads them in some of its columns.
+
+    Args:
+        table: as it was read.
+        prices: positions of columns of prices, which say how decimals are marked.
+        others: positions of columns of volumes.
+        decimal: what marks decimals; None: what most of the prices say.
+
+    Raises:
+        DataError: the mark of the decimals cannot be told, or is not the same everywhere.
+    """
+    texts = {
+        place: without_empty_words(table.columns[place])
+        for place in (*prices, *others)
+        if pa.types.is_string(table.columns[place].type)
+    }
+    if decimal is None and all(map(parses, texts.values())):
+        return table
+    bare = {place: pc.replace_substring_regex(each, _BESIDE, "") for place, each in texts.items()}
+    if decimal is None and not any(_is_written(bare[place], each) for place, each in texts.items()):
+        return table
+    if decimal is None:
+        chunks = [chunk for place in prices if place in bare for chunk in bare[place].chunks]
+        decimal = _decimal_of(table, pa.chunked_array(chunks, pa.string()))
+    columns = list(table.columns)
+    for place, each in bare.items():
+        columns[place] = _plain(each, decimal)
+    return replace(table, columns=tuple(columns))
+
+
+def _is_written(bare: Any, texts: Any) -> bool:
+    """Whether at least half of the numbers are not plain."""
+    if parses(bare):
+        return not parses(texts)
+    marked = pc.match_substring_regex(bare, r"[,KkMmBb]|\..*\.|^-$")
+    return 2 * int(pc.sum(marked).as_py() or 0) >= int(pc.count(texts).as_py())
+
+
+def _decimal_of(table: BarTable, prices: Any) -> Decimal:
+    """The mark that decimals have in columns of prices."""
+    commas = _any(prices, r"\..*,|,\d{0,2}$|,\d{4,}$")  # behind a point, or before no group of three
+    points = _any(prices, r",.*\.|^[^,]*\.\d{0,2}$|^[^,.]*\.\d{4,}$")
+    commas, points = commas or _any(prices, r"\..*\."), points or _any(prices, r",.*,")
+    if commas != points:
+        return "," if commas else "."
+    if not _any(prices, r"[,.]"):
+        return "."
+    both = "both , and . mark decimals" if commas else "the mark of decimals cannot be told"
+    raise DataError(
+        f"{table.path.name}: {both} in prices like {_first_marked(prices)!r}: say "
+        "which it is with --decimal , or --decimal ."
+    )
+
+
+def _any(texts: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+def _first_marked(texts: Any) -> str:
+    marked = pc.filter(texts, pc.fill_null(pc.match_substring_regex(texts, r"[,.]"), False))
+    return str(marked[0].as_py())
+
+
+def _plain(texts: Any, decimal: Decimal) -> Any:
+    plain = pc.replace_substring(texts, "." if decimal == "," else ",", "")
+    plain = pc.replace_substring(plain, ",", ".")
+    for unit, power in _UNITS.items():
+        plain = pc.replace_substring_regex(plain, f"(?i)(\\d){unit}$", f"\\1{power}")
+    return pc.if_else(pc.equal(plain, "-"), pa.scalar(None, pa.string()), plain)

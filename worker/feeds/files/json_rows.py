@@ -1,0 +1,108 @@
+"""Bars in a JSON document: rows that are lists or objects, alone or by symbol, or columns that are lists.
+
+Pure: a document in, names and columns out. Objects around the rows, such as `bars` or `results`, are passed.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import DataError
+from worker.feeds.files.columns import PRICES
+from worker.feeds.files.names import bare_name, role_of
+from worker.feeds.files.shapes import SAMPLE, TableShape, unnamed_header
+
+MOST_LEVELS = 6  # of objects around the rows
+_SYMBOL = "symbol"
+
+
+def json_columns(path: Path, data: bytes) -> tuple[TableShape, list[list[Any]]]:
+    """The names and columns of the bars in a JSON document; with a column `symbol` where it names symbols.
+
+    Raises:
+        DataError: no JSON, or no rows of bars in it.
+    """
+    try:
+        document = json.loads(data)
+    except RecursionError as error:
+        raise DataError(f"{path.name} nests deeper than any table: write rows of bars") from error
+    except ValueError as error:
+        raise DataError(f"{path.name} is no JSON document: {error}") from error
+    groups = list(_groups(document, None, 0))
+    if not groups:
+        raise DataError(
+            f"{path.name} holds no rows of bars: read it by pandas and write it with to_csv, one row a "
+            "bar and the columns time, open, high, low, close, volume"
+        )
+    names: list[str] = []
+    note = None
+    for _, rows in groups:
+        if isinstance(rows[0], list):
+            shown = [["" if cell is None else str(cell) for cell in row] for row in rows[:SAMPLE]]
+            header = unnamed_header(shown, path.name)
+            note = header.note
+            rows[:] = [dict(zip(header.names, row, strict=True)) for row in rows]
+        names += [name for name in rows[0] if name not in names]
+    columns = [[row.get(name) for _, rows in groups for row in rows] for name in names]
+    if any(symbol for symbol, _ in groups) and not any(role_of(name) == _SYMBOL for name in names):
+        names.append(_SYMBOL)
+        columns.append([symbol or path.stem for symbol, rows in groups for _ in rows])
+    return TableShape(tuple(names), 0, note), columns
+
+
+def _groups(found: Any, symbol: str | None, level: int) -> Iterator[tuple[str | None, list[Any]]]:
+    """The rows in a document with the symbol under which they stand."""
+    if level > MOST_LEVELS:
+        return
+    if isinstance(found, list):
+        if _are_rows(found):
+            yield symbol, found
+        else:
+            for item in found:
+                yield from _groups(item, symbol, level + 1)
+    elif isinstance(found, dict):
+        own = next((str(value) for key, value in found.items() if role_of(key) == _SYMBOL), symbol)
+        if (rows := _of_columns(found)) is not None:
+            yield own, rows
+            return
+        inner = {key: value for key, value in found.items() if isinstance(value, list | dict) and value}
+        all_rows = len(inner) == len(found) and all(map(_are_bars, inner.values()))
+        for key, value in inner.items():
+            yield from _groups(value, key if all_rows and (level or len(inner) > 1) else own, level + 1)
+
+
+def _are_bars(value: Any) -> bool:
+    return _are_rows(value) or (isinstance(value, dict) and _of_columns(value) is not None)
+
+
+def _are_rows(found: Any) -> bool:
+    """Whether all are objects with prices, or lists of plain cells, of one length."""
+    if not isinstance(found, list) or not found:
+        return False
+    if all(isinstance(row, dict) for row in found):
+        return _has_prices(found[0])
+    lists = all(isinstance(row, list) for row in found)
+    return lists and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES)
+
+
+def _of_columns(found: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Rows of an object whose prices are lists of one length, or objects by time; None where they are not."""
+    if _has_prices(found):
+        kinds = {type(value) for key, value in found.items() if role_of(bare_name(key)) in PRICES}
+        if kinds == {list}:
+            lists = {key: value for key, value in found.items() if isinstance(value, list)}
+            cells = zip(*lists.values(), strict=True) if len(set(map(len, lists.values()))) == 1 else ()
+            return [dict(zip(lists, row, strict=True)) for row in cells] or None
+        if kinds == {dict}:
+            times = next(value for key, value in found.items() if role_of(bare_name(key)) in PRICES)
+            by_time = {key: value for key, value in found.items() if isinstance(value, dict)}
+            return [{"time": time} | {key: each.get(time) for key, each in by_time.items()} for time in times]
+    objects = [value for value in found.values() if isinstance(value, dict)]
+    if objects and len(objects) == len(found) and all(map(_has_prices, objects)):
+        return [{"time": time, **row} for time, row in found.items()]
+    return None
+
+
+def _has_prices(row: dict[str, Any]) -> bool:
+    return {role_of(bare_name(key)) for key in row}.issuperset(PRICES)

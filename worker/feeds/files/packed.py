@@ -1,0 +1,87 @@
+"""The bytes of a table in a gzip or zip file, counted before they grow, and other encodings as UTF-8."""
+
+import gzip
+import io
+import zipfile
+import zlib
+from pathlib import Path
+
+from schemas.errors import DataError
+from services.text.given_files import check_size
+
+PIECE, _BLOCK = 1_048_576, 65_536
+_GZIP = 31  # the window of zlib with the frame of gzip around it
+_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+
+
+def unpack_gzip(path: Path, data: bytes, most: int) -> bytes:
+    """The bytes in a gzip file; a first pass counts them, because one byte can stand for a thousand.
+
+    Raises:
+        DataError: no complete gzip file, or more than `most` bytes in it.
+    """
+    size, part = 0, None
+    try:
+        for begin in range(0, len(data), _BLOCK):
+            block = data[begin : begin + _BLOCK]
+            while block := block if part else block.lstrip(b"\0"):  # zeros may fill up between parts
+                part = part or zlib.decompressobj(_GZIP)
+                size += len(part.decompress(block, PIECE))
+                check_size(path, size, most)
+                block = part.unconsumed_tail or part.unused_data
+                part = None if part.eof else part
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path.name} is not a complete gzip file: {error}; fetch it again") from error
+
+
+def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
+    """The bytes of the one file in a zip file; no more are unpacked than may be, whatever it claims.
+
+    Raises:
+        DataError: not one file, one with a password, or more than `most` bytes.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            found = [
+                item for item in archive.infolist() if not item.is_dir() and "__MACOSX" not in item.filename
+            ]
+            if any(item.filename == "[Content_Types].xml" for item in found):
+                raise DataError(f"{path.name} is a workbook: save its sheet as CSV and give that file")
+            if len(found) != 1:
+                raise DataError(
+                    f"{path.name} holds {len(found)} files, where one is read: unpack it, and give one of "
+                    "them or the folder"
+                )
+            with archive.open(found[0]) as file:
+                inner = file.read(most + 1)
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:
+        raise DataError(
+            f"{path.name} is not a readable zip file: {error}; unpack it, and give the file"
+        ) from error
+    check_size(path, len(inner), most)
+    return inner
+
+
+def decode(data: bytes) -> tuple[bytes, str | None]:
+    """Text as UTF-8, and what a reader should know of how it was written.
+
+    UTF-16 has its mark; a header that is no UTF-8 is taken for Windows-1252, as spreadsheets write it.
+    """
+    if data[:2] in _MARKS:
+        return data.decode("utf-16", "replace").encode(), None
+    first = data[:PIECE].split(b"\n", 1)[0]
+    try:
+        first.decode()
+    except UnicodeDecodeError as error:
+        if min(first) >= ord("\t") and error.start < len(first) - 3:  # later it may be cut within a letter
+            return data.decode("cp1252", "replace").encode(), "the text is no UTF-8 and read as Windows-1252"
+    return data, None

@@ -1,0 +1,138 @@
+"""What the first lines of a table of bars say: its header, in one row or two, or none at all.
+
+Pure: cells in, names out. Columns without names are told by their number and by which order of prices is
+possible in every row: none is inside the range of its bar.
+"""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
+from schemas.errors import DataError
+from worker.feeds.files.columns import PRICES
+from worker.feeds.files.names import bare_name, role_of
+
+Rows = Sequence[Sequence[str]]
+LEVELS = {"price", "ticker", "symbol", "attributes"}  # how pandas names the levels of columns
+# As programs write them; the first that is possible in every row is taken.
+_ORDERS = (PRICES, ("low", "high", "open", "close"), ("open", "close", "high", "low"))
+_FEWEST = 5  # a time and four prices
+SAMPLE = 100  # rows that show what columns without names are
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What the columns of a table are called.
+
+    Attributes:
+        names: of each column, empty where it has none.
+        rows: how many rows the header takes, and what stands above it.
+        note: what a reader should know of it, else None.
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    note: str | None = None
+
+
+def header_of(rows: Rows, file: str) -> TableShape:
+    """The header of a table by its first rows, of which the first is not empty.
+
+    Raises:
+        DataError: it has none, and its columns are those of no known program.
+    """
+    above = next((number for number, row in enumerate(rows) if len(row) >= _FEWEST), 0)
+    rows, told = rows[above:], "lines above the header are passed over" if above else None
+    if (names := _level_header(rows)) is not None:
+        begins = 3 if len(rows) > 2 and not any(cell.strip() for cell in rows[2][1:]) else 2
+        return TableShape(names, above + begins, told)
+    if len(rows[0]) < _FEWEST or not _is_data(rows[0]):
+        return TableShape(tuple(name.strip() for name in rows[0]), above + 1, told)
+    unnamed = unnamed_header(rows, file)
+    return TableShape(unnamed.names, above, unnamed.note)
+
+
+def unnamed_header(rows: Rows, file: str) -> TableShape:
+    """Names of the columns of rows without a header, empty for those that are not read.
+
+    Raises:
+        DataError: no known order of prices is possible.
+    """
+    width, rows = len(rows[0]), [row for row in rows[:SAMPLE] if len(row) == len(rows[0])]
+    for first in (1, 2):
+        for order in _ORDERS:
+            cells = [dict(zip(order, map(_number, row[first : first + 4]), strict=False)) for row in rows]
+            if not all(len(bar) == len(order) and _is_possible(bar) for bar in cells):
+                continue
+            names = [("date", "time")[place] if first > 1 else "time" for place in range(first)] + list(order)
+            within = all(
+                bar["low"] <= _number(row[first + 4]) <= bar["high"]
+                for row, bar in zip(rows, cells, strict=True)
+                if len(row) > first + 4
+            )
+            is_mean = within and width > first + 5  # a mean price in front of the volume
+            names += ["", "volume"] if is_mean else ["volume"]
+            names = (names + [""] * width)[:width]
+            read_as = ", ".join(name for name in names if name)
+            return TableShape(tuple(names), 0, f"the file names no columns: they are read as {read_as}")
+    raise DataError(
+        f"{file} names no columns, and no known order of open, high, low and close is possible in its rows: "
+        "write a first line such as time,open,high,low,close,volume"
+    )
+
+
+def level_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns of which pandas wrote some as tuples of field and symbol; those as SYMBOL_FIELD."""
+    return join_levels([_parts(name) for name in names])
+
+
+def join_levels(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The levels of each name as one, the field last, so that a symbol may be called as a field is."""
+    parts = [tuple(part for part in name if part) for name in names]
+    pairs = [pair for pair in parts if len(pair) > 1]
+    fields = [sum(role_of(pair[level]) in (*PRICES, "volume") for pair in pairs) for level in (0, 1)]
+    return tuple(
+        "_".join(name[::-1] if len(name) == len(fields) and fields[0] >= fields[1] else name)
+        for name in parts
+    )
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    if not name.startswith("('"):
+        return (name,)
+    try:
+        parts = ast.literal_eval(name)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return (name,)
+    return tuple(map(str, parts)) if isinstance(parts, tuple) else (name,)
+
+
+def _level_header(rows: Rows) -> tuple[str, ...] | None:
+    """Names of columns whose header is a row of fields and one of symbols; None where it is not so."""
+    if len(rows) < 2 or len(rows[0]) != len(rows[1]):
+        return None
+    first, second = (bare_name(row[0]) if row else "" for row in rows[:2])
+    if not (first in LEVELS and second in LEVELS and first != second):
+        return None
+    fields, symbols = (rows[0], rows[1]) if first in ("price", "attributes") else (rows[1], rows[0])
+    pairs = zip(symbols[1:], fields[1:], strict=True)
+    return ("time", *(f"{symbol.strip()}_{field.strip()}" for symbol, field in pairs))
+
+
+def _is_data(row: Sequence[str]) -> bool:
+    """Whether all but the first two cells are numbers, as no row of names has them."""
+    numbers = [not isnan(_number(cell)) for cell in row]
+    return sum(numbers) >= len(PRICES) and all(numbers[2:])
+
+
+def _is_possible(bar: dict[str, float]) -> bool:
+    return 0 < bar["low"] <= min(bar["open"], bar["close"]) <= max(bar["open"], bar["close"]) <= bar["high"]
+
+
+def _number(cell: str) -> float:
+    """A cell as a number, NaN where it is none; a comma may mark its decimals."""
+    try:
+        return float(cell.strip().replace(",", "."))
+    except ValueError:
+        return nan
