@@ -90,7 +90,7 @@ class FoundLesson(Contract):
     reason: str
 
 
-class OtherSymbol(Contract):
+class SymbolPosition(Contract):
     """Another symbol of the run: its regime, and the position in it.
 
     `exposure` is that position at its last close, as a share of the equity; negative when short.
@@ -112,5 +112,5 @@ class DecisionBackground(Contract):
     cases: tuple[PlanCases, ...]
     last_plans: tuple[PlanOutcome, ...] = Field(description="newest first")
     lessons: tuple[LessonInForce, ...]
-    others: tuple[OtherSymbol, ...] = Field(default=(), description="positions first, then by name")
+    others: tuple[SymbolPosition, ...] = Field(default=(), description="positions first, then by name")
     findings: tuple[FoundLesson, ...] = Field(description="of the last report, at least suggestive")

@@ -21,10 +21,10 @@ from schemas.background import (
     DecisionBackground,
     FoundLesson,
     LessonInForce,
-    OtherSymbol,
     PlanCases,
     PlanOutcome,
     RecentBar,
+    SymbolPosition,
 )
 from schemas.policy import FrozenPolicy
 from schemas.settings import EnvelopeSettings
@@ -143,7 +143,7 @@ class BackgroundBuilder(Stateful):
         self.plans = PlanOutcomes()
 
     def build(
-        self, snapshot: PolicySnapshot, others: tuple[OtherSymbol, ...] = ()
+        self, snapshot: PolicySnapshot, others: tuple[SymbolPosition, ...] = ()
     ) -> DecisionBackground | None:
         """The background of a snapshot; None where no plan can be chosen and no position managed.
 

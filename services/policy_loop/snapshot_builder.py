@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from schemas.background import OtherSymbol
+from schemas.background import SymbolPosition
 from schemas.errors import ConfigError, RuleError
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
@@ -149,10 +149,10 @@ class SnapshotBuilder:
             kill_switch=self._kill_switch,
         )
 
-    def others(self, s: int) -> tuple[OtherSymbol, ...]:
+    def others(self, s: int) -> tuple[SymbolPosition, ...]:
         """The other symbols, those with a position first; at most `MOST_OTHERS`."""
-        held: list[OtherSymbol] = []
-        flat: list[OtherSymbol] = []
+        held: list[SymbolPosition] = []
+        flat: list[SymbolPosition] = []
         equity, state = float(self._engine.portfolio[0]["equity"]), self._engine.state
         for other, name in enumerate(self._engine.bars.symbols):
             if other == s or not self._engine.bars.present[: self._engine.t, other].any():
@@ -161,7 +161,7 @@ class SnapshotBuilder:
             size = direction * float(state["quantity"][other]) * float(state["last_close"][other])
             regime = self.regime(self.last_row(other), other)
             (held if direction else flat).append(
-                OtherSymbol(
+                SymbolPosition(
                     symbol=name,
                     regime=None if regime is None else f"{regime.labels.key}/{regime.labels.structure}",
                     position=None if direction == 0 else "long" if direction > 0 else "short",

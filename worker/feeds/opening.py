@@ -78,6 +78,7 @@ def _csv(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     runtime, data = settings.runtime, settings.data
     if runtime.data is None:
         raise ConfigError("--feed csv follows a file: name it with --data FILE")
+    _refuse_range("csv", settings)
     from worker.feeds.csv.shape import settled_shape
     from worker.feeds.csv.tail import CsvTailFeed
 
@@ -98,6 +99,7 @@ def _ccxt(name: str, settings: Settings, recording: Recording) -> MarketFeed:
         raise ConfigError(f"--feed {text} needs --symbols and --timeframe, for example BTC/USDT and 1m")
     if settings.data.label != "open":
         raise ConfigError(f"--label {settings.data.label!r}: an exchange labels its bars by their open")
+    _refuse_range(text, settings)
     _refuse_recorded(text, settings, settings.data.timeframe)
     from worker.feeds.ccxt.feed import CcxtFeed
 
@@ -112,6 +114,9 @@ def _refuse_recorded(text: str, settings: Settings, timeframe: str) -> None:
             f"bars of {timeframe}: those of {' and '.join(UNEVEN)}, --resample and those of 1d in data.zone "
             f"are for recorded bars: leave them out with --feed {text}, or take --feed replay"
         )
+
+
+def _refuse_range(text: str, settings: Settings) -> None:
     if settings.runtime.start is not None or settings.runtime.end is not None:
         raise ConfigError(f"--from and --to choose recorded bars: leave them out with --feed {text}")
 
