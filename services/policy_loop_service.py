@@ -200,20 +200,15 @@ class PolicyLoopService(Stateful):
             evaluation.asked = self._builder.account_state(boundary.s)
             evaluation.snapshot = self._snapshot(boundary)
             if self.background is not None:
-                self._gather(
-                    evaluation, self.background.build(evaluation.snapshot, self._builder.others(boundary.s))
-                )
+                others = self._builder.others(boundary.s)
+                if (shown := self.background.build(evaluation.snapshot, others)) is not None:
+                    evaluation.background = self.backgrounds[shown.snapshot_hash] = shown
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
             self._note_failure(evaluation, error)
 
     def _snapshot(self, boundary: Boundary) -> PolicySnapshot:
         held = self.in_force(boundary.s), self.find_opener(boundary.s)
         return self._builder.build(boundary, *held, self.signals.setups())
-
-    def _gather(self, evaluation: Evaluation, background: DecisionBackground | None) -> None:
-        evaluation.background = background
-        if background is not None:
-            self.backgrounds[background.snapshot_hash] = background
 
     async def think(self, evaluation: Evaluation) -> None:
         """Ask strategist, reflection and judge; the engine is neither read nor changed meanwhile."""
