@@ -15,7 +15,7 @@ EntryKind = Literal["market", "limit", "stop"]
 RefinementKind = Literal["stop", "limit"]
 MOST_SCALE_OUTS = 4
 MOST_R = 20.0
-FAR_R = 100  # of a target that stands for none, in R
+FAR_R = 1_000_000  # of a target that stands for none, in R: beyond any price, however near the stop
 
 
 def _several(value: float | tuple[float, ...] | None) -> tuple[float, ...]:
@@ -122,6 +122,6 @@ class OrderTerms(Contract):
 
 
 def far_target(known: Mapping[str, Any]) -> str:
-    """The price rule of a target that is not reached: `FAR_R` times the risk, for a short above zero."""
+    """The price rule of a target that is not reached: `FAR_R` times the risk, of a short a hundredth."""
     entry = "close" if known.get("entry") is None else f"({known['entry']})"
-    return f"max({entry} + {FAR_R} * ({entry} - ({known.get('stop')})), {entry} / {FAR_R})"
+    return f"max({entry} + {FAR_R} * ({entry} - ({known.get('stop')})), {entry} / 100)"

@@ -64,6 +64,7 @@ def test_measured_expectation_is_what_the_rules_alone_have_made(run):
     assert 0 < last["expectation"]["hit_rate"] < 1
 
 
+@pytest.mark.filterwarnings("ignore:.*the price steps by:UserWarning")
 def test_measured_expectation_knows_nothing_of_bars_after_it(run):
     bars = embedded_bars(*YEARS.values())
     frame = pd.concat([frame_of(bars, symbol).assign(symbol=symbol) for symbol in bars.symbols])

@@ -18,6 +18,7 @@ from schemas.strategist_answer import RefusedBase, StrategistAnswer
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.expectations import expectation_in
 from services.playbooks.rendering import render_rules
+from services.policy_checks.plan_levels import is_true
 from services.policy_checks.reasons import with_reasons
 from services.policy_loop.clamps import rules_conviction
 from services.ports import BaseCheck, PlaybookReader, Revision
@@ -30,7 +31,8 @@ BREAK_EVEN_AT_R = 1.0
 class Candidate:
     """One playbook and direction that the regime allows, with its rank.
 
-    `arm_rate` is the share of its plans that met their setup, from one of two before the first.
+    `arm_rate` is the share of its plans that met their setup, from one of two before the first; 1 where the
+    setup is true at this close.
     """
 
     playbook: PlaybookDefinition
@@ -129,7 +131,9 @@ class RuleStrategist:
         found = self._check.findings(proposal, snapshot)
         if found and (tightened := tighten(proposal, found)) is not None:
             proposal, found = tightened, self._check.findings(tightened, snapshot)
-        codes = tuple(finding.code for finding in found)
+        codes = tuple(finding.code for finding in found if not _tightens(finding)) or tuple(
+            finding.code for finding in found
+        )
         return OwnBase(one, proposal, self._check.is_over(proposal, snapshot), codes)
 
 
@@ -171,6 +175,8 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: Poli
     counts = {(item.playbook_id, item.direction): item for item in snapshot.setups}
     tried = counts.get((playbook.id, direction))
     rate = 0.5 if tried is None else (tried.armed + 1) / (tried.plans + 2)
+    if is_true(render_rules(playbook, direction).setup, snapshot):
+        rate = 1.0
     return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n, rate)
 
 
@@ -198,12 +204,7 @@ def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyPr
         if finding.severity not in (Severity.MAJOR, Severity.BLOCKER):
             continue
         remedy = finding.remedy
-        if (
-            remedy is None
-            or remedy.op != "at_most"
-            or remedy.field not in TIGHTENING
-            or isinstance(remedy.value, str)
-        ):
+        if remedy is None or isinstance(remedy.value, str) or not _tightens(finding):
             return None
         digits = TIGHTENING[remedy.field]
         value = int(remedy.value) if digits == 0 else _floor(float(remedy.value), digits)
@@ -211,6 +212,12 @@ def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyPr
     if not updates or any(value >= getattr(proposal, name) for name, value in updates.items()):
         return None
     return PolicyProposal(**{**proposal.payload(), **updates})
+
+
+def _tightens(finding: Finding) -> bool:
+    """Whether its remedy only lowers what may be lowered."""
+    remedy = finding.remedy
+    return remedy is not None and remedy.op == "at_most" and remedy.field in TIGHTENING
 
 
 def _floor(value: float, digits: int) -> float:

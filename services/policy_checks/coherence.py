@@ -41,6 +41,7 @@ LINT_SEVERITY = {
     "tautology": Severity.MAJOR,
     "unreachable": Severity.MAJOR,
     "never_fired": Severity.MINOR,
+    "always_fired": Severity.MINOR,
 }
 Grids = tuple[tuple[str, tuple[float, ...]], ...]
 Values = tuple[tuple[str, float], ...]

@@ -15,6 +15,7 @@ from services.playbooks.expectations import expectation_in
 from services.policy_checks.findings import has_far_target
 from services.policy_checks.plan_levels import PlanLevels
 
+LEVELS = {"entry", "stop", "target"}
 LONGEST_HORIZON_P90 = 2.0  # a horizon of more than two P90 holds waits for what has never come
 FARTHEST_TARGET_MFE = 3.0  # a target of more than three median best excursions is out of reach
 
@@ -25,21 +26,30 @@ def check_expectation(
     """Every mismatch between the plan and its playbook's expectation, in a fixed order.
 
     A conviction is a claim of the plan's author, so it needs trades that show it and is never a note. Of a
-    plan with its own rules the rest is one: nobody promised what its trades look like.
+    plan with its own rules the rest is one: nobody promised what its trades look like. So is what an
+    unchanged base says where nobody wrote an expectation: its trades were made by that very rule.
     """
     expected = expectation_of(request)
-    is_own = not request.playbook.content_hash
+    plan, playbook = request.proposal, request.playbook
+    is_own = not playbook.content_hash
     is_note = is_own or (expected in request.snapshot.expectations and rests_on_prior(expected))
-    severity = Severity.MINOR if is_note else Severity.MAJOR
+    is_promised = playbook.expectation.source == "design"
+    changed = {*levels.differs} | ({"horizon_bars"} if plan.horizon_bars != playbook.horizon_bars else set())
     sure = conviction_is_over_confident(request, expected, settings.conviction_tolerance)
     found = (
-        horizon_is_too_long(request, expected),
-        horizon_is_too_short(request, expected),
-        stop_is_inside_winners_mae(levels, expected),
-        None if has_far_target(request) else target_is_beyond_mfe(levels, expected),
+        (horizon_is_too_long(request, expected), {"horizon_bars"}),
+        (horizon_is_too_short(request, expected), {"horizon_bars"}),
+        (stop_is_inside_winners_mae(levels, expected), {"entry", "stop"}),
+        (None if has_far_target(request) else target_is_beyond_mfe(levels, expected), LEVELS),
     )
-    eased = (finding and finding.model_copy(update={"severity": severity}) for finding in found)
-    return tuple(finding for finding in (sure, *eased) if finding is not None)
+    eased = (
+        finding.model_copy(update={"severity": Severity.MINOR})
+        if is_note or not (is_promised or changed & names)
+        else finding
+        for finding, names in found
+        if finding is not None
+    )
+    return (*([] if sure is None else [sure]), *eased)
 
 
 def rests_on_prior(expected: ExpectationSummary) -> bool:

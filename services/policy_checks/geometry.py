@@ -25,11 +25,16 @@ LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], tuple[Finding
 
 
 def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
-    """An entry, stop or target whose features the snapshot does not know."""
+    """An entry, stop or target whose features the snapshot does not know.
+
+    A playbook's own that reads bars before is judged by the engine, at the close that orders.
+    """
     return tuple(
         _unknown(request, role)
         for role in ("entry", "stop", "target")
-        if getattr(levels, role) is None and role not in levels.broken
+        if getattr(levels, role) is None
+        and role not in levels.broken
+        and not (role not in levels.differs and parse(getattr(request.proposal, role)).tree.shift)
     )
 
 
@@ -201,6 +206,8 @@ def _misplaced_invalidation(
         return "invalidation_already_true", f"the invalidation {text!r} is true whenever the setup is"
     reach = None if levels.lie_ahead("invalidation", "stop") else read_invalidation(request, levels)
     if reach is None:
+        return None
+    if reach.now is None and "invalidation" not in levels.differs and parse(str(text)).tree.shift:
         return None
     if reach.now is None:
         return "level_unknown", f"the invalidation {text!r} is unknown on this snapshot"

@@ -9,6 +9,7 @@ from schemas.settings import Settings
 from schemas.vocabulary import Direction
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules, rule_texts
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE, LONGEST_HORIZON_P90
+from services.policy_checks.geometry import BEFORE_TARGET
 from services.policy_checks.plan_levels import always_misplaced, can_arm, symbolic_reach
 from trading_core.rules.bounds import possible_of
 
@@ -87,19 +88,41 @@ def _of_conditions(rules: DirectionRules, direction: Direction) -> Iterator[Part
             yield field, "tautology", f"{text!r} is true whatever the market does: narrow it"
     if rules.invalidation is None:
         return
-    can_trade = possible_of(rules.setup).true and possible_of(rules.invalidation).false
-    if can_trade and not can_arm(rules.setup, rules.invalidation):
-        message = (
-            f"{rules.invalidation!r} is true whenever the setup is, so no trade can be opened: change one"
-        )
-        yield f"rules.{direction}.invalidation", "invalidation_already_true", message
+    for role in ("setup", "activation"):
+        text = getattr(rules, role)
+        if text is None or not possible_of(text).true or not possible_of(rules.invalidation).false:
+            continue
+        if not can_arm(text, rules.invalidation):
+            words = f"is true whenever the {role} is, so no trade can be opened: change one"
+            message = f"{rules.invalidation!r} {words}"
+            yield f"rules.{direction}.invalidation", "invalidation_already_true", message
+            return
+
+
+def _misplaced_at_order(rules: DirectionRules, direction: Direction) -> Iterator[tuple[str, str, str]]:
+    """(code, role, words) of a stop or target that lies wrong at every close that orders at the market."""
+    role, when = ("setup", rules.setup) if rules.activation is None else ("activation", rules.activation)
+    if rules.entry is not None or not possible_of(when).true:
+        return
+    long = direction == "long"
+    for level, below in (("stop", long), ("target", not long)):
+        side, where = ("<", "below") if below else (">", "above")
+        text = getattr(rules, level)
+        if not possible_of(f"({when}) and ({text}) {side} close").true:
+            yield (
+                f"{level}_on_wrong_side",
+                level,
+                f"{text!r} never lies {where} the close where the {role} is true",
+            )
 
 
 def _of_levels(
     rules: DirectionRules, direction: Direction, playbook: PlaybookDefinition, least: float
 ) -> Iterator[Part]:
     """Sides, and what the levels say of each other where they lie in proportion."""
-    wrong = list(always_misplaced(rules, direction, playbook.entry_kind))
+    wrong = list(always_misplaced(rules, direction, playbook.entry_kind)) or list(
+        _misplaced_at_order(rules, direction)
+    )
     for code, role, words in wrong:
         yield f"rules.{direction}.{role}", code, f"{words}: move it"
     if wrong:
@@ -107,6 +130,13 @@ def _of_levels(
     reach = symbolic_reach(rules)
     if reach is None:
         return
+    last = {
+        "scale_out_r": playbook.scale_outs[-1][0] if playbook.scale_outs else None,
+        "break_even_r": playbook.break_even_r,
+    }
+    for name, advance in last.items():
+        if advance is not None and advance >= reach:
+            yield name, BEFORE_TARGET[name], f"{advance:g} R lie beyond the target at {reach:.2f} R: lower it"
     field, farthest = f"rules.{direction}.target", FARTHEST_TARGET_MFE * playbook.expectation.mfe_p50_r
     if reach < least:
         message = (

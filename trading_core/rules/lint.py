@@ -13,7 +13,7 @@ from trading_core.rules.bounds import possible_of
 from trading_core.rules.columns import RuleColumns
 from trading_core.rules.grammar import Rule, parse
 
-LintCode = Literal["unknown_feature", "tautology", "unreachable", "never_fired"]
+LintCode = Literal["unknown_feature", "tautology", "unreachable", "never_fired", "always_fired"]
 MINIMUM_KNOWN = 250
 
 
@@ -88,7 +88,7 @@ def _lint_unfired(role: str, rule: Rule, past: FireRate) -> LintFinding | None:
         return None
     if past.fires == past.known:
         message = f"{rule.text!r} was true on each of {past.known} known past bars"
-        return LintFinding("tautology", role, message, past.fires, past.known)
+        return LintFinding("always_fired", role, message, past.fires, past.known)
     if past.fires == 0:
         message = f"{rule.text!r} was true on none of {past.known} known past bars"
         return LintFinding("never_fired", role, message, past.fires, past.known)

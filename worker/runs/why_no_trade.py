@@ -53,7 +53,8 @@ def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
         return []
     short, never = list(_short_of_bars(facts)), list(_never(facts))
     is_warm = any(bars >= facts.needed_bars for bars in facts.bars.values())
-    causes = [*_guards(facts), *_lost_signals(facts), *_after(facts)]
+    ended = sorted([*_lost_signals(facts), *_after(facts)], key=lambda one: (one[0] == OWN_CHOICE, -one[1]))
+    causes = [*_guards(facts), *ended]
     if all(part["never_true"] for part in facts.signals["playbooks"]):
         causes = [*never, *causes]
     else:
