@@ -79,15 +79,11 @@ def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same
     ("spoil", "said"),
     [
         (
-            lambda item: item[::-1],
-            r"row 1: .* comes before that of DataFrame row 0: sort it, df.sort_index\(\)",
+            lambda item: pd.concat([item.iloc[3:], item.iloc[:3]]),
+            r"row \d+: .* comes before that of DataFrame row \d+: sort it, df.sort_index\(\)",
         ),
         (
-            lambda item: item[::-1].rename_axis("Date").reset_index(),
-            r"row 1: .* comes before that of DataFrame row 0: sort it, df.sort_values\('Date'\)",
-        ),
-        (
-            lambda item: pd.concat([item, item.iloc[[-1]]]),
+            lambda item: pd.concat([item, item.iloc[[-1]] * 1.01]),
             r"row \d+: .* repeats that of .*: remove one of the two rows",
         ),
         (lambda item: item.reset_index(drop=True), "no time column among .* name it time"),
@@ -100,6 +96,21 @@ def test_symbols_in_a_level_of_the_index_and_as_downloads_have_them_are_the_same
 def test_frame_that_cannot_be_used_says_what_to_do(spoil, said, frame):
     with pytest.raises(tt.DataError, match=said):
         tt.backtest(spoil(frame), symbols="AAPL")
+
+
+@pytest.mark.parametrize(
+    ("turned", "told"),
+    [
+        (lambda item: item[::-1], "rows are sorted by time"),
+        (lambda item: item[::-1].rename_axis("Date").reset_index(), "rows are sorted by time"),
+        (lambda item: pd.concat([item, item.iloc[[-1]]]), "1 row stood twice"),
+    ],
+)
+def test_frame_that_is_turned_or_repeats_a_row_is_read_with_a_warning(turned, told, frame):
+    straight = tt.backtest(frame, symbols="AAPL")
+    with pytest.warns(UserWarning, match=told):
+        read = tt.backtest(turned(frame), symbols="AAPL")
+    assert read.document["performance"] == straight.document["performance"]
 
 
 def test_textbook_playbooks_trade_or_say_what_sent_them_back():

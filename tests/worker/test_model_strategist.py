@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from agents.model_seats import models_in_use
+from agents.strategies.model_strategist import shown_snapshot
 from agents.strategies.strategist_reply import FORM
 from schemas.errors import ConfigError, ModelError
 from schemas.settings import ExecutionSettings, PolicyLoopSettings, Settings
 from schemas.settings.llm import RunLimits
+from schemas.snapshot import PolicySnapshot
 from services.model_calls.language_model import ModelReply
 from services.model_calls.record import Caller, question_key
 from services.model_calls.wording import PLAIN
@@ -94,7 +96,8 @@ def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapsho
     moments = {PLAIN.time(row["snapshot"]["ts_event"]) for row in made.of("policy_snapshot")}
     assert not any(moment in block["text"] for moment in moments)
     assert len({body["messages"][0]["content"] for body in strategist.asked}) == len(strategist.asked)
-    snapshots = [json.loads(PLAIN.json(row["snapshot"])) for row in made.of("policy_snapshot")]
+    taken = [PolicySnapshot.model_validate(row["snapshot"]) for row in made.of("policy_snapshot")]
+    snapshots = [json.loads(PLAIN.json(shown_snapshot(snapshot))) for snapshot in taken]
     assert all(asked.snapshot in snapshots for asked in strategist.questions)
 
 
