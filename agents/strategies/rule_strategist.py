@@ -8,6 +8,7 @@ and the revision.
 """
 
 from dataclasses import dataclass
+from math import log, sqrt
 
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
@@ -25,6 +26,7 @@ from services.ports import BaseCheck, PlaybookReader, Revision
 
 TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
 BREAK_EVEN_AT_R = 1.0
+DOUBT = 0.2  # of 1R at risk, where nothing but the number of its plans speaks for one
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Candidate:
     """One playbook and direction that the regime allows, with its rank.
 
     `arm_rate` is the share of its plans that met their setup, from one of two before the first; 1 where the
-    setup is true at this close.
+    setup is true at this close. `doubt` is larger the fewer plans show it, so that none is tried once alone:
+    the bound of Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit" (2002).
     """
 
     playbook: PlaybookDefinition
@@ -41,11 +44,12 @@ class Candidate:
     hit_rate: float
     episodes: int
     arm_rate: float
+    doubt: float = 0.0
 
     @property
     def worth_r(self) -> float:
         """What a plan can be expected to give back of 1R at risk; one that never meets its setup: nothing."""
-        return (1.0 + self.expectancy_r) * self.arm_rate
+        return (1.0 + self.expectancy_r) * self.arm_rate + DOUBT * self.doubt
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,9 @@ def candidate(playbook: PlaybookDefinition, direction: Direction, snapshot: Poli
     rate = 0.5 if tried is None else (tried.armed + 1) / (tried.plans + 2)
     if is_true(render_rules(playbook, direction).setup, snapshot):
         rate = 1.0
-    return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n, rate)
+    total, plans = sum(item.plans for item in snapshot.setups), 0 if tried is None else tried.plans
+    doubt = sqrt(log(total + 1) / (plans + 1))
+    return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n, rate, doubt)
 
 
 def proposal_of(one: Candidate, snapshot: PolicySnapshot) -> PolicyProposal:
