@@ -74,6 +74,7 @@ def test_run_of_a_frame_with_a_further_column_is_kept_and_played_again(made, url
     assert "replay same" in said(url, "verify", "r0001")
 
 
+@pytest.mark.filterwarnings("ignore:.*of further columns:UserWarning")
 def test_run_of_a_file_with_another_column_than_it_had_is_not_played(frame, url, tmp_path):
     path = tmp_path / "bars.csv"
     frame.rename_axis("time").to_csv(path)

@@ -99,7 +99,7 @@ def _of_conditions(rules: DirectionRules, direction: Direction) -> Iterator[Part
             return
 
 
-def _misplaced_at_order(rules: DirectionRules, direction: Direction) -> Iterator[tuple[str, str, str]]:
+def _find_wrong_levels(rules: DirectionRules, direction: Direction) -> Iterator[tuple[str, str, str]]:
     """(code, role, words) of a stop or target that lies wrong at every close that orders at the market."""
     role, when = ("setup", rules.setup) if rules.activation is None else ("activation", rules.activation)
     if rules.entry is not None or not possible_of(when).true:
@@ -121,7 +121,7 @@ def _of_levels(
 ) -> Iterator[Part]:
     """Sides, and what the levels say of each other where they lie in proportion."""
     wrong = list(always_misplaced(rules, direction, playbook.entry_kind)) or list(
-        _misplaced_at_order(rules, direction)
+        _find_wrong_levels(rules, direction)
     )
     for code, role, words in wrong:
         yield f"rules.{direction}.{role}", code, f"{words}: move it"

@@ -103,7 +103,7 @@ def test_signal_that_was_not_traded_would_have_made_what_the_engine_makes_of_its
     playbook = playbook_of(way, direction)
     market = Market.of(bars(), now=int(bars().close_times[-1]))
     snapshot = right_request().snapshot.model_copy(update={"regime": None})
-    plan = proposal_of(candidate(playbook, direction, snapshot.expectations[0]), snapshot)
+    plan = proposal_of(candidate(playbook, direction, snapshot), snapshot)
     signals, paper = UntradedSignals(ExecutionSettings()), traded(playbook)
     for episode in paper:
         row = int(np.searchsorted(bars().times, episode.entry_label)) - 1
@@ -121,7 +121,7 @@ def test_signal_whose_exit_has_not_come_is_open_until_it_has():
     playbook = playbook_of("exit of the position", "long")
     market = Market.of(bars(), now=int(bars().close_times[-1]))
     snapshot = right_request().snapshot
-    plan = proposal_of(candidate(playbook, "long", snapshot.expectations[0]), snapshot)
+    plan = proposal_of(candidate(playbook, "long", snapshot), snapshot)
     signals, episode = UntradedSignals(ExecutionSettings()), traded(playbook)[5]
     row = int(np.searchsorted(bars().times, episode.entry_label)) - 1
     signals.note_blocked(episode.symbol, int(bars().times[row]), plan, int(bars().close_times[row]))

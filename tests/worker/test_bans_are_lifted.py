@@ -78,7 +78,7 @@ class Banned(NamedTuple):
 def rows(run: Banned) -> tuple[JournalRow, ...]:
     """The journal of a run in which the cell was banned."""
     sink = MemorySink()
-    books = (*load_playbooks(PLANTED), *load_playbooks(None))
+    books = load_playbooks(PLANTED)
     world = momentum_world(strength=run.strength, bars=420, symbols=24)
     made = assemble(run.settings, world, JournalWriter(sink), books)
     judge: Any = BansFirst(made.slow_loop._judge, run.life, holds=run.holds)

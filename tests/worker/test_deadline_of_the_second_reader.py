@@ -68,9 +68,10 @@ def test_second_reader_has_the_deadline_of_the_settings_wherever_it_is_asked():
 def test_plan_provider_tells_its_reflection_whether_the_market_waits(waits, monkeypatch):
     monkeypatch.setattr(plan_provider, "linter", lambda columns: lambda snapshot, proposal: ())
     model, request = FakeModel(reply()), on_timeframe("5m")
+    version = SimpleNamespace(definition=request.playbook)
     parts: dict[str, Any] = {
         "strategist": SimpleNamespace(answer=lambda snapshot, revision: proposed(request.proposal)),
-        "playbooks": SimpleNamespace(get=lambda name: SimpleNamespace(definition=request.playbook)),
+        "playbooks": SimpleNamespace(active=lambda: (version,), get=lambda name: version),
         "columns": None,
         "memory": None,
     }

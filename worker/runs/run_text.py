@@ -71,6 +71,8 @@ def _warn(document: Document, console: "Console") -> None:
         console.print(OFF, style="bold yellow", soft_wrap=True)
     if (silence := model_silence(document)) is not None:
         console.print(silence, style="bold yellow", soft_wrap=True)
+    if (early := document.get("ended_early")) is not None:
+        console.print(early["message"], style="bold yellow", soft_wrap=True)
     if (unheard := judge_silence(document)) is not None:
         console.print(unheard, style="bold yellow", soft_wrap=True)
 

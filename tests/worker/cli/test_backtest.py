@@ -13,7 +13,8 @@ def test_backtest_prints_a_summary_and_keeps_the_run(shell):
     lines = result.stdout.splitlines()
     assert lines[0].startswith("run r0001   AAPL   1d")
     for text in (
-        "12.3 %   buy and hold -5.0 %",
+        "12.3 %   CAGR 30.0 %",
+        "-5.0 %   largest drawdown 10.0 %",
         "+0.97 R a trade",
         "regime_change 7, heartbeat 4",
         "hold_lock 2",

@@ -12,6 +12,8 @@ import pytest
 from typer.testing import Result
 
 import prompts
+from agents.strategies.model_strategist import shown_snapshot
+from schemas.snapshot import PolicySnapshot
 from services.model_calls.wording import PLAIN
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, message
@@ -103,7 +105,8 @@ class Late:
 def snapshots(found: Desk) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in found.rows().splitlines()]
     found_ones = [row["payload"]["snapshot"] for row in rows if row["kind"] == "policy_snapshot"]
-    return [json.loads(PLAIN.json(found_one)) for found_one in found_ones]
+    shown = (shown_snapshot(PolicySnapshot.model_validate(found_one)) for found_one in found_ones)
+    return [json.loads(PLAIN.json(found_one)) for found_one in shown]
 
 
 def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_prompts(

@@ -60,7 +60,7 @@ def printed(name: str) -> dict[str, Any]:
 
 def test_schema_names_every_contract_that_the_sources_define():
     sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "schemas").rglob("*.py"))
-    families = ("Contract", "OrderTerms", "ModelLimits", "TrialCounts")
+    families = ("Contract", "OrderTerms", "ModelLimits", "TrialCounts", "PlaybookDefinition")
     defined = {
         name for name, base in re.findall(r"^class (\w+)\((\w+)\):", sources, re.M) if base in families
     }

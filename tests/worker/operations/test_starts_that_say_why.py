@@ -88,7 +88,7 @@ def test_start_after_more_than_the_limit_that_said_why_trades(
     assert [finding["code"] for finding in wrong] == [2, 2], wrong
     assert all(said in item["said"] for item in wrong), wrong
     assert (last["code"], last["safe_mode"]) == (0, []), last
-    assert troubled[trouble]["document"]["performance"]["trades"] > 0
+    assert troubled[trouble]["document"]["policy_loop"]["frozen"] > 0
 
 
 def test_start_after_more_than_the_limit_that_were_killed_is_in_safe_mode(
