@@ -26,6 +26,7 @@ from services.ports import BaseCheck, PlaybookReader, Revision
 
 TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
 BREAK_EVEN_AT_R = 1.0
+DIGITS = 9  # of a worth: a logarithm has its last ones from the machine, and they decide nothing
 DOUBT = 0.2  # of 1R at risk, where nothing but the number of its plans speaks for one
 
 
@@ -49,7 +50,7 @@ class Candidate:
     @property
     def worth_r(self) -> float:
         """What a plan can be expected to give back of 1R at risk; one that never meets its setup: nothing."""
-        return (1.0 + self.expectancy_r) * self.arm_rate + DOUBT * self.doubt
+        return round((1.0 + self.expectancy_r) * self.arm_rate + DOUBT * self.doubt, DIGITS)
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,8 @@ def _misplaced_levels(
 ) -> list[tuple[str, str, str]]:
     """(code, role, message) of a stop and a target that lie on the wrong side, or below zero."""
     proposal = request.proposal
-    if levels.waits and levels.broken.keys().isdisjoint(("entry", "stop", "target", "trail")):
-        found = always_misplaced(proposal, proposal.direction, proposal.entry_kind)
+    if levels.waits and "entry" not in levels.broken:
+        found = always_misplaced(proposal, proposal.direction, proposal.entry_kind, levels.broken)
         return [(code, role, f"the {role} {words}") for code, role, words in found if role in SIDED]
     return [] if levels.waits else _misplaced_now(request, levels)
 

@@ -6,7 +6,7 @@ one with it, with every indicator held still: so its level is found whatever its
 reflection, used by the coherence and expectation checks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite, nan
@@ -102,9 +102,12 @@ def symbolic_reach(rules: DirectionRules | PolicyProposal) -> float | None:
 
 
 def always_misplaced(
-    rules: DirectionRules | PolicyProposal, direction: Direction, entry_kind: str
+    rules: DirectionRules | PolicyProposal,
+    direction: Direction,
+    entry_kind: str,
+    broken: Collection[str] = (),
 ) -> Iterator[tuple[str, str, str]]:
-    """(code, role, words) of each level that lies wrong whatever the market does.
+    """(code, role, words) of each level that lies wrong in every market; `broken` roles are not read.
 
     Raises:
         RuleError: a text is no rule.
@@ -114,7 +117,7 @@ def always_misplaced(
     if rules.entry is not None:
         wanted.insert(0, ("entry", (entry_kind == "limit") == long, "close"))
     for role, below, of in wanted:
-        if (text := getattr(rules, role)) is None:
+        if (text := getattr(rules, role)) is None or role in broken:
             continue
         side, where = ("<", "below") if below else (">", "above")
         equal = "=" if (role, entry_kind) == ("entry", "limit") else ""  # it is filled at the close
