@@ -27,7 +27,7 @@ from services.ports import BaseCheck, PlaybookReader, Revision
 TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
 BREAK_EVEN_AT_R = 1.0
 DIGITS = 9  # of a worth: a logarithm has its last ones from the machine, and they decide nothing
-DOUBT = 0.2  # of 1R at risk, where nothing but the number of its plans speaks for one
+DOUBT = 0.3  # of 1R at risk, where nothing but the number of its plans speaks for one
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,15 @@ OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
 # What was added to a section after runs were stored with it; sections within others come first.
 LATER = {
     "data": ("zone", "resample", "adjusted", "on_doubt"),
-    "llm": ("accept_models", "structured_output", "anonymise", "at_once", "per_minute", "decision_share"),
+    "llm": (
+        "accept_models",
+        "structured_output",
+        "anonymise",
+        "at_once",
+        "per_minute",
+        "decision_share",
+        "on_lost",
+    ),
     "reflection": ("model_deadline_ms",),
     "envelope": ("max_entries_per_block",),
     "gate": ("block", "strict"),

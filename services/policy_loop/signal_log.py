@@ -75,7 +75,8 @@ class SignalLog(Stateful):
         marks: by symbol: row from which on a standing holds, and its place in `standings`; rows ascend.
         armed: by symbol: row at whose close a thesis was armed, and its entry rule.
         refusals: orders refused or taken back, by reason.
-        tried: by playbook and direction: plans put in force, and theses armed by them.
+        tried: by playbook and direction: plans put in force, and how many of them met their setup.
+        unmet: by symbol: the last plan put in force, while its setup has not been true.
         first_row: rows before it are history, on which nothing is decided.
     """
 
@@ -85,6 +86,7 @@ class SignalLog(Stateful):
         "armed": dict[str, list[tuple[int, str, str]]],
         "refusals": Counter[str],
         "tried": dict[str, dict[Direction, tuple[int, int]]],
+        "unmet": dict[str, str],
         "first_row": int,
     }
     REBUILT = frozenset(
@@ -105,6 +107,7 @@ class SignalLog(Stateful):
         self.armed: dict[str, list[tuple[int, str, str]]] = {}
         self.refusals: Counter[str] = Counter()
         self.tried: dict[str, dict[Direction, tuple[int, int]]] = {}
+        self.unmet: dict[str, str] = {}
         self.first_row = 0
         self._takers = {
             "policy_snapshot": self._snapshot,
@@ -142,7 +145,9 @@ class SignalLog(Stateful):
             elif event.kind is TickEventKind.THESIS_ARMED:
                 rule = event.detail["playbook_id"], event.detail["direction"]
                 self.armed.setdefault(event.symbol, []).append((row, *rule))
-                self._count(*rule, armed=1)
+                if self.unmet.get(event.symbol) == event.detail["policy_id"]:
+                    del self.unmet[event.symbol]
+                    self._count(*rule, armed=1)
             elif event.kind is TickEventKind.STATE_TRANSITION:
                 self._move(event, row)
         for symbol, row in last.items():
@@ -215,13 +220,13 @@ class SignalLog(Stateful):
 
     def _frozen(self, symbol: str, payload: Mapping[str, Any]) -> None:
         policy = payload["policy"]
+        self.unmet[symbol] = payload["policy_id"]
         self._count(policy.playbook_id, policy.proposal.direction, plans=1)
 
     def _count(self, playbook: str, direction: Direction, plans: int = 0, armed: int = 0) -> None:
-        """A thesis that comes back within its plan is not a second plan that met its setup."""
         tried = self.tried.setdefault(playbook, {})
         before = tried.get(direction, (0, 0))
-        tried[direction] = before[0] + plans, min(before[0] + plans, before[1] + armed)
+        tried[direction] = before[0] + plans, before[1] + armed
 
     def setups(self) -> tuple[SetupCount, ...]:
         """What became of the plans so far, by entry rule, in the order of their names."""

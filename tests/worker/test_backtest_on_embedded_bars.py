@@ -172,10 +172,7 @@ def test_backtest_embedded_enters_refines_and_manages_in_every_declared_way() ->
 def test_backtest_embedded_every_playbook_trades() -> None:
     run = embedded_run()
     loaded = {version["playbook_id"] for version in run.of("playbook_version")}
-    traded = {episode["episode"]["playbook_id"] for episode in run.of("episode")}
-    asked = {row["proposal"]["playbook_id"] for row in run.of("policy_proposal") if row["proposal"]}
-    assert asked == loaded
-    assert loaded - traded <= {"momentum_continuation"}, "its plans were in force, and met no setup"
+    assert {episode["episode"]["playbook_id"] for episode in run.of("episode")} == loaded
 
 
 def test_backtest_embedded_scale_outs_close_half_and_belong_to_one_trade() -> None:

@@ -218,9 +218,9 @@ def test_run_sized_by_volatility_risks_its_fraction_over_so_many_atrs(run_with):
     order = json.loads(first.payload)
     row = int(bars.times.searchsorted(order["bar_label"]))
     atr = columns.number("atr_14", bars.symbols.index(first.symbol))[row]
-    moved = 1e-3  # by which a position that is open has moved the equity, at most
-    assert order["quantity"] == pytest.approx(1e6 * 0.005 / (4.0 * atr), rel=moved)
-    assert order["quantity"] != pytest.approx(1e6 * 0.005 / order["planned_risk"], rel=moved)
+    equity = 1e6 if row == 0 else run.result.equity[1][row]
+    assert order["quantity"] == pytest.approx(equity * 0.005 / (4.0 * atr))
+    assert order["quantity"] != pytest.approx(equity * 0.005 / order["planned_risk"])
 
 
 def test_run_sized_fixed_orders_that_many_units(run_with):

@@ -69,7 +69,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     jobs: dict[str, dict[str, Any]] = {}
     for trouble in ("store", "lease", "kill"):
         folder = tmp_path_factory.mktemp(trouble)
-        data = written(folder, 300)
+        data = written(folder, 300, seed=4)
         (folder / "config.toml").write_text(CONFIG, "utf-8")
         address = f"sqlite:///{folder}/store.db"
         words = ["paper", str(folder / "config.toml"), "--data", str(data), "--timeframe", "1m", "--json"]
@@ -88,7 +88,7 @@ def test_start_after_more_than_the_limit_that_said_why_trades(
     assert [finding["code"] for finding in wrong] == [2, 2], wrong
     assert all(said in item["said"] for item in wrong), wrong
     assert (last["code"], last["safe_mode"]) == (0, []), last
-    assert troubled[trouble]["document"]["policy_loop"]["frozen"] > 0
+    assert troubled[trouble]["document"]["performance"]["trades"] > 0
 
 
 def test_start_after_more_than_the_limit_that_were_killed_is_in_safe_mode(

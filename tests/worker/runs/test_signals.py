@@ -526,3 +526,27 @@ def test_signals_warn_where_orders_were_refused_for_good_and_not_where_they_were
     assert (
         "under half of the signals that could have traded met a plan whose order stood: 6 of 14" in lines
     ) is warned
+
+
+def test_snapshots_count_plans_by_entry_rule_and_how_many_of_them_met_their_setup():
+    plans: dict[str, tuple[str, str]] = {}
+    armed: set[str] = set()
+    seen = 0
+    for row in slice_run().rows:
+        payload = json.loads(row.payload)
+        if row.kind == "policy_frozen":
+            policy = payload["policy"]
+            plans[payload["policy_id"]] = policy["playbook_id"], policy["proposal"]["direction"]
+        elif row.kind == "thesis_armed":
+            armed.add(payload["policy_id"])
+        elif row.kind == "policy_snapshot":
+            told = {
+                (count["playbook_id"], count["direction"]): (count["plans"], count["armed"])
+                for count in payload["snapshot"]["setups"]
+            }
+            tried = Counter(plans.values())
+            met = Counter(rule for policy, rule in plans.items() if policy in armed)
+            assert told == {rule: (number, met[rule]) for rule, number in tried.items()}
+            seen += bool(told)
+    assert seen > 100
+    assert len(armed) < len(plans)
