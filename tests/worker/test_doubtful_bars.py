@@ -61,6 +61,8 @@ def test_doubtful_bars_of_a_frame_are_warned_of_and_stand_in_the_document(frame)
     for kind, text in SAID.items():
         assert len([line for line in said if line.startswith(text)]) == 2, kind
     assert [doubt["kind"] for doubt in result.document["data"]["doubts"]] == KINDS
+    printed = str(result)
+    assert all(f"doubtful: {doubt['text']}" in printed for doubt in result.document["data"]["doubts"])
 
 
 def test_doubtful_bars_are_refused_where_the_settings_say_so(frame):

@@ -189,6 +189,10 @@ def test_backtest_whose_model_is_lost_half_way_ends_there_and_verifies_or_goes_o
     assert "credit balance is too low" in silence
     ended = on_lost != "rules"
     assert (done.exit_code, document["ended_early"] is not None) == (int(ended), ended), done.stderr
+    last = document["data"]["end"][:10]
+    assert last < "2003-09-01" if ended else last == "2003-09-30", (
+        "bars behind the loss are traded by rules alone"
+    )
     assert ("the model is lost at " if ended else f"{silence}; the rules decided the others") in done.stderr
     assert desk.run("verify", "latest").exit_code == 0
 
