@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agents.strategies.rule_strategist import RuleStrategist
-from schemas.reflection import Finding
+from schemas.reflection import Finding, Remedy
 from schemas.settings import ReflectionSettings
 from schemas.snapshot import SetupCount
 from schemas.vocabulary import CheckName, PlanKind, Severity
@@ -118,6 +118,33 @@ def test_rule_strategist_offers_the_first_base_that_can_pass_and_says_which_it_p
     (over,) = answer.passed_over
     assert (over.proposal.playbook_id, over.codes) == (first, ("reward_to_risk_too_low", "level_unknown"))
     assert answered(Check({ELIGIBLE[-1]: ("level_unknown",)})).passed_over == ()
+
+
+def test_rule_strategist_says_what_it_cannot_mend_where_it_could_mend_another():
+    class Mended(Check):
+        def findings(self, proposal, snapshot):
+            longer = Remedy(field="horizon_bars", op="at_most", value=2)
+            parts = (("horizon_too_long", longer), ("level_unknown", None))
+            return tuple(
+                Finding(check=self.check, code=code, severity=Severity.MAJOR, message=code, remedy=remedy)
+                for code, remedy in parts
+            )
+
+    assert {over.codes for over in answered(Mended()).passed_over} == {("level_unknown",)}
+
+
+def test_rule_strategist_ranks_a_plan_whose_setup_is_true_now_before_one_that_waits():
+    last = ELIGIBLE[-1]
+    few = tuple(SetupCount(playbook_id=name, direction="long", plans=50, armed=20) for name in ELIGIBLE)
+    waiting = seen().model_copy(update={"setups": few})
+    assert proposed(waiting) == ELIGIBLE[0]
+    book = next(book for book in PLAYBOOKS if book.id == last)
+    rules = {**book.rules, "long": changed(book.rules["long"], {"setup": "close > 0.5 * close"})}
+    books = [book for book in PLAYBOOKS if book.id != last] + [changed(book, {"rules": rules})]
+    reader = PlaybookRegistry(books, TickGuard(), SNAPSHOT.known_at).reader()
+    answer = asyncio.run(RuleStrategist(reader, ("long",)).answer(waiting, None))
+    assert answer.proposal is not None
+    assert answer.proposal.playbook_id == last
 
 
 def test_rule_strategist_abstains_with_the_findings_where_no_base_can_pass():

@@ -255,6 +255,18 @@ def test_coherence_level_that_needs_bars_before_the_snapshot_is_unknown():
     assert [f.evidence for f in check(request) if f.code == "level_unknown"] == [("stop",)]
 
 
+@pytest.mark.parametrize("role", ["stop", "invalidation"])
+def test_coherence_own_rule_of_a_playbook_that_needs_bars_before_is_left_to_the_engine(role):
+    """What a strategist changed to such a rule is unknown all the same."""
+    text = {"stop": "prev(low, 1) - 2 * atr_14", "invalidation": "prev(close, 1) < lowest_20"}[role]
+    book = right_request().playbook
+    rules = {**book.rules, "long": changed(book.rules["long"], {role: text})}
+    own = right_request(changed(book, {"rules": rules}))
+    assert not any(finding.code == "level_unknown" for finding in check(own))
+    request = changed(right_request(), {f"proposal.{role}": text})
+    assert [finding.evidence for finding in check(request) if finding.code == "level_unknown"] == [(role,)]
+
+
 @EVERY_PLAN
 def test_coherence_reward_below_the_minimum_after_costs_is_found(playbook, direction):
     _, right = sides(direction)
@@ -377,6 +389,7 @@ def test_coherence_timeframe_the_playbook_is_not_for_is_found():
         ("tautology", Severity.MAJOR),
         ("unreachable", Severity.MAJOR),
         ("never_fired", Severity.MINOR),
+        ("always_fired", Severity.MINOR),
     ],
 )
 def test_coherence_lint_finding_keeps_its_code_and_role(code, severity):

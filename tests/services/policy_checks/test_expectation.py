@@ -159,3 +159,24 @@ def test_expectation_of_a_playbook_without_a_target_says_nothing_of_reach(has_ta
     request = changed(right_request(), known | {"proposal.target": "close + 30 * atr_14"})
     levels = replace(read_levels(request), waits=False)
     assert ("target_beyond_mfe" in codes(check_expectation(request, levels, SETTINGS))) == has_target
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "change"),
+    [
+        ({"winner_mae_p80_r": -1.5}, "stop_inside_winner_mae", {"proposal.stop": "close - 0.9 * atr_14"}),
+        ({"mfe_p50_r": 0.2}, "target_beyond_mfe", {"proposal.target": "close + 9 * atr_14"}),
+        ({"hold_p50_bars": 1.0, "hold_p90_bars": 2.0}, "horizon_too_long", {"proposal.horizon_bars": 19}),
+    ],
+)
+def test_expectation_that_nobody_wrote_holds_what_a_strategist_changed_and_not_the_base_itself(
+    values, code, change
+):
+    """A base that is measured by trades of its own rules would end for good once it trades no more."""
+    written = measured(acting(right_request()), **values)
+    assert [found.severity for found in check(written) if found.code == code] == [Severity.MAJOR]
+    book = changed(written.playbook, {"expectation": Expectation.by_default(written.playbook.horizon_bars)})
+    unwritten = measured(changed(written, {"playbook": book, "snapshot.expectations": ()}), **values)
+    assert [found.severity for found in check(unwritten) if found.code == code] == [Severity.MINOR]
+    moved = changed(unwritten, change)
+    assert [found.severity for found in check(moved) if found.code == code] == [Severity.MAJOR]

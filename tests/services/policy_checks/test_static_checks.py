@@ -2,16 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.playbook import PlaybookDefinition
+from schemas.playbook import DirectionRules, PlaybookDefinition
 from schemas.settings import Settings
 from services.playbooks.loader import load_playbooks
 from services.playbooks.rendering import KIND_OF_ROLE
 from services.policy_checks.static_checks import list_mistakes
 from trading_core.rules.bounds import possible_of, ratio
+from trading_core.rules.evaluate import evaluate_for_symbol
 from trading_core.rules.grammar import parse
 
 RULES = {
@@ -151,3 +153,11 @@ def test_ratio_is_that_of_numbers_in_proportion_alone():
     assert between("close + 3 * atr_14", "2 * atr_14") is None
     assert between("close - close", "atr_14") is None
     assert between("close * 1.03 - close", "close - close * 0.98") == pytest.approx(1.5)
+
+
+def test_target_that_is_left_out_is_reached_by_no_market_however_near_the_stop_lies():
+    for stop in ("close * 0.9999", "close - 0.001 * atr_14"):
+        rules = DirectionRules(setup="close > 0", stop=stop, exit="rsi_14 > 70")
+        bars = {"close": np.array([100.0]), "atr_14": np.array([2.0])}
+        target = float(evaluate_for_symbol(parse(rules.target), bars)[0])
+        assert target > 5 * 100.0, stop
