@@ -25,14 +25,25 @@ def open_given(path: Path, most: int = MAX_BYTES, error: type[OperatorError] = D
         error: a pipe or a device, or a file that is larger.
         OSError: it cannot be opened.
     """
+    found = check_kind(path, error)
+    if stat.S_ISREG(found.st_mode):
+        check_size(path, found.st_size, most, error)
+    return path.open("rb")
+
+
+def check_kind(path: Path, error: type[OperatorError] = DataError) -> os.stat_result:
+    """Refuse what is no file and no folder, before it is opened.
+
+    Raises:
+        error: a pipe or a device.
+        OSError: it is not there.
+    """
     found = os.stat(path)
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
         raise error(
             f"{str(path)!r} is a pipe or a device, and no regular file: save its bytes to a file first"
         )
-    if stat.S_ISREG(found.st_mode):
-        check_size(path, found.st_size, most, error)
-    return path.open("rb")
+    return found
 
 
 def read_given(path: Path, most: int = MAX_TEXT_BYTES, error: type[OperatorError] = DataError) -> bytes:

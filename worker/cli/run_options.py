@@ -1,6 +1,7 @@
 """Options of the commands that make or check a run: its bars, who decides, where replies come from."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from schemas.settings import Settings
+from services.text.given_files import check_kind
 from worker.cli.options import DbOption, argument, option
 from worker.settings import ResolvedSettings, load_settings
 
@@ -109,13 +111,18 @@ def run_settings(context: typer.Context) -> ResolvedSettings:
 
     Raises:
         ConfigError: an unreadable file, an unknown name, or a value that does not fit.
+        DataError: the bars are a pipe or a device, which is said before anything large is loaded.
     """
     given = context.params
     values = {name: given[name] for name in SET_BY if name in given}
     if isinstance(symbols := values.get("symbols"), str):
         values["symbols"] = [name.strip() for name in symbols.split(",") if name.strip()]
     flags = {SET_BY[name][0]: (SET_BY[name][1], value) for name, value in values.items()}
-    return load_settings(given["config"], flags=flags)
+    resolved = load_settings(given["config"], flags=flags)
+    if (bars := resolved.settings.runtime.data) is not None:
+        with suppress(OSError):  # what is not there is said by whoever opens it
+            check_kind(Path(bars))
+    return resolved
 
 
 def run_name(config: Path | None, settings: Settings, feed: str = "replay") -> str:

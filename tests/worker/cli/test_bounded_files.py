@@ -146,6 +146,8 @@ def memory_and_time(*words: str) -> tuple[str, float, float]:
         ("columns.csv", million_columns, ("data", "check"), 5.0),
         ("endless.csv", endless, ("gate",), 5.0),
         ("pipe.csv", os.mkfifo, ("data", "check"), 5.0),
+        ("pipe.csv", os.mkfifo, ("paper", "--feed", "csv", "--data"), 2.0),
+        ("pipe.csv", os.mkfifo, ("backtest", "--data"), 2.0),
         ("pipe.txt", os.mkfifo, ("factcheck",), 5.0),
         ("endless.toml", endless, ("config", "show"), 5.0),
         ("levels.toml", levels, ("config", "show"), 5.0),
