@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InvariantViolation
+from schemas.settings import EnvelopeSettings
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, play, run_all, story
 from tests.trading_core.market import random_series, series
 from trading_core.kernel.records import FLAG_NO_TRADE
@@ -212,6 +213,22 @@ def test_kernel_setup_at_the_close_that_ends_its_resting_order_orders_again(dire
     assert play(rows, direction, **at_once, setup=[1]).story() == taken_back
     again = play([FLAT] * 3, direction, **at_once, setup=[1, 2], horizon=1).details("policy_expired")
     assert len(again) == 1, "the horizon ends what waits at that close too"
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize("repeats", [True, False])
+def test_kernel_plan_that_repeats_reads_the_close_of_the_bar_that_ended_its_position(direction, repeats):
+    done = play(
+        [FLAT] * 6, direction, setup=[1, 3], activation=None, immediate=True, window=0, exit_rule=[2, 4],
+        repeats=repeats, horizon=4, envelope=EnvelopeSettings(cooldown_bars=0),
+    )  # fmt: skip
+    first, second = (
+        [f"{row} entry 100", f"{row} exit rule", f"{row + 1} exit exit_rule 100"] for row in (2, 4)
+    )
+    assert done.story() == first + second * repeats
+    assert [trade["policy"] for trade in done.trades] == [0] * (1 + repeats)
+    assert len(done.details("policy_expired")) == repeats, "its horizon ends it as any plan's"
+    assert done.engine.state["policy"][0] == -1
 
 
 @BOTH_SIDES

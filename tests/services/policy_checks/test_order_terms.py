@@ -225,6 +225,8 @@ def test_order_terms_of_a_proposal_with_the_base_fields_alone_are_the_plainest()
         "add_at_r": None,
         "add_share": None,
         "target_moves": False,
+        "repeats": False,
+        "tightens": True,
     }
     assert (plain.entry, plain.trail) == (None, None)
 
