@@ -171,12 +171,14 @@ def bars_of_apple() -> BarSeries:
     return embedded_bars("2003-01-01", "2010-12-31").select(("AAPL",))
 
 
-def made(definition: PlaybookDefinition, side: Direction = "long") -> tuple[list[Trade], int]:
-    """Trades of a run with reflection off, and the label of the first bar that a plan reads."""
+def made(
+    definition: PlaybookDefinition, side: Direction = "long", mode: Any = "off"
+) -> tuple[list[Trade], int]:
+    """Trades of a run, and the time of its first plan."""
     envelope = EnvelopeSettings(
         cooldown_bars=0, max_symbol_losses=1_000, max_consecutive_losses=1_000, allowed_directions=(side,)
     )
-    settings = Settings(execution=FREE, reflection=ReflectionSettings(mode="off"), envelope=envelope)
+    settings = Settings(execution=FREE, reflection=ReflectionSettings(mode=mode), envelope=envelope)
     run: Run = run_on(bars_of_apple(), settings, [definition])
     episodes = [row["episode"] for row in run.of("episode")]
     fields = ("entry_label", "exit_label", "entry_price", "exit_price")
@@ -205,13 +207,14 @@ def test_translated_strategies_are_files_of_at_most_fifteen_lines():
     assert max(len(text.splitlines()) for text in TEXTS.values()) <= 15
 
 
+@pytest.mark.parametrize("mode", ["off", "deterministic"])
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_translated_strategy_trades_what_a_plain_loop_trades(name, tmp_path):
+def test_translated_strategy_trades_what_a_plain_loop_trades(name, mode, tmp_path):
     sides: dict[Direction, tuple[Any, int]] = {"long": (STRATEGIES[name], 1)}
     if name == "keltner":
         sides["short"] = KeltnerShort, -1
     for side, (strategy, sign) in sides.items():
-        found, first = made(playbook(name, tmp_path), side)
+        found, first = made(playbook(name, tmp_path), side, mode)
         expected = traded(strategy(frames(bars_of_apple())["AAPL"]), sign)
         assert len(expected) > 10
         assert shared(expected, found) >= 0.9 * len(expected)
