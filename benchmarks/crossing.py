@@ -66,7 +66,7 @@ def simulate_trades(bars: BarSeries, switches: Switches | None = None) -> pd.Dat
 
 def simulated_raw(bars: BarSeries, switches: Switches) -> SimulationResult:
     """The strategy through the public entry, nothing added: what is timed."""
-    settings: dict[str, Any] = {**BRACKET, **switches}
+    settings: dict[str, Any] = {"slippage_bps": 0.0, **BRACKET, **switches}
     return simulate(bars, ENTRY, **settings)
 
 

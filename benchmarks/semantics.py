@@ -19,7 +19,7 @@ SEED, BARS = 1, 100_000
 CASH: Switches = {"cash": 1e9}
 ALTERNATIVES: tuple[Switches, ...] = (
     {"fill": "close"},
-    {"level_base": "signal_close"},
+    {"level_base": "fill"},
     {"entry_bar_exits": False},
     {"both_hit": "target"},
     {"both_hit": "ohlc"},

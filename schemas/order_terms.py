@@ -41,7 +41,7 @@ class OrderTerms(Contract):
     a tighter stop while the thesis waits, or (`limit`) a better limit than the market offers.
     """
 
-    sparse_fields: ClassVar = frozenset({"add_at_r", "add_share", "target_moves"})
+    sparse_fields: ClassVar = frozenset({"add_at_r", "add_share", "target_moves", "repeats", "tightens"})
 
     entry_kind: EntryKind = Field(default="market", description="how an activation enters")
     refinement_kind: RefinementKind = Field(default="stop", description="what the refinement rule improves")
@@ -61,6 +61,13 @@ class OrderTerms(Contract):
         default=None, gt=0, le=1, description="what is added, as a share of the first quantity"
     )
     target_moves: bool = Field(default=False, description="whether the target is read anew at each close")
+    repeats: bool = Field(
+        default=False, description="whether the plan stays in force after its position, for the next signal"
+    )
+    tightens: bool = Field(
+        default=True,
+        description="whether an evaluation may tighten the stop; false: the plan's rules alone do",
+    )
 
     @property
     def scale_outs(self) -> tuple[tuple[float, float], ...]:

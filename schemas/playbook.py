@@ -233,6 +233,7 @@ class OwnPlaybook(PlaybookDefinition):
     """What a plan with its own rules is held to: itself. It is no version, so it has no hash."""
 
     expectation: Expectation = Expectation.by_default(LONGEST_HORIZON)
+    risk_fraction: float = Field(default=0.005, gt=0, le=1)
 
     @cached_property
     def content_hash(self) -> str:

@@ -44,7 +44,10 @@ class PolicyProposal(OrderTerms):
     exit: str | None = Field(default=None, max_length=1_000)
     argues_for: Direction | Literal["neither"] | None = None
     risk_fraction: float | None = Field(
-        default=None, gt=0, le=0.02, description="of equity at the stop, of a plan with its own rules"
+        default=None,
+        gt=0,
+        le=1,
+        description="of equity at the stop, of a plan with its own rules; the envelope caps it",
     )
 
     @model_validator(mode="after")

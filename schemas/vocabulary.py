@@ -4,7 +4,9 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 Direction = Literal["long", "short"]
-POSITION_VARIABLES: Final = ("entry_price", "bars_held", "open_r", "mfe_r", "mae_r")  # of rules, by position
+POSITION_VARIABLES: Final = (  # of rules, by position
+    "entry_price", "bars_held", "open_r", "mfe_r", "mae_r", "best_price", "worst_price",
+)  # fmt: skip
 Claim = Literal["losing", "gaining"]
 
 

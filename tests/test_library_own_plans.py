@@ -132,12 +132,45 @@ def test_signals_of_own_plans_are_counted_while_one_is_in_force(halves):
 
 def test_own_plan_at_more_risk_than_the_cap_trades_at_the_cap():
     quantities = {}
-    for risk in (0.0025, 0.005, 0.02):
+    for risk in (0.0025, 0.005, 0.02, 0.5):
         result = tt.backtest(**YEAR, strategist=Break(risk_fraction=risk))
         quantities[risk] = payloads(result, "entry_filled")[0]["quantity"]
         over = set(result.findings.query("code == 'risk_fraction_over_cap'")["severity"])
         assert over == ({"minor"} if risk > 0.01 else set())
-    assert quantities[0.02] == quantities[0.005] == pytest.approx(2 * quantities[0.0025])
+        clamped = {clamp for row in payloads(result, "order_clamped") for clamp in row["clamps"]}
+        assert ("risk_cap" in clamped) is (risk > 0.005)
+        assert result.document["errors"] == 0
+    assert quantities[0.5] == quantities[0.02] == quantities[0.005]
+    assert quantities[0.005] == pytest.approx(2 * quantities[0.0025])
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "reason", "remedy"),
+    [
+        ("off", {"setup": "close > 9 * highest_20"}, "setup_not_in_force", "playbook own_break: no setup of"),
+        (
+            "deterministic",
+            {"setup": "close > high + 1"},
+            "unreachable",
+            "plans of the strategist: see docs/reference/findings.md (once: setup: 'close > high + 1'",
+        ),
+    ],
+)
+def test_run_of_own_plans_without_a_trade_speaks_of_these_alone(mode, rules, reason, remedy):
+    result = tt.backtest(**YEAR, strategist=Break(**rules), reflection=mode)
+    causes = {cause["reason"]: cause["remedy"] for cause in result.document["why_no_trade"]}
+    assert causes[reason].startswith(remedy)
+    assert not any(book.id in remedy for remedy in causes.values() for book in load_playbooks(None))
+
+
+def test_run_whose_own_strategist_proposes_nothing_says_so():
+    class Silent(Break):
+        async def answer(self, snapshot, revision):
+            return tt.StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no")
+
+    result = tt.backtest(**YEAR, strategist=Silent())
+    (cause,) = result.document["why_no_trade"]
+    assert (cause["reason"], cause["count"]) == ("abstained", result.document["policy_loop"]["evaluations"])
 
 
 def test_own_plan_outside_the_allowed_playbooks_is_blocked_and_one_of_them_trades():

@@ -68,8 +68,6 @@ def simulate(
     stop_pct: float = 0.02,
     target_pct: float | None = 0.04,
     time_stop_bars: int = 50,
-    fee_bps: float = 5.0,
-    slippage_bps: float = 0.0,
     symbols: Sequence[str] | None = None,
     tz: str | None = None,
     start: str | None = None,
@@ -84,19 +82,18 @@ def simulate(
             of the bars of one symbol, each known at the close of its bar. Several, as a dict by name or a
             list, give a dict of results by name, by the rule's text, or by the name of the Series.
         direction: long or short.
-        stop_pct: distance of the stop, as a share of the fill.
+        stop_pct: distance of the stop, as a share of the close that orders.
         target_pct: distance of the target, likewise; None: no target.
         time_stop_bars: bars until an exit at the open.
-        fee_bps: a side, of notional.
-        slippage_bps: a side, against the order.
         symbols: those that are traded, at least one; None: all. Of bars that name none, their name.
         tz: zone of times that carry none.
         start: first label kept, UTC.
         end: last label kept, UTC.
         terms: what else closes or manages a position, as in a playbook: the rules `stop`, `target`, `exit`,
             `trail` and `invalidation`, and `break_even_r`, `scale_out_r`, `scale_out_share`, `add_at_r`,
-            `add_share`, `target_moves`; or another term of `trading_core.research.simulation.simulate`, such
-            as `both_hit`.
+            `add_share`, `target_moves`; how orders fill and what they cost, as `execution` has it and by its
+            defaults: `fee_bps`, `slippage_bps`, `level_base`, `both_hit` and the others; and how the bars are
+            read, as `backtest` takes it: `data__zone`, by whose clock a time of day is.
 
     Raises:
         DataError: the bars or the Series cannot be used.
@@ -106,13 +103,14 @@ def simulate(
     """
     given: dict[str, Any] = {"runtime__tz": tz, "runtime__start": start, "runtime__end": end}
     given |= {"data__symbols": symbols_of(symbols)}
-    told = settings_of(None, given, {})
+    data = {name: terms.pop(name) for name in [*terms] if name.startswith("data__")}
+    told = settings_of(None, given, data)
     series = bars_of(bars, told)
 
     def result(rule: Any) -> SimulationResult:
         return simulation.simulate(
             series, _truths(rule, series, tz), direction=direction, stop_pct=stop_pct, target_pct=target_pct,
-            time_stop_bars=time_stop_bars, fee_bps=fee_bps, slippage_bps=slippage_bps, **terms,
+            time_stop_bars=time_stop_bars, **terms,
         )  # fmt: skip
 
     if isinstance(entry, Mapping | list | tuple):

@@ -30,6 +30,7 @@ class PolicyOrders:
         risk_fraction: of equity at the stop.
         immediate: the setup itself orders.
         never_ends: never spent and never expires.
+        repeats: a position does not spend it.
         stop_pct, target_pct: levels as fractions, where there is no column.
         entry_kind: market, or a limit or stop order at the price column `entry`.
         trail: price column of a trailing stop.
@@ -55,6 +56,7 @@ class PolicyOrders:
     risk_fraction: float
     immediate: bool = False
     never_ends: bool = False
+    repeats: bool = False
     stop_pct: float = float("nan")
     target_pct: float = float("nan")
     entry_kind: EntryKind = "market"

@@ -272,6 +272,7 @@ class TriggerEngine:
             "policy_risk": orders.risk_fraction,
             "policy_immediate": orders.immediate,
             "policy_never_ends": orders.never_ends,
+            "policy_repeats": orders.repeats,
             "policy_stop_pct": orders.stop_pct,
             "policy_target_pct": orders.target_pct,
             "k_setup": orders.setup,

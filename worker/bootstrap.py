@@ -145,5 +145,5 @@ def assemble(
     return Session(
         settings, market, journal, guard, engine, experience, books.registry, books.lifecycle,
         policy_loop, slow_loop, asked, events, ledger, None if evidence is None else evidence.rows,
-        columns_wired=len(market.columns.features.made),
+        columns_wired=len(market.columns.features.made), has_own_strategist=strategist is not ours,
     )  # fmt: skip

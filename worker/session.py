@@ -71,7 +71,7 @@ class Session(Stateful):
     }
     REBUILT = frozenset(
         {"settings", "market", "engine", "live", "events", "ledger", "kept", "columns_wired"}
-        | {"stops_without_model"}
+        | {"stops_without_model", "has_own_strategist"}
     )
 
     settings: Settings
@@ -90,6 +90,7 @@ class Session(Stateful):
     kept: KeptRows | None = None  # what the judge's tools read; None where it is asked without them
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
+    has_own_strategist: bool = False  # then playbooks that its plans do not name say nothing of the run
     stops_without_model: bool = False  # where its server turns questions away for good
     anomalies: Counter[str] = field(default_factory=Counter)
     doubted: list[tuple[int, str]] = field(default_factory=list)  # label and symbol of each bar in doubt

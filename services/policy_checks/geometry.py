@@ -59,7 +59,7 @@ def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLe
         message = f"the entry {entry!r} is no price"
         return (major("level_not_a_price", message, "entry", remedy=own_entry(request)),)
     beyond = (entry - close) * (1.0 if proposal.direction == "long" else -1.0)
-    if beyond > 0 if proposal.entry_kind == "stop" else beyond <= 0:
+    if beyond >= 0 if proposal.entry_kind == "stop" else beyond <= 0:
         return ()
     higher = (proposal.entry_kind == "stop") == (proposal.direction == "long")
     where = "above" if higher else "below"

@@ -32,6 +32,7 @@ class PolicyCounters(Stateful):
         sent_back_own: proposals sent back whose rules are their playbook's own.
         passed_over: playbooks' own plans that were not offered, by the first finding against each.
         examples: the first of each code.
+        proposed: plans, by the playbook that each names.
     """
 
     REBUILT = frozenset({"budgets"})
@@ -54,6 +55,7 @@ class PolicyCounters(Stateful):
     sent_back_own: int = 0
     passed_over: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Finding] = field(default_factory=dict)
+    proposed: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
     revisions: int = 0
@@ -73,6 +75,8 @@ class PolicyCounters(Stateful):
         """One answer of the strategist with its reflection; `is_own`: it is its playbook's own plan."""
         self.answers[str(one.answer.kind)] += 1
         self.sources[one.answer.model] += 1
+        if (plan := one.answer.proposal) is not None:
+            self.proposed[plan.playbook_id] += 1
         self.passed_over.update(base.codes[0] for base in one.answer.passed_over)
         if one.answer.fallback is not None:
             self.fallbacks[one.answer.fallback] += 1

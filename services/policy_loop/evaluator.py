@@ -22,6 +22,7 @@ from schemas.vocabulary import (
     InvocationOutcome,
     JudgeDecision,
     PlanKind,
+    PolicyState,
     Severity,
 )
 from services.playbooks.own_plans import playbook_of, playbook_of_policy
@@ -30,10 +31,12 @@ from services.policy_checks.plan_levels import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamp_proposal
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
+from services.policy_loop.freeze import changed_fields
 from services.policy_loop.invariant_context import invariant_context
 from services.ports import Judge, Plan, PlanEnd, PlanProvider, PlanRound, PlaybookReader, Revision
 
 NOTHING_TO_REFLECT = "nothing to reflect on"
+REWORDED = frozenset({"thesis", "conviction", "because", "rationale", "argues_for"})  # no order hangs on them
 
 
 class PolicyEvaluator:
@@ -83,6 +86,8 @@ class PolicyEvaluator:
                 return self._refuse(evaluation, snapshot, plan)
             verdict = await self._verdict(evaluation, snapshot, plan.last)
             if verdict.decision is JudgeDecision.APPROVE:
+                if self._has_ordered(snapshot, plan.last.answer):
+                    return self.fall_back(evaluation, snapshot, "the same plan has ordered", may_keep=True)
                 approved = ApprovedPlan(plan.last, verdict)
                 return Conclusion(EvaluationOutcome.FROZEN, verdict.reason, approved)
             if verdict.decision is not JudgeDecision.REVISE:
@@ -109,6 +114,15 @@ class PolicyEvaluator:
             reason = f"{reason}; not kept: {kept.verdict.reason}"
         down = self._amend(evaluation, snapshot, AmendmentKind.STAND_DOWN, reason)
         return Conclusion(EvaluationOutcome.STOOD_DOWN, reason, down)
+
+    def _has_ordered(self, snapshot: PolicySnapshot, answer: StrategistAnswer) -> bool:
+        """Whether a plan that repeats has armed and the answer says it again: its order need not go."""
+        policy = self._policies(snapshot.active_policy_id or "")
+        if policy is None or answer.proposal is None or snapshot.state is not PolicyState.THESIS_ARMED:
+            return False
+        is_same = REWORDED.issuperset(changed_fields(policy, answer.proposal))
+        version = playbook_of(answer.proposal, self._playbooks).content_hash
+        return policy.proposal.repeats and is_same and policy.playbook_hash == version
 
     def _invariants(self, snapshot: PolicySnapshot) -> InvariantContext:
         return invariant_context(self._settings(), snapshot, self._playbooks, self._symbols)
@@ -151,7 +165,7 @@ class PolicyEvaluator:
     def _without_proposal(
         self, evaluation: Evaluation, snapshot: PolicySnapshot, answer: StrategistAnswer
     ) -> Conclusion:
-        if answer.kind is PlanKind.TIGHTEN:
+        if answer.kind is PlanKind.TIGHTEN and self._may_tighten(snapshot):
             moved = self._amend(
                 evaluation, snapshot, AmendmentKind.TIGHTEN, answer.reason, answer.tighter_stop
             )
@@ -168,6 +182,11 @@ class PolicyEvaluator:
             evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT)
         held = answer.kind is PlanKind.HOLD
         return Conclusion(EvaluationOutcome.HELD if held else EvaluationOutcome.ABSTAINED, answer.reason)
+
+    def _may_tighten(self, snapshot: PolicySnapshot) -> bool:
+        """Whether the plan behind a position leaves its stop to evaluations; one that is gone does."""
+        policy = self._policies(snapshot.managed_policy_id or "")
+        return policy is None or policy.proposal.tightens
 
     def _refuse(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> Conclusion:
         if plan.end is PlanEnd.STAND_DOWN:

@@ -75,19 +75,8 @@ def traded(playbook: PlaybookDefinition) -> tuple[Episode, ...]:
 @pytest.mark.parametrize("way", WAYS)
 def test_rule_by_itself_leaves_a_position_as_its_playbook_does(way, direction):
     rules, terms = told(way, direction)
-    execution = ExecutionSettings()
-    costs: dict[str, Any] = {"fee_bps": execution.fee_bps, "slippage_bps": execution.slippage_bps}
     side: Any = direction
-    found = simulate(
-        bars(),
-        SETUP,
-        direction=side,
-        target_pct=None,
-        level_base=execution.level_base,
-        **rules,
-        **terms,
-        **costs,
-    ).trades
+    found = simulate(bars(), SETUP, direction=side, target_pct=None, **rules, **terms).trades
     paper = traded(playbook_of(way, direction))
     assert len(paper) > 20
     assert sorted(found["r"].tolist()) == sorted(episode.r for episode in paper)
@@ -153,6 +142,18 @@ def test_terms_of_a_rule_by_itself_that_cannot_be_are_named(terms, words):
 def test_term_that_is_none_names_the_nearest():
     with pytest.raises(TypeError, match="no argument 'break_evn_r'. Did you mean 'break_even_r'"):
         tt.simulate(entry=SETUP, break_evn_r=1.0)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_rule_by_itself_reads_the_time_of_day_by_the_clock_of_the_data(zone):
+    index = pd.date_range("2024-01-02", periods=480, freq="30min", tz="UTC")
+    rising = 100.0 + np.arange(480) / 10
+    frame = pd.DataFrame(dict.fromkeys(("open", "high", "low", "close"), rising) | {"volume": 1.0}, index)
+    found = tt.simulate(
+        frame, "minute_of_day == 600", exit="minute_of_day >= 900", target_pct=None, data__zone=zone
+    ).trades
+    assert {f"{time:%H:%M}" for time in found["entry_time"].dt.tz_convert(zone)} == {"10:30"}
+    assert {f"{time:%H:%M}" for time in found["exit_time"].dt.tz_convert(zone)} == {"15:30"}
 
 
 def test_exit_that_is_a_price_is_refused():

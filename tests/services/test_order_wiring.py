@@ -61,6 +61,7 @@ def patient(**changes: Any) -> PlaybookDefinition:
         "scale_out_r": 0.5,
         "scale_out_share": 0.25,
         "target_moves": True,
+        "repeats": True,
         "add_at_r": 1.5,
         "add_share": 0.4,
     }
@@ -116,7 +117,8 @@ def test_order_wiring_compiled_policy_says_what_the_playbook_declares():
     columns = RuleColumns(bars)
     orders = compile_policy(policy_of(patient()), 1, columns, SharedColumns(columns), "atr_14")
     assert (orders.entry_kind, orders.refines_entry) == ("limit", True)
-    assert (orders.break_even_r, orders.scale_outs, orders.target_moves) == (1.0, ((0.5, 0.25),), True)
+    assert (orders.break_even_r, orders.scale_outs) == (1.0, ((0.5, 0.25),))
+    assert (orders.target_moves, orders.repeats) == (True, True)
     assert (orders.add_at_r, orders.add_share) == (1.5, 0.4)
     numbers = {role: getattr(orders, role) for role in ("entry", "refinement", "trail", "stop", "target")}
     for role, index in (*numbers.items(), ("volatility", orders.volatility)):
@@ -150,6 +152,7 @@ def test_order_wiring_plain_policy_leaves_every_order_feature_off():
         scale_out_r=None,
         scale_out_share=None,
         target_moves=False,
+        repeats=False,
         add_at_r=None,
         add_share=None,
     )
@@ -157,7 +160,7 @@ def test_order_wiring_plain_policy_leaves_every_order_feature_off():
     assert (orders.entry_kind, orders.refines_entry) == ("market", False)
     assert (orders.entry, orders.refinement, orders.trail, orders.volatility) == (-1, -1, -1, -1)
     assert all(np.isnan((orders.break_even_r, orders.add_at_r, orders.add_share)))
-    assert (orders.scale_outs, orders.target_moves) == ((), False)
+    assert (orders.scale_outs, orders.target_moves, orders.repeats) == ((), False, False)
     assert not orders.exit_rule.any()
 
 

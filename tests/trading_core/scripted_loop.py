@@ -38,6 +38,7 @@ CONDITIONS = (
 INVALIDATIONS = ("close < prev(low, 4)", "close > prev(high, 4)", "rsi_7 > 80")
 EXIT_RULES = (
     "open_r > 0.8 and bars_held >= 2", "mfe_r >= 1 and open_r < mfe_r / 2 or mae_r < -0.7",
+    "close < best_price * 0.99 and worst_price > 0",
     "close * (1 + 0 * bars_held) > prev(high, 4) and close > entry_price", "rsi_7 > 70",
 )  # fmt: skip
 BLOCK_ROWS = 9
@@ -240,6 +241,8 @@ def random_orders(engine: TriggerEngine, s: int, rng: np.random.Generator, name:
         orders = replace(orders, scale_outs=scales[: int(rng.integers(1, 4))])
     if rng.random() < 0.4:
         orders = replace(orders, add_at_r=float(rng.uniform(0.1, 0.8)), add_share=0.5)
+    if rng.random() < 0.3:
+        orders = replace(orders, repeats=True)
     if rng.random() < 0.3:
         orders = replace(orders, target_moves=True)
     elif rng.random() < 0.3:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InvariantViolation
+from schemas.settings import EnvelopeSettings
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, play, run_all, story
 from tests.trading_core.market import random_series, series
 from trading_core.kernel.records import FLAG_NO_TRADE
@@ -56,7 +57,8 @@ ENTRIES = {
     "stop over a gap by level": ([(103, 104, 102.5, 103)], LEVEL, STOP, ["3 entry 102"]),
     "stop at the open": ([(102, 103, 101, 102)], {}, STOP, ["3 entry 102"]),
     "stop unfilled": ([(100, 101.9, 99, 100), FLAT, FLAT], {}, STOP, UNFILLED),
-    "stop at the close": ([FLAT], {}, {**STOP, "entry": 100.0}, ["2 refused wrong_side"]),
+    "stop at the close": ([FLAT], {}, {**STOP, "entry": 100.0}, ["3 entry 100"]),
+    "stop passed by the close": ([FLAT], {}, {**STOP, "entry": 99.5}, ["2 refused wrong_side"]),
     "stop just beyond the close": ([FLAT], {}, {**STOP, "entry": 100.5}, ["3 entry 100.5"]),
     "market": ([(101, 102, 99, 100)], {}, {}, ["3 entry 101"]),
     "market at the close": ([(101, 102, 99, 100)], {"fill": "close"}, {}, ["2 entry 100"]),
@@ -200,6 +202,33 @@ ENTRY_BAR = {
 @pytest.mark.parametrize(("rows", "execution", "policy", "story"), ENTRY_BAR.values(), ids=ENTRY_BAR)
 def test_kernel_entry_bar_exits_only_where_the_path_allows(rows, execution, policy, story, direction):
     assert play([FLAT, *rows], direction, execution=execution, **policy).story() == story
+
+
+@BOTH_SIDES
+def test_kernel_setup_at_the_close_that_ends_its_resting_order_orders_again(direction):
+    at_once: dict[str, Any] = {**STOP, "activation": None, "immediate": True, "window": 0}
+    rows = [FLAT, (100, 102, 99, 101)]
+    taken_back = ["2 refused unfilled", "2 expired"]
+    assert play(rows, direction, **at_once, setup=[1, 2]).story() == [*taken_back, "3 entry 102"]
+    assert play(rows, direction, **at_once, setup=[1]).story() == taken_back
+    again = play([FLAT] * 3, direction, **at_once, setup=[1, 2], horizon=1).details("policy_expired")
+    assert len(again) == 1, "the horizon ends what waits at that close too"
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize("repeats", [True, False])
+def test_kernel_plan_that_repeats_reads_the_close_of_the_bar_that_ended_its_position(direction, repeats):
+    done = play(
+        [FLAT] * 6, direction, setup=[1, 3], activation=None, immediate=True, window=0, exit_rule=[2, 4],
+        repeats=repeats, horizon=4, envelope=EnvelopeSettings(cooldown_bars=0),
+    )  # fmt: skip
+    first, second = (
+        [f"{row} entry 100", f"{row} exit rule", f"{row + 1} exit exit_rule 100"] for row in (2, 4)
+    )
+    assert done.story() == first + second * repeats
+    assert [trade["policy"] for trade in done.trades] == [0] * (1 + repeats)
+    assert len(done.details("policy_expired")) == repeats, "its horizon ends it as any plan's"
+    assert done.engine.state["policy"][0] == -1
 
 
 @BOTH_SIDES

@@ -17,7 +17,11 @@ from trading_core.rules.programs import compile_program
 from trading_core.rules.tree import column_parts
 
 NAN = float("nan")
-VALUES = {"entry_price": 100.0, "bars_held": 3.0, "open_r": 0.6, "mfe_r": 1.4, "mae_r": -0.2}
+VALUES = {
+    "entry_price": 100.0, "bars_held": 3.0, "open_r": 0.6, "mfe_r": 1.4, "mae_r": -0.2, "best_price": 107.0,
+    "worst_price": 99.0,
+}  # fmt: skip
+STAND_INS = ("high", "low", "volume", "hour", "month", "day_of_week", "day_of_month")
 FEATURES = {"close": 103.0, "open": 102.0, "sma_20": NAN, "rsi_14": 71.0, "atr_14": 2.0}
 RULES = (
     "bars_held >= 3",
@@ -40,22 +44,21 @@ RULES = (
     "rsi_14 > 70",
     "close - atr_14",
     "7 - bars_held",
+    "best_price - 3 * atr_14",
+    "close < worst_price + atr_14",
 )
 
 
 def _as_features(text: str) -> str:
     """The same rule over features that stand for what the position has."""
-    for name, feature in zip(POSITION_VARIABLES, ("high", "low", "volume", "hour", "month"), strict=True):
+    for name, feature in zip(POSITION_VARIABLES, STAND_INS, strict=True):
         text = text.replace(name, feature)
     return text
 
 
 @pytest.mark.parametrize("text", RULES)
 def test_position_rule_is_read_as_the_same_rule_over_columns(text):
-    known = {
-        **FEATURES,
-        **dict(zip(("high", "low", "volume", "hour", "month"), VALUES.values(), strict=True)),
-    }
+    known = FEATURES | dict(zip(STAND_INS, VALUES.values(), strict=True))
     (expected,) = oracle(
         parse(_as_features(text)), {name: np.array([value]) for name, value in known.items()}
     )

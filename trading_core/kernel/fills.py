@@ -162,8 +162,8 @@ def open_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: flo
     st.bits |= _BIT_OPENED
     emit(out, t, s, (_ENTERED, direction, st.policy), (price, st.quantity, fee, st.stop, st.target, raw))
     go(st, port, out, t, s, POSITION_OPEN)
-    if st.policy_never_ends == 0:
-        st.policy = -1  # spent: one policy leads to at most one position
+    if st.policy_never_ends == 0 and st.policy_repeats == 0:
+        st.policy = -1  # spent: it leads to at most one position
 
 
 @compiled

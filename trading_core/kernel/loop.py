@@ -89,11 +89,15 @@ def close_of_symbol(
         go(st, port, out, t, s, IDLE)
     if st.losses >= p.max_symbol_losses:
         pause_after_losses(st, port, out, p, t, s)
+    waits = False
     if st.direction != 0:
         at_close_holding(state, port, out, p, truths, numbers, t, s, close, moment, flags)
     elif st.state == THESIS_ARMED:
         at_close_armed(state, port, out, p, truths, numbers, t, s, close, moment, flags)
-    elif st.state == IDLE and st.policy >= 0 and t >= st.policy_first_t:
+        waits = st.state == IDLE and st.policy_immediate == 1  # its order has ended: the next may follow
+    elif st.state == IDLE:
+        waits = t >= st.policy_first_t
+    if waits and st.policy >= 0:
         if st.policy_never_ends == 0 and st.own > st.policy_expires_own:
             expire(st, out, t, s)
         elif is_set_up(st, truths, t) and (p.reentry == 1 or st.exit_own != st.own):

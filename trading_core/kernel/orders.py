@@ -87,7 +87,7 @@ def refusal_of(d: int, kind: int, close: float, base: float, stop: float, target
         return _R_RISK
     if (base - stop) * d <= 0.0 or (target - base) * d <= 0.0 or stop <= 0.0 or target <= 0.0:
         return _R_SIDE
-    if (kind == _LIMIT and (close - base) * d < 0.0) or (kind == _STOP and (base - close) * d <= 0.0):
+    if (kind == _LIMIT and (close - base) * d < 0.0) or (kind == _STOP and (base - close) * d < 0.0):
         return _R_SIDE
     return -1
 

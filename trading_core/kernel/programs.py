@@ -10,7 +10,7 @@ from trading_core.features.pointwise import pointwise
 from trading_core.kernel import records as rec
 from trading_core.kernel.compiled import compiled
 
-_PRICE, _BARS, _OPEN, _BEST, _WORST = range(len(POSITION_VARIABLES))
+_PRICE, _BARS, _OPEN, _MFE, _MAE, _BEST, _WORST = range(len(POSITION_VARIABLES))
 _CONSTANT: Final = int(rec.STEP_CONSTANT)
 _NUMBER: Final = int(rec.STEP_NUMBER)
 _TRUTH: Final = int(rec.STEP_TRUTH)
@@ -29,10 +29,12 @@ def position_value(st: Any, which: int, close: float) -> float:
     if which == _BARS:
         return float(st.own - st.entry_own)
     price: float = close
-    if which == _BEST:
+    if which in (_MFE, _BEST):
         price = st.highest if st.direction > 0 else st.lowest
-    elif which == _WORST:
+    elif which in (_MAE, _WORST):
         price = st.lowest if st.direction > 0 else st.highest
+    if which in (_BEST, _WORST):
+        return price
     return float((price - st.entry_price) * st.direction / st.risk)
 
 

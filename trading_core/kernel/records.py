@@ -106,6 +106,7 @@ SYMBOL: Final = np.dtype(
         ("policy_risk", "f8"),
         ("policy_immediate", "i8"),  # the setup itself orders, without an activation
         ("policy_never_ends", "i8"),  # never spent and never expires
+        ("policy_repeats", "i8"),  # a position does not spend it
         ("policy_stop_pct", "f8"),
         ("policy_target_pct", "f8"),
         ("policy_entry", "i8"),  # position in ENTRY_KINDS

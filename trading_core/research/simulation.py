@@ -29,6 +29,11 @@ FAR_PCT: Final = 1e6  # of a long's target that stands for none
 MANAGED: Final = (
     "break_even_r", "scale_out_r", "scale_out_share", "add_at_r", "add_share", "target_moves",
 )  # fmt: skip
+YES_OR_NO: Final = ("entry_bar_exits", "reentry")
+SWITCHES: Final = (
+    *YES_OR_NO, "fee_bps", "slippage_bps", "fill", "level_base", "both_hit", "gap", "limit_fill", "time_exit",
+    "tick_size", "lot_size", "maker_fee_bps", "fee_per_trade", "fee_rounding", "funding_bps", "borrow_bps",
+)  # fmt: skip
 Read = TypeVar("Read", ExecutionSettings, OrderTerms)
 
 
@@ -61,25 +66,8 @@ def simulate(
     exit: str | None = None,
     trail: str | None = None,
     invalidation: str | None = None,
-    fee_bps: float = 5.0,
-    slippage_bps: float = 0.0,
     quantity: float = 1.0,
-    fill: Literal["next_open", "close"] = "next_open",
-    level_base: Literal["fill", "signal_close"] = "fill",
-    entry_bar_exits: bool = True,
-    both_hit: Literal["stop", "target", "ohlc", "near", "color"] = "stop",
-    gap: Literal["open", "level"] = "open",
     cash: float = 100_000.0,
-    limit_fill: Literal["touch", "through"] = "touch",
-    time_exit: Literal["open", "after_stops", "close"] = "open",
-    reentry: bool = True,
-    tick_size: float = 0.0,
-    lot_size: float = 0.0,
-    maker_fee_bps: float | None = None,
-    fee_per_trade: float = 0.0,
-    fee_rounding: float = 0.0,
-    funding_bps: float = 0.0,
-    borrow_bps: float = 0.0,
     **terms: Any,
 ) -> SimulationResult:
     """Trade every true `entry` with a bracket, one position per symbol.
@@ -99,48 +87,25 @@ def simulate(
         exit: condition that closes an open position at the next open, as in a playbook.
         trail: price that the stop follows; it and `exit` may read the position.
         invalidation: condition that closes too, and at whose truth nothing is ordered.
-        fee_bps: per side, of notional.
-        slippage_bps: per side, against the order.
         quantity: units per trade.
-        fill: where an order fills: at the next open, or at the close of its signal bar.
-        level_base: what stop and target are measured from.
-        entry_bar_exits: whether stop and target live on the entry bar.
-        both_hit: which of them comes first when one bar holds both.
-        gap: whether a bar that opens beyond a level fills at its open or at the level.
         cash: starting cash.
-        limit_fill: whether a bar that only touches the target fills it.
-        time_exit: a due time stop exits at the open before stops, at the open unless a stop or target of that
-            bar was hit, or at the close of the bar.
-        reentry: whether a bar that closes a position may signal the next entry.
-        tick_size: grid of levels and fills, 0 none.
-        lot_size: grid of quantities, rounded down, 0 none.
-        maker_fee_bps: fee of targets as resting limit orders, which then pay no slippage; None: they fill as
-            market orders when touched.
-        fee_per_trade: fixed fee per fill, so twice for a trade.
-        fee_rounding: unit to which a fee is rounded, 0 exact.
-        funding_bps: per bar on notional, longs pay and shorts receive.
-        borrow_bps: per bar on notional, shorts pay.
         terms: how the position is managed, as in a playbook: `break_even_r`, `scale_out_r`,
-            `scale_out_share`, `add_at_r`, `add_share`, `target_moves` (with `target`).
+            `scale_out_share`, `add_at_r`, `add_share`, `target_moves` (with `target`); and how orders fill
+            and what they cost: `SWITCHES`, as `ExecutionSettings` describes them and has them by default.
 
     Raises:
         RuleError: a rule cannot be read, or is of the wrong kind.
         ConfigError: a number is out of range.
         TypeError: a term that is none.
     """
-    _check_types(bars, entry, entry_bar_exits=entry_bar_exits, reentry=reentry)
+    switches = {name: terms.pop(name) for name in SWITCHES if name in terms}
+    _check_types(bars, entry, **{name: switches[name] for name in YES_OR_NO if name in switches})
     _check(direction, stop_pct, 0.5 if target_pct is None else target_pct, time_stop_bars, quantity, cash)
     if target is None and terms.get("target_moves"):
         raise ConfigError(
             "target_moves is true, yet there is no rule that it reads: give target, a price rule"
         )
-    execution = _execution(
-        fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base,
-        entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap, limit_fill=limit_fill,
-        time_exit=time_exit, reentry=reentry, tick_size=tick_size, lot_size=lot_size,
-        maker_fee_bps=maker_fee_bps, fee_per_trade=fee_per_trade, fee_rounding=fee_rounding,
-        funding_bps=funding_bps, borrow_bps=borrow_bps,
-    )  # fmt: skip
+    execution = _execution(**switches)
     far = 1.0 - 1.0 / FAR_R if direction == "short" else FAR_PCT
     levels = {
         "stop_pct": stop_pct if stop is None else nan,
@@ -218,14 +183,16 @@ def _check(
 
 def _execution(**switches: Any) -> ExecutionSettings:
     for name, value in switches.items():
-        if isinstance(value, bool) and name not in ("entry_bar_exits", "reentry"):
+        if isinstance(value, bool) and name not in YES_OR_NO:
             raise ConfigError(f"{name} {value!r} is not a number")
     return _read(ExecutionSettings, switches)
 
 
 def _order_terms(given: dict[str, Any]) -> OrderTerms:
     if unknown := [name for name in given if name not in MANAGED]:
-        raise TypeError(f"simulate has no argument {unknown[0]!r}.{nearest(unknown[0], MANAGED)}")
+        raise TypeError(
+            f"simulate has no argument {unknown[0]!r}.{nearest(unknown[0], (*MANAGED, *SWITCHES))}"
+        )
     return _read(OrderTerms, given)
 
 

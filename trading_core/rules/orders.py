@@ -100,6 +100,7 @@ def compile_orders(
         risk_fraction=risk_fraction,
         immediate=window == 0,
         never_ends=never_ends,
+        repeats=terms.repeats,
         entry_kind=terms.entry_kind,
         entry=place.number(rules.entry),
         refines_entry=terms.refinement_kind == "limit",

@@ -246,14 +246,18 @@ class RunResult:
         session, events = self.session, tick_validation(self.session).events
         unasking = session.registry.reader().eligible(None, session.bars.timeframe)
         longest = max(resolve(name).lookback for name in FEATURES_READ)
+        policy, parts = session.policy_loop.counters, self.signals["playbooks"]
+        if session.has_own_strategist:
+            parts = [part for part in parts if part["playbook"] in policy.proposed]
         return RunFacts(
             run_id=run_id,
             traded=bool(self.trades or session.open_positions() or events.get(TickEventKind.ENTRY_FILLED)),
             bars=dict(zip(session.bars.symbols, session.engine.state["own"].tolist(), strict=True)),
             needed_bars=1 + min([longest, *(lookback_of(book, side) for book, side in unasking)]),
-            signals=self.signals,
-            policy=session.policy_loop.counters,
+            signals={**self.signals, "playbooks": parts},
+            policy=policy,
             events=events,
+            has_own_strategist=session.has_own_strategist,
             entries_blocked=session.journal.counts["entries_blocked"],
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schemas.vocabulary import CheckName, InvocationOutcome
+from schemas.vocabulary import CheckName, InvocationOutcome, PlanKind
 from worker.runs.no_trade_remedies import ENDS, FINDINGS, READ_CODE, REFUSALS, STOPPED, WISHES
 from worker.runs.signal_lines import NEVER
 
@@ -35,6 +35,7 @@ class RunFacts:
         policy: counters of the policy loop.
         events: tick events by kind.
         entries_blocked: rows at which a live feed or the operator blocked entries.
+        has_own_strategist: whether plans are a caller's; `signals` has the playbooks that these name.
     """
 
     run_id: str
@@ -45,6 +46,7 @@ class RunFacts:
     policy: "PolicyCounters"
     events: Mapping[str, int]
     entries_blocked: int
+    has_own_strategist: bool = False
 
 
 def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
@@ -55,6 +57,8 @@ def why_no_trade(facts: RunFacts) -> list[dict[str, Any]]:
     is_warm = any(bars >= facts.needed_bars for bars in facts.bars.values())
     ended = sorted([*_lost_signals(facts), *_after(facts)], key=lambda one: (one[0] == OWN_CHOICE, -one[1]))
     causes = [*_guards(facts), *ended]
+    if facts.has_own_strategist:
+        causes += _refused_plans(facts, {reason for reason, *_ in ended})
     if all(part["never_true"] for part in facts.signals["playbooks"]):
         causes = [*never, *causes]
     else:
@@ -136,6 +140,16 @@ def _lost_signals(facts: RunFacts) -> Iterator[Cause]:
         seen = ", ".join(f"{name} {n:,}" for name, n in details.get(cause, Counter()).most_common(MOST_NAMED))
         remedy = f"playbook {_few(set(names[cause]))}: {STOPPED.get(cause) or FINDINGS.get(cause, READ_CODE)}"
         yield cause, count, f"{remedy} ({seen})" if seen else _with_example(cause, remedy, facts)
+
+
+def _refused_plans(facts: RunFacts, known: set[str]) -> Iterator[Cause]:
+    """Plans of a caller's own strategist that were sent back, and its answers without one."""
+    for code, count in facts.policy.sent_back_for.most_common():
+        if code not in known:
+            remedy = f"plans of the strategist: {FINDINGS.get(code, READ_CODE)}"
+            yield code, count, _with_example(code, remedy, facts)
+    if (count := facts.policy.answers[PlanKind.ABSTAIN]) and "abstained" not in known:
+        yield "abstained", count, STOPPED["abstained"]
 
 
 def _with_example(code: str, remedy: str, facts: RunFacts) -> str:

@@ -44,12 +44,13 @@ def waiting(kind, entry, direction="long", **more):
         ("limit", "long", "100", False),
         ("limit", "long", "100.5", True),
         ("stop", "long", "101", False),
-        ("stop", "long", "100", True),
+        ("stop", "long", "100", False),
         ("stop", "long", "99", True),
         ("limit", "short", "101", False),
         ("limit", "short", "99.5", True),
         ("stop", "short", "99", False),
-        ("stop", "short", "100", True),
+        ("stop", "short", "100", False),
+        ("stop", "short", "101", True),
     ],
 )
 def test_order_terms_entry_on_the_wrong_side_of_the_market_is_found(kind, direction, entry, wrong):
@@ -224,6 +225,8 @@ def test_order_terms_of_a_proposal_with_the_base_fields_alone_are_the_plainest()
         "add_at_r": None,
         "add_share": None,
         "target_moves": False,
+        "repeats": False,
+        "tightens": True,
     }
     assert (plain.entry, plain.trail) == (None, None)
 

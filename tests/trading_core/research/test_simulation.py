@@ -56,6 +56,7 @@ rules_strategy = st.builds(
     funding_bps=st.sampled_from([0.0, 3.0, -3.0]),
     borrow_bps=st.sampled_from([0.0, 2.0]),
 )
+FREE: dict[str, Any] = {"slippage_bps": 0.0}
 COMPARED = (
     "entry_price", "exit_price", "quantity", "fees", "pnl", "r", "mae_r", "mfe_r", "bars_held",
 )  # fmt: skip
@@ -138,7 +139,7 @@ def simulate_is_flat(bars, result):
 @pytest.mark.parametrize("direction", ["long", "short"])
 def test_simulation_without_gaps_fills_inside_the_bar(direction: Any) -> None:
     bars = random_series(3, 400)
-    trades = simulate(bars, ENTRY, direction=direction, stop_pct=0.01, target_pct=0.01).trades
+    trades = simulate(bars, ENTRY, direction=direction, stop_pct=0.01, target_pct=0.01, **FREE).trades
     rows = {int(label): t for t, label in enumerate(bars.times.tolist())}
     assert len(trades) > 20
     rows_of: Any = trades.itertuples()
@@ -156,7 +157,7 @@ def test_simulation_stop_and_target_in_one_bar_takes_the_stop_by_default():
         (101, 120, 80, 101),
         (101, 101, 101, 101),
     ]
-    trade = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04).trades.iloc[0]
+    trade = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04, **FREE).trades.iloc[0]
     assert (trade["exit_reason"], trade["exit_price"]) == ("stop", pytest.approx(101 * 0.98))
 
 
@@ -168,15 +169,15 @@ def test_simulation_gap_through_the_stop_fills_at_the_open():
         (90, 92, 89, 91),
         (91, 91, 91, 91),
     ]
-    trade = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04).trades.iloc[0]
+    trade = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04, **FREE).trades.iloc[0]
     assert (trade["exit_reason"], trade["exit_price"]) == ("stop", 90.0)
-    level = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04, gap="level").trades.iloc[0]
+    level = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04, gap="level", **FREE).trades.iloc[0]
     assert level["exit_price"] == pytest.approx(101 * 0.98)
 
 
 def test_simulation_time_stop_exits_at_the_open_that_many_bars_after_the_entry_bar():
     bars = random_series(5, 60, scale=0.0001)
-    trades = simulate(bars, ENTRY, stop_pct=0.5, target_pct=0.5, time_stop_bars=7).trades
+    trades = simulate(bars, ENTRY, stop_pct=0.5, target_pct=0.5, time_stop_bars=7, **FREE).trades
     rows = {int(label): t for t, label in enumerate(bars.times.tolist())}
     first = trades.iloc[0]
     entry, exit_ = rows[first["entry_time"].value], rows[first["exit_time"].value]
