@@ -92,7 +92,7 @@ def rows_of(table: BarTable, name: str, selection: Selection) -> Iterator[Symbol
         return
     of_symbol = dict(_rows_by_symbol(table, layout, name))
     there = np.ones(times.size, dtype=np.bool_)
-    values = _field_values(table, layout.single, tell)
+    values = _field_values(table, layout.single)
     empty = np.all([np.isnan(values[field]) for field in PRICES], axis=0)
     for rows in of_symbol.values():
         _leave_out_last(rows, times, empty, there, tell)
@@ -134,12 +134,10 @@ def _leave_out_last(
         tell("the newest row has no prices: its bar is not finished, and is left out")
 
 
-def _field_values(table: BarTable, fields: Fields, tell: Callable[[str], None]) -> Values:
-    """The numbers of the fields of bars; a volume of zero where there is none."""
+def _field_values(table: BarTable, fields: Fields) -> Values:
+    """The numbers of the fields of bars; a volume is NaN where there is none."""
     values = {field: table.numbers(column) for field, column in fields.items()}
-    if "volume" not in values or np.isnan(values["volume"]).all():
-        tell("no volume: it is taken as 0, and features of volume say nothing")
-        values["volume"] = np.zeros_like(values["close"])
+    values.setdefault("volume", np.full_like(values["close"], np.nan))
     return values
 
 
@@ -192,7 +190,7 @@ def _rows_by_symbol(table: BarTable, layout: Layout, name: str) -> Iterator[tupl
 def _wide_rows(
     table: BarTable, wide: dict[str, Fields], times: IntArray, tell: Callable[[str], None]
 ) -> Iterator[SymbolRows]:
-    of_symbol = {symbol: _field_values(table, fields, tell) for symbol, fields in sorted(wide.items())}
+    of_symbol = {symbol: _field_values(table, fields) for symbol, fields in sorted(wide.items())}
     empty = np.all([np.isnan(each[field]) for each in of_symbol.values() for field in PRICES], axis=0)
     kept = np.ones(times.size, dtype=np.bool_)
     _leave_out_last(np.arange(times.size), times, empty, kept, tell)
@@ -215,7 +213,7 @@ def _wide_rows(
 def _check_finite(table: BarTable, fields: Fields, values: Values, there: npt.NDArray[np.bool_]) -> None:
     for name, column in fields.items():
         array = values[name]
-        bad = np.flatnonzero(there & ~np.isfinite(array))
+        bad = np.flatnonzero(there & (np.isinf(array) if name == "volume" else ~np.isfinite(array)))
         if bad.size:
             row = int(bad[0])
             problem = "is empty or NaN" if np.isnan(array[row]) else "is infinite"

@@ -292,14 +292,6 @@ def test_last_row_of_one_symbol_in_a_download_of_several_is_a_missing_bar(tmp_pa
     assert notes[-1].startswith("the newest row has no prices")
 
 
-def test_bars_without_volume_are_read_with_a_volume_of_zero_and_a_note(tmp_path):
-    for header, more in (("time,open,high,low,close", ""), ("time,open,high,low,close,volume", ",")):
-        text = lines(HOURS, header, "%Y-%m-%dT%H:%M:%SZ", ORDER[:4], more=more)
-        found, notes = load(tmp_path, text)
-        assert not found.volume.any()
-        assert notes == ["no volume: it is taken as 0, and features of volume say nothing"]
-
-
 def test_adjusted_closes_are_used_for_all_four_prices_only_where_it_is_asked_for(tmp_path):
     table = DAYS.assign(adjusted=DAYS["close"] * np.where(np.arange(BARS) < 20, 0.25, 1.0))
     text = lines(table, "Date,Open,High,Low,Close,Volume,Adj Close", "%Y-%m-%d", [*ORDER, "adjusted"])
