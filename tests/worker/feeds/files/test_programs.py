@@ -303,9 +303,27 @@ def test_adjusted_closes_are_used_for_all_four_prices_only_where_it_is_asked_for
     found, notes = load(tmp_path, text, adjusted=True)
     assert np.allclose(found.high[:20, 0] * 4.0, DAYS["high"][:20])
     assert np.array_equal(found.high[20:, 0], DAYS["high"][20:])
-    assert "all four prices are adjusted by 'Adj Close'" in notes
+    assert "all four prices are adjusted by adjusted close / close; data.adjusted = false does not" in notes
     with pytest.raises(DataError, match=r"no column of adjusted closes: leave out data\.adjusted"):
         load(tmp_path, lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d"), adjusted=True)
+
+
+def test_adjusted_closes_of_a_download_of_several_symbols_are_used_where_it_is_asked_for(tmp_path):
+    frames = {"A": made(DAILY), "B": made(DAILY, 8)}
+    for frame in frames.values():
+        frame["Adj Close"] = frame["close"] * np.where(np.arange(BARS) < 20, 0.25, 1.0)
+    joined = pd.concat({name: frame.rename(columns=str.title) for name, frame in frames.items()}, axis=1)
+    joined.columns.names = ["Ticker", "Price"]
+    text = joined.swaplevel(axis=1).rename_axis("Date").to_csv(date_format="%Y-%m-%d")
+    plain, notes = load(tmp_path, text)
+    assert (plain.symbols, len([note for note in notes if "data.adjusted = true" in note])) == (("A", "B"), 1)
+    assert np.array_equal(plain.close[:, 1], frames["B"]["close"])
+    found, notes = load(tmp_path, text, adjusted=True)
+    assert np.allclose(found.low[:20] * 4.0, plain.low[:20])
+    assert np.array_equal(found.low[20:], plain.low[20:])
+    assert len([note for note in notes if "data.adjusted = false" in note]) == 1
+    with pytest.raises(DataError, match="no column of adjusted closes"):
+        load(tmp_path, text.replace("Adj Close", "Other", 1), adjusted=True)
 
 
 @pytest.mark.parametrize(
