@@ -19,7 +19,7 @@ from schemas.settings.live import ExchangeSettings
 from schemas.timeframes import TIMEFRAME_SECONDS, UNEVEN
 from services.feeds.raw_bar import RawBar
 from services.model_calls.retry_after import pause_of
-from trading_core.live.growing_bars import bar_of
+from trading_core.live.growing_bars import Bar
 
 NS_PER_MS = 1_000_000
 DEFAULT_PAGE, MOST_PAGE = 500, 1_000  # bars
@@ -109,7 +109,7 @@ class PublicExchange:
             rows = await self._driver.fetch_ohlcv(symbol, timeframe, since_ms, limit)
             if not (isinstance(rows, list) and all(map(_is_bar, rows))):
                 _other_shape(rows)
-            bars = [RawBar(symbol, row[0] * NS_PER_MS, bar_of(*map(_number, row[1:6]))) for row in rows]
+            bars = [RawBar(symbol, row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))) for row in rows]
         return [bar for bar in bars if bar.label >= since_ns]
 
     async def close(self) -> None:
