@@ -193,7 +193,7 @@ def _write_csv(
         yield ",".join(COLUMNS) + "\n"
         for label, symbol in rows:
             yield (
-                ",".join([show_label(label), spreadsheet_text(symbol), *map(_cell, bars[symbol][label])])
+                ",".join([show_label(label), spreadsheet_text(symbol), *map(repr, bars[symbol][label])])
                 + "\n"
             )
 
@@ -203,10 +203,6 @@ def _write_csv(
                 file.writelines(line.encode() for line in lines())
         else:
             raw.writelines(line.encode() for line in lines())
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else repr(value)
 
 
 def _write_parquet(path: Path, rows: list[tuple[int, str]], bars: Mapping[str, Mapping[int, Bar]]) -> None:
