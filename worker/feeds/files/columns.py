@@ -21,6 +21,7 @@ from worker.feeds.files.names import (
 
 PRICES = ("open", "high", "low", "close")
 FIELDS = (*PRICES, "volume")
+FEWEST = 5  # columns: a time and four prices
 _INDEX_COLUMN = "__index_level_0__"  # how pandas writes an unnamed index to Parquet
 _BETWEEN = "_.:/ -"  # symbol and field in the name of a wide column
 _WIDE_NAMES = (
@@ -181,4 +182,7 @@ def _missing(absent: list[str], names: tuple[str, ...], file: str) -> str:
     found = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
     guess = nearest(absent[0], [name for name in names if name.strip().lower() not in ROLE_OF])
     accepted = " or ".join(NAMES[absent[0]])
-    return f"{file}: no {', '.join(absent)} column among {found}; name it {accepted}.{guess}"
+    cure = f"name it {accepted}" if len(absent) == 1 else "name them so, if it is a table of bars"
+    if len(names) < FEWEST:
+        cure = "a bar has a time and four prices: make bars of ticks first, in pandas by resample(...).ohlc()"
+    return f"{file}: no {', '.join(absent)} column among {found}; {cure}.{guess}"
