@@ -14,8 +14,8 @@ NAMES = {
     "volume": ("volume", "vol", "v"),
 }
 DATES = (
-    "date", "dtyyyymmdd", "trade_date", "quote_date", "day", "datum", "tag", "fecha", "data", "dato", "дата",
-    "日期", "日付", "日付け", "データ日付",
+    "date", "dates", "dtyyyymmdd", "trade_date", "quote_date", "day", "datum", "tag", "fecha", "data", "dato",
+    "дата", "日期", "日付", "日付け", "データ日付",
 )  # fmt: skip
 # Around rows of a JSON document: never symbols.
 CONTAINERS = frozenset(
@@ -35,34 +35,34 @@ FURTHER = {
     "clock": CLOCKS,
     "symbol": ("symbol", "ticker", "instrument", "ts_code", "instrument_name", "ativo"),
     "open": (
-        "open", "o", "bidopen", "bid_open", "open_price", "opening_price", "price_open", "first",
+        "open", "o", "bid_open", "px_open", "open_price", "opening_price", "price_open", "first",
         "eröffnung", "eröffn", "eröffnungskurs", "offen", "erster", "erster_kurs", "apertura",
         "abertura", "ouverture", "ouv", "ouvert", "aper", "otwarcie", "åben", "открытие", "откр",
         "开盘", "开盘价", "始値",
     ),
     "high": (
-        "high", "h", "bidhigh", "bid_high", "high_price", "price_high", "max", "hoch", "höchst",
+        "high", "h", "bid_high", "px_high", "high_price", "price_high", "max", "hoch", "höchst",
         "höchstkurs", "tageshoch", "máximo", "maximo", "máx", "massimo", "max_price", "plus_haut",
         "haut", "najwyzszy", "høj", "максимум", "макс", "最高", "最高价", "高値", "高い",
     ),
     "low": (
-        "low", "l", "bidlow", "bid_low", "low_price", "price_low", "min", "tief", "tiefst",
+        "low", "l", "bid_low", "px_low", "low_price", "price_low", "min", "tief", "tiefst",
         "tiefstkurs", "tagestief", "mínimo", "minimo", "mín", "min_price", "plus_bas", "bas",
         "najnizszy", "lav", "минимум", "мин", "最低", "最低价", "安値", "安い",
     ),
     "close": (
-        "close", "c", "bidclose", "bid_close", "close_price", "closing_price", "price_close",
+        "close", "c", "bid_close", "px_last", "close_price", "closing_price", "price_close",
         "close_last", "last", "last_price", "price", "settle", "schluss", "schlusskurs",
         "schlußkurs", "zuletzt", "letzter", "kurs", "cierre", "último", "ultimo", "fechamento",
         "chiusura", "clôture", "cloture", "dernier", "zamkniecie", "luk", "закрытие", "цена", "收盘",
         "收盘价", "終値",
     ),
     "volume": (
-        "tickvol", "tick_volume", "tickqty", "volume", "vol", "v", "total_volume", "tottrdqty",
+        "tickvol", "tick_volume", "tick_qty", "px_volume", "volume", "vol", "v", "total_volume", "tottrdqty",
         "stücke", "stuecke", "stück", "stueck", "gehandelte_stücke", "volumen", "volumes", "umsatz",
         "wolumen", "volym", "объем", "объём", "成交量", "出来高", "base_volume", "real_volume",
     ),
-    "adjusted": ("adj_close", "adjusted_close", "adjclose", "close_adj", "close_adjusted", "adj_close_price"),
+    "adjusted": ("adj_close", "adjusted_close", "close_adj", "close_adjusted", "adj_close_price"),
 }  # fmt: skip
 ROLE_OF = {alias: role for role, aliases in NAMES.items() for alias in aliases}
 TIME_NAMES = frozenset(NAMES["time"])
@@ -93,8 +93,10 @@ def further_place(role: str, names: tuple[str, ...], taken: set[int]) -> int | N
         taken: positions of columns that have a role already.
     """
     bare = list(map(bare_name, names))
+    joined = [name.replace("_", "") for name in bare]  # "adjClose" is "Adj Close"
     for alias in FURTHER[role]:
-        if alias in bare and (place := bare.index(alias)) not in taken:
+        word = alias.replace("_", "")
+        if word in joined and (place := joined.index(word)) not in taken:
             return place
     of_unit = [name.startswith(("vol_", "volume_")) for name in bare]  # "Volume BTC"
     units = (place for place, is_volume in enumerate(of_unit) if role == "volume" and is_volume)

@@ -77,10 +77,10 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
 def decode(data: bytes) -> tuple[bytes, str | None]:
     """Text as UTF-8, and what a reader should know of how it was written.
 
-    UTF-16 has its mark; a header that is no UTF-8 is taken for the encoding in which most names are known, of
-    several Windows-1252, as spreadsheets write it.
+    UTF-16 has its mark, or zeros between its letters; a header that is no UTF-8 is taken for the encoding in
+    which most names are known, of several Windows-1252, as spreadsheets write it.
     """
-    if data[:2] in _MARKS:
+    if data[:2] in _MARKS or data[1:4:2] == b"\0\0":
         return data.decode("utf-16", "replace").encode(), None
     first, *more = data[:PIECE].split(b"\n", ABOVE)[:ABOVE]
     try:
