@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import thinktwice as tt
 from schemas.errors import DataError
 from schemas.settings import DataSettings, Settings
-from tests.worker.live.paper_runs import RunningFeed, rows_of, rows_stored, traded
+from tests.worker.live.paper_runs import Item, RunningFeed, rows_of, rows_stored, traded
 from tests.worker.shared_runs import embedded_bars
 from worker.cli import app
 
@@ -98,7 +98,9 @@ def test_live_feed_whose_history_is_doubtful_is_refused_before_its_first_bar_is_
     for values in prices.values():
         values[40:46] = prices["close"][39].copy()
         values[100:] /= 4.0  # two bars are left out by the guard of a live feed, and no doubt any more
-    rows = [replace(row, history=number < 150) for number, row in enumerate(rows_of(replace(bars, **prices)))]
+    rows: list[Item] = [
+        replace(row, history=number < 150) for number, row in enumerate(rows_of(replace(bars, **prices)))
+    ]
     refuse = Settings(data=DataSettings(on_doubt="refuse"))
     for _ in range(2):  # the run is left where its history ends, and is refused when it goes on
         with pytest.raises(DataError, match="^AAPL at 2009-.*: no movement in 6 bars.*; data.on_doubt"):
