@@ -38,7 +38,8 @@ class BarSeries:
         symbols: names in ascending order; column s belongs to symbols[s].
         timeframe: one of `TIMEFRAME_SECONDS`.
         label: whether a label is the open or the close of its bar.
-        open, high, low, close, volume: float64 (T, S); NaN where absent.
+        open, high, low, close: float64 (T, S); NaN where absent.
+        volume: likewise, and NaN where it is unknown of a bar that is there.
         present: bool (T, S).
         zone: whose calendar says how long days, weeks and months are, and whose clock a rule reads.
         extra: float64 (T, S) each, by name in ascending order: further columns of the data, known at the
@@ -110,7 +111,9 @@ class BarSeries:
         digest = hashlib.sha256(repr((self.symbols, self.timeframe, self.label, *of_zone)).encode())
         digest.update(self.times.tobytes())
         for name in COLUMNS:
-            digest.update(getattr(self, name)[self.present].tobytes())
+            values = getattr(self, name)[self.present]
+            values[np.isnan(values)] = np.nan  # an unknown volume; it has many bit patterns
+            digest.update(values.tobytes())
         digest.update(np.packbits(self.present).tobytes())
         return digest.hexdigest()
 
@@ -203,7 +206,7 @@ class BarSeries:
         """Bars from one pandas frame, or from a dict of them by symbol.
 
         Args:
-            frame: columns open, high, low, close, volume (volume may be absent and is then 0); aware index.
+            frame: columns open, high, low, close, volume (unknown where it is not there); aware index.
                 Further columns of numbers are kept as `extra` under their names in lower case.
             timeframe: None infers it from the modal spacing.
             label: what the index labels mean; they are never shifted.
@@ -282,7 +285,7 @@ class BarSeries:
         checks: tuple[tuple[str, Any], ...] = (
             (
                 "has a value that is NaN or infinite",
-                ~np.logical_and.reduce([np.isfinite(part) for part in (o, h, low, c, v)]),
+                ~np.logical_and.reduce([np.isfinite(part) for part in (o, h, low, c)]) | np.isinf(v),
             ),
             ("has a price that is not above zero", (o <= 0) | (h <= 0) | (low <= 0) | (c <= 0)),
             ("has high below low", h < low),
@@ -411,7 +414,7 @@ def _column(symbol: str, frame: "pd.DataFrame", column: str) -> FloatArray:
         raise DataError(f"{symbol}: two columns have one name, apart from case: {found}; keep one of each")
     if column not in names:
         if column == "volume":
-            return np.zeros(len(frame))
+            return np.full(len(frame), np.nan)
         found = ", ".join(map(str, frame.columns))
         raise DataError(f"{symbol}: no column {column!r} among {found}.{nearest(column, names)}")
     kind = frame[names[column]].dtype

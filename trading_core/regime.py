@@ -69,7 +69,7 @@ class RegimeColumns:
     Attributes:
         trend, volatility, structure: int8 (T, S), positions of the members of the enums; -1 while warming up.
         fingerprint: float64 (T, S, 5) in the order of `FINGERPRINT`; NaN while warming up; a rank that
-            becomes unknown keeps its last value.
+            becomes unknown keeps its last value, and that of a volume which was never known is 0.5.
         trend_change: uint8 (T, S), the confirmed trend changed.
         band_shift: uint8 (T, S), the confirmed volatility band changed.
         shock: uint8 (T, S), volatility entered the extreme band; again only after it had left it for good.

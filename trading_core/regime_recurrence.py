@@ -164,6 +164,9 @@ def _warm(x: FloatArray, kept: FloatArray) -> bool:
         if x[r] == x[r]:
             kept[r] = x[r] + 1.0
         known += kept[r] > 0.0
+    if known == RANKS - 1 and kept[_VOLUME_RANK] == 0.0:  # bars of unknown volume: it is in the middle
+        kept[_VOLUME_RANK] = 1.5
+        return True
     return known == RANKS
 
 

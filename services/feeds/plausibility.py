@@ -16,7 +16,7 @@ import numpy as np
 from schemas.settings import DataSettings
 from services.feeds.port import BarRow, BlockReason, FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.live.growing_bars import Bar
+from trading_core.live.growing_bars import Bar, bar_of
 
 ATR_BARS = 14
 CONFIRMING_BARS = 2
@@ -244,4 +244,4 @@ def _newest(bars: BarSeries, s: int, most: int | None = None) -> Iterator[tuple[
     rows = np.flatnonzero(bars.present[:, s])
     rows = rows if most is None else rows[-most:]
     tables = [getattr(bars, name)[rows, s].tolist() for name in COLUMNS]
-    return zip(bars.times[rows].tolist(), map(Bar, *tables), strict=True)
+    return zip(bars.times[rows].tolist(), map(bar_of, *tables), strict=True)

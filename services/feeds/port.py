@@ -211,7 +211,7 @@ def series_of(
             if symbol in row.bars:
                 present[t, s] = True
                 for name, value in zip(COLUMNS, row.bars[symbol], strict=True):
-                    columns[name][t, s] = value
+                    columns[name][t, s] = np.nan if value is None else value
                 for name, further in row.extra.get(symbol, {}).items():
                     extra.setdefault(name, np.full(shape, np.nan))[t, s] = (
                         np.nan if further is None else further

@@ -29,6 +29,8 @@ def fault(bar: Bar) -> str | None:
     The conditions are those of `BarSeries`, so that what passes here passes there.
     """
     for name, value in zip(Bar._fields, bar, strict=True):
+        if value is None and name == "volume":
+            continue
         if type(value) is not float or not math.isfinite(value):
             return f"{name} is {str(value)[:32]!r}, not a finite number"
     if min(bar.open, bar.high, bar.low, bar.close) <= 0.0:
@@ -37,4 +39,4 @@ def fault(bar: Bar) -> str | None:
         return "high is below low"
     if not (bar.low <= bar.open <= bar.high and bar.low <= bar.close <= bar.high):
         return "open or close lies outside low..high"
-    return "volume is negative" if bar.volume < 0.0 else None
+    return "volume is negative" if bar.volume is not None and bar.volume < 0.0 else None

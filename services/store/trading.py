@@ -7,6 +7,7 @@ means, so sending twice is one order.
 """
 
 import json
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -269,10 +270,13 @@ class TradingRepository(Repository):
 
 def _bar_row(label: int, text: str) -> "BarRow":
     from services.feeds.port import BarRow  # a command that only lists runs needs no arrays
-    from trading_core.live.growing_bars import Bar
+    from trading_core.live.growing_bars import bar_of
 
     stored = json.loads(text)
-    bars = {symbol: Bar(*map(float, values)) for symbol, values in stored["bars"].items()}
+    bars = {
+        symbol: bar_of(*(math.nan if value is None else float(value) for value in values))
+        for symbol, values in stored["bars"].items()
+    }
     return BarRow(label, bars, stored["blocked"], stored.get("history", False), stored.get("extra", {}))
 
 

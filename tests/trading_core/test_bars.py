@@ -92,6 +92,16 @@ def test_bars_hash_is_of_the_content_only() -> None:
     assert bars.sha256 != BarSeries.from_frame({"A": frame(), "B": change("volume", 11.0)}).sha256
 
 
+def test_bars_hash_knows_one_unknown_volume_whatever_its_bits() -> None:
+    plain = BarSeries.from_frame(frame().drop(columns="volume"))
+    other = BarSeries.from_frame(frame().assign(volume=-np.array(np.nan)))
+    assert other.volume.tobytes() != plain.volume.tobytes()
+    assert plain.sha256 == other.sha256 != BarSeries.from_frame(frame().assign(volume=0.0)).sha256
+    assert np.isnan(plain.volume).all()
+    with pytest.raises(DataError, match="infinite"):
+        BarSeries.from_frame(frame().assign(volume=np.inf))
+
+
 def test_bars_of_any_layout_become_the_one_the_kernel_knows() -> None:
     bars = random_series(1, 30)
     given = {name: getattr(bars, name) for name in ("high", "low", "close", "volume", "present")}

@@ -9,7 +9,7 @@ from schemas.settings import HighLevelSettings
 from schemas.timeframes import TIMEFRAME_SECONDS, after_bars, may_open, timeframe_problem
 from services.statistics.calendar_units import unit_of_timeframe
 from trading_core.bars import NS, BarSeries
-from trading_core.live.growing_bars import Bar, GrowingBars
+from trading_core.live.growing_bars import GrowingBars, bar_of
 
 DAY = 86_400 * NS
 NEW_YORK = "America/New_York"
@@ -140,7 +140,9 @@ def test_growing_bars_close_as_the_whole_series(timeframe):
     whole = bars_at(pd.date_range("2024-01-01", periods=14, freq=freq, tz=NEW_YORK), zone=NEW_YORK)
     grown = GrowingBars(whole.select(end_ns=int(whole.times[3])))
     for t in range(4, 14):
-        bar = Bar(*(float(getattr(whole, name)[t, 0]) for name in ("open", "high", "low", "close", "volume")))
+        bar = bar_of(
+            *(float(getattr(whole, name)[t, 0]) for name in ("open", "high", "low", "close", "volume"))
+        )
         grown.append(int(whole.times[t]), {"SYMBOL": bar})
     assert grown.close_times.tolist() == whole.close_times.tolist()
 

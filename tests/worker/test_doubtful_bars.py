@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from typer.testing import CliRunner
 
 import thinktwice as tt
 from schemas.errors import DataError
+from schemas.settings import DataSettings, Settings
+from tests.worker.live.paper_runs import Item, RunningFeed, rows_of, rows_stored, traded
+from tests.worker.shared_runs import embedded_bars
 from worker.cli import app
 
 KINDS = ["repeated", "flat", "tick", "split"]  # in order of time
@@ -73,3 +77,46 @@ def test_doubtful_bars_are_refused_where_the_settings_say_so(frame):
     assert f"{SAID['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in done.stderr
     with pytest.raises(DataError, match="one of each is left out .and 3 more.; data.on_doubt"):
         tt.backtest(frame, data__on_doubt="refuse")
+
+
+def test_paper_names_doubtful_bars_of_a_recording_or_refuses_them(frame):
+    frame.to_csv("bars.csv")
+    words = ["paper", "--data", "bars.csv", "--reflection", "off", "--db", "sqlite:///paper.db"]
+    Path("refuse.toml").write_text('[data]\non_doubt = "refuse"\n')
+    refused = CliRunner().invoke(app, [*words, "refuse.toml"])
+    assert refused.exit_code == 2
+    assert f"{SAID['repeated']} (and 3 more); data.on_doubt = 'warn' trades them" in refused.stderr
+    assert not Path("paper.db").exists()
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert [done.stderr.count(text) for text in SAID.values()] == [1, 1, 1, 1]
+
+
+def test_live_feed_whose_history_is_doubtful_is_refused_before_its_first_bar_is_traded(tmp_path):
+    bars = embedded_bars("2009-01-01", "2009-12-31").select(("AAPL",))
+    prices = {name: getattr(bars, name).copy() for name in ("open", "high", "low", "close")}
+    for values in prices.values():
+        values[40:46] = prices["close"][39].copy()
+        values[100:] /= 4.0  # two bars are left out by the guard of a live feed, and no doubt any more
+    rows: list[Item] = [
+        replace(row, history=number < 150) for number, row in enumerate(rows_of(replace(bars, **prices)))
+    ]
+    refuse = Settings(data=DataSettings(on_doubt="refuse"))
+    for _ in range(2):  # the run is left where its history ends, and is refused when it goes on
+        with pytest.raises(DataError, match="^AAPL at 2009-.*: no movement in 6 bars.*; data.on_doubt"):
+            traded(tmp_path, refuse, RunningFeed(bars, items=rows))
+    assert {row.kind for row in rows_stored(tmp_path)}.isdisjoint({"policy_evaluation", "thesis_armed"})
+    warned = traded(tmp_path, Settings(), RunningFeed(bars, items=rows)).document
+    assert warned is not None
+    assert warned["data"]["left_out"] == {"implausible": 2}
+    assert "tick" not in [doubt["kind"] for doubt in warned["data"]["doubts"]]
+
+
+def test_notes_of_a_file_are_said_where_the_run_is_made_and_not_by_verify_and_page(frame):
+    frame.iloc[:20, :4].to_csv("bars.csv")
+    say = CliRunner().invoke
+    made = say(app, ["backtest", "--data", "bars.csv", "--reflection", "off"])
+    assert made.stderr.count("no volume of BARS") == 1
+    for words in (["verify", "latest"], ["page", "latest", "--html", "run.html"], ["report", "latest"]):
+        assert "no volume" not in say(app, words).stderr, words
+    assert "no volume of BARS" in Path("run.html").read_text()

@@ -5,6 +5,7 @@ nothing. A backtest has all of its bars at once.
 """
 
 from collections.abc import Mapping
+from math import isnan
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,13 +21,18 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Bar(NamedTuple):
-    """One bar of one symbol."""
+    """One bar of one symbol; None: its volume is unknown."""
 
     open: float
     high: float
     low: float
     close: float
-    volume: float
+    volume: float | None
+
+
+def bar_of(open: float, high: float, low: float, close: float, volume: float) -> Bar:
+    """The bar of numbers in which NaN is an unknown volume."""
+    return Bar(open, high, low, close, None if isnan(volume) else volume)
 
 
 class GrowingBars(BarSeries):
@@ -87,7 +93,7 @@ class GrowingBars(BarSeries):
             s = self._columns[symbol]
             tables["present"][row, s] = True
             for name, value in zip(COLUMNS, bar, strict=True):
-                tables[name][row, s] = value
+                tables[name][row, s] = np.nan if value is None else value
             for name in self._further:
                 further = extra.get(symbol, NOTHING).get(name)
                 tables[FURTHER + name][row, s] = np.nan if further is None else further
@@ -106,7 +112,7 @@ class GrowingBars(BarSeries):
                 label=label,
             )
         o, h, low, c, v = bar
-        possible = 0.0 < low <= o <= h < np.inf and low <= c <= h and 0.0 <= v < np.inf
+        possible = 0.0 < low <= o <= h < np.inf and low <= c <= h and (v is None or 0.0 <= v < np.inf)
         if not possible:
             raise DataError(
                 f"{symbol} at {label}: open {o!r} high {h!r} low {low!r} close {c!r} volume {v!r} cannot be "

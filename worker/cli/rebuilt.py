@@ -149,7 +149,9 @@ async def _bars_of(
 ) -> "BarSeries":
     kept = data is None and record.data.get("source") == FRAME
     _demand_file(record, data)
-    return await kept_bars(store, record) if kept else load_bars(settings_of_bars(record, settings, data))
+    if kept:
+        return await kept_bars(store, record)
+    return load_bars(settings_of_bars(record, settings, data), lambda note: None)  # the run has said it
 
 
 def _demand_no_other_bars(record: "RunRecord", data: Path | None) -> None:

@@ -58,14 +58,14 @@ def scenario_runner() -> "Callable[[], Sequence[ScenarioResult]]":
     return run_scenarios
 
 
-def load_bars(settings: Settings) -> "BarSeries":
+def load_bars(settings: Settings, tell: Callable[[str], None] = complain) -> "BarSeries":
     """The bars that a configuration selects; see `selected_bars.load_bars`."""
     if settings.runtime.data is None:
-        return selected_bars.load_bars(settings, complain)
+        return selected_bars.load_bars(settings, tell)
     with step(f"loading bars of {settings.runtime.data}"):
-        bars = selected_bars.load_bars(settings, complain)
+        bars = selected_bars.load_bars(settings, tell)
     if (irregular := selected_bars.describe_off_phase(bars)) is not None:
-        complain(f"{irregular}; `thinktwice data check` lists them")
+        tell(f"{irregular}; `thinktwice data check` lists them")
     return bars
 
 
@@ -119,15 +119,19 @@ def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
 
     Raises:
         ConfigError: there is no such feed, or it cannot be opened.
-        DataError: its bar file cannot be used.
+        DataError: its bar file cannot be used, or `data.on_doubt` refuses bars of it.
         FeedError: its source cannot be reached.
     """
     with step("opening the feed; the first time this may take a minute"):
         from worker.feeds import opening
 
     pace = None if text.strip() != "replay" and speed == "max" else opening.speed_of(speed)
+    series = None
+    if text.strip() == "replay":
+        series = load_bars(settings)
+        tell_of_doubts(series, settings)
     with step(f"opening feed {text}"):
-        return opening.open_feed(text, settings, speed=pace)
+        return opening.open_feed(text, settings, speed=pace, series=series)
 
 
 def start_notes(settings: Settings, run_id: str) -> Path:

@@ -80,8 +80,11 @@ class Doubt:
         return f"{visible(self.symbol)} at {show_label(self.label)}: {what[self.kind]}"
 
 
-def list_doubts(bars: BarSeries, settings: DataSettings) -> list[Doubt]:
-    """The doubts of a series by symbol and time; ticks and repeated rows of a symbol are one."""
+def list_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[Doubt]:
+    """The doubts of a series by symbol and time; ticks and repeated rows of a symbol are one.
+
+    Bars that are `sifted` hold no ticks: a guard has left them out.
+    """
     found, splits = list[Doubt](), dict[str, IntArray]()
     for s, symbol in enumerate(bars.symbols):
         rows = np.flatnonzero(bars.present[:, s])
@@ -92,7 +95,7 @@ def list_doubts(bars: BarSeries, settings: DataSettings) -> list[Doubt]:
         found += [Doubt("split", symbol, int(bars.times[rows[k]]), 1, ratio) for k, ratio in steps]
         found += [Doubt("flat", symbol, label, count) for label, count in _flat_weeks(bars, s, rows)]
     ticks = [(str(told.symbol), int(told.label or 0)) for _, told in doubted_bars(bars, settings)]
-    seen = settings.plausibility == "live"
+    seen = settings.plausibility == "live" and not sifted
     found += _count_by_symbol("tick", (tick for tick in ticks if seen and tick[1] not in splits[tick[0]]))
     first, last = int(bars.times[0]), int(bars.times[-1])
     found += _count_by_symbol(
@@ -101,13 +104,13 @@ def list_doubts(bars: BarSeries, settings: DataSettings) -> list[Doubt]:
     return sorted(found, key=lambda doubt: (doubt.symbol, doubt.label, doubt.kind))
 
 
-def check_doubts(bars: BarSeries, settings: DataSettings) -> list[str]:
-    """A sentence for each doubt.
+def check_doubts(bars: BarSeries, settings: DataSettings, *, sifted: bool = False) -> list[str]:
+    """A sentence for each doubt, see `list_doubts`.
 
     Raises:
         DataError: there is one, and `data.on_doubt` refuses it.
     """
-    doubts = list_doubts(bars, settings)
+    doubts = list_doubts(bars, settings, sifted=sifted)
     if doubts and settings.on_doubt == "refuse":
         more = f" (and {len(doubts) - 1:,} more)" if len(doubts) > 1 else ""
         raise DataError(f"{doubts[0].text}{more}; data.on_doubt = 'warn' trades them")

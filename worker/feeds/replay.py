@@ -14,7 +14,7 @@ import numpy as np
 from schemas.errors import ConfigError
 from services.feeds.port import BarRow, FeedAnomaly
 from trading_core.bars import COLUMNS, NS, BarSeries
-from trading_core.live.growing_bars import Bar
+from trading_core.live.growing_bars import bar_of
 
 LONGEST_WAIT_BARS = 3  # of bar time: nights and weekends are not slept through
 _BLOCK = 512  # rows between which others of this process get their turn
@@ -112,7 +112,7 @@ def rows_of(series: BarSeries, begin: int, end: int) -> list[BarRow]:
     found = []
     for row, label in enumerate(labels):
         there = {symbol: s for s, symbol in enumerate(series.symbols) if present[row][s]}
-        bars = {symbol: Bar(*(table[row][s] for table in tables)) for symbol, s in there.items()}
+        bars = {symbol: bar_of(*(table[row][s] for table in tables)) for symbol, s in there.items()}
         further = {
             symbol: {name: _number_or_none(values[row][s]) for name, values in extra.items()}
             for symbol, s in there.items()

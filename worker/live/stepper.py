@@ -17,6 +17,7 @@ from services.playbooks.assembly import given_playbooks
 from services.policy_loop.evaluation import Evaluation
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
+from worker.feeds.doubts import check_doubts
 from worker.models import Models, RecordedPast
 from worker.runs.trials import NoTrial, RunTrial
 from worker.session import Session, Timing
@@ -114,7 +115,11 @@ class LiveStepper:
         self._trial.follow(session.slow_loop)
 
     async def take(self, row: BarRow) -> None:
-        """Validate one row, and on a feed that waits everything that follows from it."""
+        """Validate one row, and on a feed that waits everything that follows from it.
+
+        Raises:
+            DataError: the history before it holds doubtful bars, and `data.on_doubt` refuses them.
+        """
         if self._session is None:
             self._session = await self._open(row)
             self._session.stops_without_model = self._session.settings.llm.on_lost == "stop"
@@ -123,6 +128,9 @@ class LiveStepper:
             live = self._session.live
             if live is None:
                 raise InvariantViolation("the session of a paper run cannot grow")
+            if self.rows == self._session.policy_loop.signals.first_row and not row.history:
+                sifted = self._session.anomalies[FeedAnomalyKind.IMPLAUSIBLE] > 0
+                check_doubts(self._session.bars, self.settings.data, sifted=sifted)  # history ends here
             live.take(row.label, row.bars, tuple(row.blocked), row.extra)
         self.rows += 1
         self._note_blocked(row.label, row.blocked)

@@ -121,6 +121,7 @@ class RunSummary:
         if document["data"]["left_out"]:
             lines.append(f"bars left out: {counts(document['data']['left_out'])}")
         lines += [doubt["text"] for doubt in document["data"].get("doubts", ())[:MOST_DOUBTS]]
+        lines += document["data"].get("notes", ())[:MOST_DOUBTS]
         if document["errors"]:
             lines.append(f"errors: {document['errors']:,}")
         lines.append(TrialLedger.of_document(document.get("ledger", {})).line())

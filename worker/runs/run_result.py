@@ -16,7 +16,7 @@ from schemas.settings import ExecutionSettings
 from schemas.tick_validation import TickValidationResult
 from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
-from services.feeds.port import LEAVES_OUT
+from services.feeds.port import LEAVES_OUT, FeedAnomalyKind
 from services.playbooks.rendering import lookback_of
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.blocks import Floats
@@ -262,7 +262,8 @@ class RunResult:
         )
 
     def _data(self) -> dict[str, Any]:
-        bars = self.bars
+        bars, data = self.bars, self.session.settings.data
+        sifted = self.session.anomalies[FeedAnomalyKind.IMPLAUSIBLE] > 0
         return {
             "symbols": list(bars.symbols),
             "timeframe": bars.timeframe,
@@ -272,7 +273,7 @@ class RunResult:
             "sha256": self.session.bars.sha256,
             "left_out": count_left_out(self.session),
             "notes": list(bars.notes),
-            "doubts": [doubt.document() for doubt in list_doubts(bars, self.session.settings.data)],
+            "doubts": [doubt.document() for doubt in list_doubts(bars, data, sifted=sifted)],
         }
 
     @property

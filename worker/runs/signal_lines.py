@@ -1,6 +1,6 @@
 """The account of signals in words, from the document of a run: a summary, a page and a result begin with it.
 
-What stopped most signals comes first; a setup that is never true, volume that is 0 everywhere and bars too
+What stopped most signals comes first; a setup that is never true, volume that says nothing and bars too
 few for a plan come before anything else.
 """
 
@@ -19,6 +19,7 @@ NEVER = {
     "history": "bars before the run warm it up and are not traded: let it run on",
     "not_in_force": "no setup of its plans was true while one of them was in force",
     "unknown": "its setup could be computed at no bar: give it more bars",
+    "volume_is_unknown": "its setup reads volume, and volume is unknown everywhere",
     "volume_is_zero": "its setup reads volume, and volume is 0 everywhere",
 }
 WORDS = {

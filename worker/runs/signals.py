@@ -148,7 +148,7 @@ class SignalAccount:
         cold, marks = ~self._is_warm[rows, s], log.marks.get(symbol, [])
         if rule.definition.eligibility[rule.direction].is_open and marks:
             cold &= rows < marks[0][0]
-        counts["warming_up", "volume_is_zero" if self._is_silent[s] else "no_regime"] = int(cold.sum())
+        counts["warming_up", "no_regime"] = int(cold.sum())
         rows = rows[~cold]
         begun = np.array([row for row, _ in marks], dtype=np.int64)
         places = np.array([-1, *(place for _, place in marks)])[np.searchsorted(begun, rows, side="right")]
@@ -184,19 +184,15 @@ class SignalAccount:
         warm: npt.NDArray[np.bool_] = known & np.isfinite(regimes.fingerprint).all(axis=2)
         return warm
 
-    @cached_property
-    def _is_silent(self) -> npt.NDArray[np.bool_]:
-        """(S,): symbols whose volume is 0 at every bar."""
-        return np.asarray(~(self._bars.volume[: self._done] > 0.0).any(axis=0))
-
     def _why_never(self, rules: list[EntryRule]) -> str:
         """Why no entry rule of a playbook was true: no bar of the run, its volume, bars, or the market."""
         if self._log.first_row >= self._done:
             return "history"
         symbols = range(len(self._bars.symbols))
         features = {name for rule in rules for name in parse(rule.setup).features}
-        if self._is_silent.all() and any(_reads_volume(resolve(name).node) for name in features):
-            return "volume_is_zero"
+        volume = self._bars.volume[: self._done]
+        if not (volume > 0.0).any() and any(_reads_volume(resolve(name).node) for name in features):
+            return "volume_is_unknown" if np.isnan(volume).all() else "volume_is_zero"
         columns = self._market.columns
         known = any(
             (columns.boolean(rule.setup, s)[: self._done] >= 0).any() for rule in rules for s in symbols

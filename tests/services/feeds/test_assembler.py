@@ -105,7 +105,8 @@ def test_bar_of_a_row_that_has_gone_is_late_and_told_once():
     [
         ({"open": float("nan")}, "open is 'nan', not a finite number"),
         ({"high": float("inf")}, "high is 'inf', not a finite number"),
-        ({"volume": None}, "volume is 'None', not a finite number"),
+        ({"close": None}, "close is 'None', not a finite number"),
+        ({"volume": float("nan")}, "volume is 'nan', not a finite number"),
         ({"low": 0.0}, "a price is not above zero"),
         ({"high": 1.0}, "high is below low"),
         ({"close": 1_000.0}, "open or close lies outside low..high"),

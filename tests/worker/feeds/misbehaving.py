@@ -157,6 +157,6 @@ class MisbehavingReplay:
                 events.append((at + int(later * 3 * self._grid.bar_ns), 1, raw))
             if conflict < faults.conflicts:
                 self.injected[Kind.CONFLICT] += 1
-                wrong = Bar(*(value * 1.01 for value in raw.bar))
+                wrong = Bar(*(1.01 * (value or 0.0) for value in raw.bar))
                 events.append((at + int(later * 3 * self._grid.bar_ns), 1, raw._replace(bar=wrong)))
         return events

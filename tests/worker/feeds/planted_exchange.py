@@ -115,7 +115,9 @@ class PlannedExchange:
             return []
         if since < 0:
             o, h, low, _, v = candle.bar
-            return [candle._replace(bar=Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, v / 2))]
+            return [
+                candle._replace(bar=Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, (v or 0.0) / 2))
+            ]
         wrong = self._candle(row, column, 1.01)
         if fault is Fault.CONTRADICTED and since >= (0.1 + 0.8 * later) * bar_ns:
             return [wrong]

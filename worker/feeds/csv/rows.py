@@ -16,7 +16,7 @@ import pyarrow as pa
 from schemas.errors import DataError
 from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import from_spreadsheet_text
-from trading_core.live.growing_bars import Bar
+from trading_core.live.growing_bars import Bar, bar_of
 from worker.feeds.files.bar_table import EMPTY_WORDS
 from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
 from worker.feeds.files.tables import csv_header
@@ -169,11 +169,16 @@ class CsvRows:
                 raise ValueError("the symbol is empty")
             return [(symbol, _bar(cells, layout.single))]
         bars = {symbol: _bar(cells, fields) for symbol, fields in layout.wide.items()}
-        return [(symbol, bar) for symbol, bar in bars.items() if not all(map(math.isnan, bar))]
+        return [
+            (symbol, bar)
+            for symbol, bar in bars.items()
+            if bar.volume is not None or not all(map(math.isnan, bar[:-1]))
+        ]
 
 
 def _bar(cells: list[str], fields: Fields) -> Bar:
-    return Bar(*(_number(cells[fields[field]], field) if field in fields else 0.0 for field in FIELDS))
+    numbers = (_number(cells[fields[field]], field) if field in fields else math.nan for field in FIELDS)
+    return bar_of(*numbers)
 
 
 def _number_or_none(cell: str) -> float | None:
@@ -186,7 +191,7 @@ def _number_or_none(cell: str) -> float | None:
 
 
 def _number(cell: str, field: str) -> float:
-    """A cell as a number; an empty one is NaN, which no bar may have."""
+    """A cell as a number; an empty one is NaN, which no price may be."""
     text = cell.strip()
     if text.lower() in EMPTY_WORDS:
         return math.nan

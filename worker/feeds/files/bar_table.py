@@ -53,7 +53,7 @@ class Source:
         Raises:
             DataError: as `recognise`.
         """
-        further = further_columns(names, file) if self.pick is bar_columns else frozenset[int]()
+        further = further_columns(names, file) if self.pick is bar_columns else set()
         return [place for place in self.pick(names, file) if place not in further or is_numeric(place)]
 
 

@@ -4,7 +4,6 @@ Pure: names in, a `Layout` out. A name that cannot be placed is passed over; a r
 twice is a `DataError` that lists what was found.
 """
 
-import re
 from dataclasses import dataclass, field
 
 from schemas.errors import DataError, nearest
@@ -22,13 +21,14 @@ from worker.feeds.files.names import (
 
 PRICES = ("open", "high", "low", "close")
 FIELDS = (*PRICES, "volume")
+FEWEST = 5  # columns: a time and four prices
 _INDEX_COLUMN = "__index_level_0__"  # how pandas writes an unnamed index to Parquet
-_WORD = "open|high|low|close|volume|vol"
+_BETWEEN = "_.:/ -"  # symbol and field in the name of a wide column
 _WIDE_NAMES = (
-    re.compile(rf"^(?P<symbol>.+)[_.:/ -](?P<field>{_WORD})$", re.IGNORECASE),
-    re.compile(rf"^(?P<field>{_WORD})[_.:/ -](?P<symbol>.+)$", re.IGNORECASE),
+    {"vol": "volume"}
+    | dict(zip(FIELDS, FIELDS, strict=True))
+    | dict.fromkeys(FURTHER["adjusted"], "adjusted")
 )
-_ADJUSTED = re.compile(r"(^|[_.:/ -])adj(usted)?$", re.IGNORECASE)
 
 Fields = dict[str, int]
 
@@ -40,11 +40,11 @@ class Layout:
     Attributes:
         time: the time column.
         symbol: the column that names each row's symbol (long format), else None.
-        single: the price and volume columns of a long or single-symbol file, else None.
+        single: the columns of prices and volume of a long or single-symbol file, else None; `adjusted` are
+            closes that are adjusted for splits and dividends.
         wide: those columns by symbol for a wide file, else empty.
         extra: other columns of a long or single-symbol file, by the name under which a rule reads them.
         clock: the column of the time of the day where `time` is one of dates, else None.
-        adjusted: the column of closes that are adjusted for splits and dividends, else None.
     """
 
     time: int
@@ -53,13 +53,16 @@ class Layout:
     wide: dict[str, Fields]
     extra: Fields = field(default_factory=dict)
     clock: int | None = None
-    adjusted: int | None = None
+
+    @property
+    def groups(self) -> list[Fields]:
+        """The columns of each symbol, or those of the rows of all."""
+        return list(self.wide.values()) if self.single is None else [self.single]
 
     @property
     def needed(self) -> set[int]:
         """Positions of the columns without which there are no bars."""
-        fields = [self.single or {}, *self.wide.values()]
-        places = {self.time, *(place for roles in fields for place in roles.values())}
+        places = {self.time, *(place for roles in self.groups for place in roles.values())}
         return places | {place for place in (self.symbol, self.clock) if place is not None}
 
 
@@ -86,8 +89,9 @@ def recognise(names: tuple[str, ...], file: str) -> Layout:
         if known is not None:
             extra.setdefault(known, position)
     plain = {field: roles[field] for field in FIELDS if field in roles}
-    adjusted = further_place("adjusted", names, taken)
-    return Layout(roles["time"], roles.get("symbol"), plain, {}, extra, roles.get("clock"), adjusted)
+    if (adjusted := further_place("adjusted", names, taken)) is not None:
+        plain["adjusted"] = adjusted
+    return Layout(roles["time"], roles.get("symbol"), plain, {}, extra, roles.get("clock"))
 
 
 def bar_columns(names: tuple[str, ...], file: str) -> list[int]:
@@ -97,17 +101,18 @@ def bar_columns(names: tuple[str, ...], file: str) -> list[int]:
         DataError: as `recognise`.
     """
     layout = recognise(names, file)
-    adjusted = () if layout.adjusted is None else (layout.adjusted,)
-    return sorted({*layout.needed, *adjusted, *layout.extra.values()})
+    return sorted({*layout.needed, *layout.extra.values()})
 
 
-def further_columns(names: tuple[str, ...], file: str) -> frozenset[int]:
+def further_columns(names: tuple[str, ...], file: str) -> set[int]:
     """Positions of the columns that are taken where they hold numbers; any other is needed.
 
     Raises:
         DataError: as `recognise`.
     """
-    return frozenset(recognise(names, file).extra.values())
+    layout = recognise(names, file)
+    adjusted = {fields["adjusted"] for fields in layout.groups if "adjusted" in fields}
+    return adjusted.union(layout.extra.values())
 
 
 def _roles(names: tuple[str, ...], file: str) -> Fields:
@@ -142,7 +147,7 @@ def _wide(names: tuple[str, ...], file: str) -> dict[str, Fields]:
     groups: dict[str, Fields] = {}
     for position, name in enumerate(names):
         symbol, field = _split(name.strip())
-        if not symbol or _ADJUSTED.search(symbol):
+        if not symbol:
             continue
         fields = groups.setdefault(symbol, {})
         if field in fields:
@@ -161,10 +166,15 @@ def _wide(names: tuple[str, ...], file: str) -> dict[str, Fields]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    for pattern in _WIDE_NAMES:
-        match = pattern.match(name)
-        if match and match["symbol"].strip():
-            return match["symbol"].strip(), ROLE_OF[match["field"].lower()]
+    """The symbol and the field in the name of a wide column, in either order; empty where there are none."""
+    plain = name.lower().replace(" ", "_").replace("-", "_")
+    for is_last in (True, False):
+        for alias in sorted(_WIDE_NAMES, key=len, reverse=True):
+            size = len(alias)
+            found, rest = (plain[-size:], name[:-size]) if is_last else (plain[:size], name[size:])
+            symbol, between = (rest[:-1], rest[-1:]) if is_last else (rest[1:], rest[:1])
+            if found == alias and between and between in _BETWEEN and symbol.strip():
+                return symbol.strip(), _WIDE_NAMES[alias]
     return "", ""
 
 
@@ -172,4 +182,7 @@ def _missing(absent: list[str], names: tuple[str, ...], file: str) -> str:
     found = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
     guess = nearest(absent[0], [name for name in names if name.strip().lower() not in ROLE_OF])
     accepted = " or ".join(NAMES[absent[0]])
-    return f"{file}: no {', '.join(absent)} column among {found}; name it {accepted}.{guess}"
+    cure = f"name it {accepted}" if len(absent) == 1 else "name them so, if it is a table of bars"
+    if len(names) < FEWEST:
+        cure = "a bar has a time and four prices: make bars of ticks first, in pandas by resample(...).ohlc()"
+    return f"{file}: no {', '.join(absent)} column among {found}; {cure}.{guess}"

@@ -15,6 +15,7 @@ import pandas as pd
 
 from schemas.errors import DataError
 from schemas.timeframes import timeframe_problem
+from services.model_calls.quoting import count_noun, visible
 from services.text.given_files import MAX_BYTES
 from trading_core.bars import BarSeries, infer_timeframe
 from trading_core.resampling import resample
@@ -26,6 +27,8 @@ from worker.feeds.files.symbol_rows import Selection, SymbolRows, rows_of
 from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, read_table, symbol_of_name
 from worker.feeds.files.times import zone_named
 from worker.feeds.time_range import Moment, range_ns
+
+MOST_NAMED = 3  # symbols in a note
 
 
 def load_bar_file(
@@ -92,14 +95,29 @@ def bars_of_tables(tables: Iterable[tuple[BarTable, str]], selection: Selection)
         part for table, name in tables for part in rows_of(table, name, replace(selection, tell=notes.append))
     ]
     series = _series(parts, selection)
-    repeated = tuple((part.symbol, label) for part in parts for label in part.repeated.tolist())
-    if notes or repeated:
-        series = replace(series, notes=tuple(dict.fromkeys(notes)), repeated=repeated)
-    for note in series.notes:
-        selection.tell(note)
     if selection.longer is not None:
-        series = resample(series, selection.longer, selection.tell)
-    return series.select(selection.symbols or None, start_ns, end_ns)
+        series = resample(series, selection.longer, notes.append)
+    series = series.select(selection.symbols or None, start_ns, end_ns)
+    repeated = tuple((part.symbol, label) for part in parts for label in part.repeated.tolist())
+    found = tuple(dict.fromkeys([*notes, *_unknown_volumes(series)]))
+    for note in found:
+        selection.tell(note)
+    return replace(series, notes=found, repeated=repeated) if found or repeated else series
+
+
+def _unknown_volumes(series: BarSeries) -> Iterator[str]:
+    """A note on the symbols of which no volume is known, and one on each that lacks some."""
+    bars = series.present.sum(axis=0)
+    counts = (series.present & np.isnan(series.volume)).sum(axis=0)
+    names = [visible(symbol) for symbol in series.symbols]
+    without = [names[s] for s in np.flatnonzero(counts == bars)]
+    if without:
+        more = f" and {len(without) - MOST_NAMED} more" if len(without) > MOST_NAMED else ""
+        named = f"{', '.join(without[:MOST_NAMED])}{more}"
+        yield f"no volume of {named}: it is unknown, and rules that read it are never true"
+    for s in np.flatnonzero((counts > 0) & (counts < bars)):
+        share = f"{counts[s]:,} of {count_noun(int(bars[s]), 'bar')}"
+        yield f"no volume at {share} of {names[s]}: rules that read it are not true there"
 
 
 def _tables(path: Path, wanted: tuple[str, ...], most: int) -> Iterator[tuple[BarTable, str]]:

@@ -4,13 +4,13 @@ Pure: a document in, names and columns out. Objects around the rows, such as `ba
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from schemas.errors import DataError
 from worker.feeds.files.columns import PRICES
-from worker.feeds.files.names import bare_name, role_of
+from worker.feeds.files.names import CONTAINERS, bare_name, role_of
 from worker.feeds.files.shapes import SAMPLE, TableShape, unnamed_header
 
 MOST_LEVELS = 6  # of objects around the rows
@@ -51,8 +51,10 @@ def json_columns(path: Path, data: bytes) -> tuple[TableShape, list[list[Any]]]:
     return TableShape(tuple(names), 0, note), columns
 
 
-def _groups(found: Any, symbol: str | None, level: int) -> Iterator[tuple[str | None, list[Any]]]:
-    """The rows in a document with the symbol under which they stand."""
+def _groups(
+    found: Any, symbol: str | None, level: int, times: Sequence[Any] = ()
+) -> Iterator[tuple[str | None, list[Any]]]:
+    """The rows in a document with the symbol under which they stand; `times` are those of columns below."""
     if level > MOST_LEVELS:
         return
     if isinstance(found, list):
@@ -60,16 +62,26 @@ def _groups(found: Any, symbol: str | None, level: int) -> Iterator[tuple[str | 
             yield symbol, found
         else:
             for item in found:
-                yield from _groups(item, symbol, level + 1)
+                yield from _groups(item, symbol, level + 1, times)
     elif isinstance(found, dict):
         own = next((str(value) for key, value in found.items() if role_of(key) == _SYMBOL), symbol)
+        times = next((value for key, value in found.items() if _is_time(key, value)), times)
         if (rows := _of_columns(found)) is not None:
-            yield own, rows
+            timed = not any(role_of(name) == "time" for name in rows[0]) and len(times) == len(rows)
+            yield (
+                own,
+                [{"time": time} | row for time, row in zip(times, rows, strict=True)] if timed else rows,
+            )
             return
         inner = {key: value for key, value in found.items() if isinstance(value, list | dict) and value}
         all_rows = len(inner) == len(found) and all(map(_are_bars, inner.values()))
         for key, value in inner.items():
-            yield from _groups(value, key if all_rows and (level or len(inner) > 1) else own, level + 1)
+            is_symbol = all_rows and (level or len(inner) > 1) and bare_name(key) not in CONTAINERS
+            yield from _groups(value, key if is_symbol else own, level + 1, times)
+
+
+def _is_time(key: str, value: Any) -> bool:
+    return role_of(key) == "time" and isinstance(value, list)
 
 
 def _are_bars(value: Any) -> bool:
@@ -81,7 +93,7 @@ def _are_rows(found: Any) -> bool:
     if not isinstance(found, list) or not found:
         return False
     if all(isinstance(row, dict) for row in found):
-        return _has_prices(found[0])
+        return _has_prices(found[0]) and _of_columns(found[0]) is None
     lists = all(isinstance(row, list) for row in found)
     return lists and len({len(row) for row in found}) == 1 and len(found[0]) > len(PRICES)
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from schemas.errors import DataError
 from services.text.given_files import check_size
+from worker.feeds.files.names import FURTHER
 
 PIECE, _BLOCK = 1_048_576, 65_536
 _GZIP = 31  # the window of zlib with the frame of gzip around it
+ABOVE = 8  # lines in which a header is looked for
+_ENCODINGS = ("Windows-1252", "Shift_JIS", "GB18030", "Windows-1251")
 _MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
 
@@ -74,14 +77,21 @@ def unpack_zip(path: Path, data: bytes, most: int) -> bytes:
 def decode(data: bytes) -> tuple[bytes, str | None]:
     """Text as UTF-8, and what a reader should know of how it was written.
 
-    UTF-16 has its mark; a header that is no UTF-8 is taken for Windows-1252, as spreadsheets write it.
+    UTF-16 has its mark, or zeros between its letters; a header that is no UTF-8 is taken for the encoding in
+    which most names are known, of several Windows-1252, as spreadsheets write it.
     """
-    if data[:2] in _MARKS:
+    if data[:2] in _MARKS or data[1:4:2] == b"\0\0":
         return data.decode("utf-16", "replace").encode(), None
-    first = data[:PIECE].split(b"\n", 1)[0]
+    first, *more = data[:PIECE].split(b"\n", ABOVE)[:ABOVE]
     try:
         first.decode()
     except UnicodeDecodeError as error:
         if min(first) >= ord("\t") and error.start < len(first) - 3:  # later it may be cut within a letter
-            return data.decode("cp1252", "replace").encode(), "the text is no UTF-8 and read as Windows-1252"
+            head = b"\n".join([first, *more])
+            found = max(_ENCODINGS, key=lambda encoding: _count_names(head.decode(encoding, "ignore")))
+            return data.decode(found, "replace").encode(), f"the text is no UTF-8 and read as {found}"
     return data, None
+
+
+def _count_names(text: str) -> int:
+    return sum(alias in text.lower() for aliases in FURTHER.values() for alias in aliases)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from schemas.errors import DataError
-from worker.feeds.files.columns import PRICES
+from worker.feeds.files.columns import FEWEST, PRICES
 from worker.feeds.files.names import bare_name, role_of
 
 Rows = Sequence[Sequence[str]]
 LEVELS = {"price", "ticker", "symbol", "attributes"}  # how pandas names the levels of columns
 # As programs write them; the first that is possible in every row is taken.
 _ORDERS = (PRICES, ("low", "high", "open", "close"), ("open", "close", "high", "low"))
-_FEWEST = 5  # a time and four prices
+
+FIRST_EPOCH = 10**8  # above dates without separators
 SAMPLE = 100  # rows that show what columns without names are
 
 
@@ -42,12 +43,12 @@ def header_of(rows: Rows, file: str) -> TableShape:
     Raises:
         DataError: it has none, and its columns are those of no known program.
     """
-    above = next((number for number, row in enumerate(rows) if len(row) >= _FEWEST), 0)
+    above = next((number for number, row in enumerate(rows) if len(row) >= FEWEST), 0)
     rows, told = rows[above:], "lines above the header are passed over" if above else None
     if (names := _level_header(rows)) is not None:
         begins = 3 if len(rows) > 2 and not any(cell.strip() for cell in rows[2][1:]) else 2
         return TableShape(names, above + begins, told)
-    if len(rows[0]) < _FEWEST or not _is_data(rows[0]):
+    if len(rows[0]) < FEWEST or not _is_data(rows[0]):
         return TableShape(tuple(name.strip() for name in rows[0]), above + 1, told)
     unnamed = unnamed_header(rows, file)
     return TableShape(unnamed.names, above, unnamed.note)
@@ -60,7 +61,8 @@ def unnamed_header(rows: Rows, file: str) -> TableShape:
         DataError: no known order of prices is possible.
     """
     width, rows = len(rows[0]), [row for row in rows[:SAMPLE] if len(row) == len(rows[0])]
-    for first in (1, 2):
+    is_epoch = _number(rows[0][0]) >= FIRST_EPOCH  # a time by itself: no clock stands beside it
+    for first in (1,) if is_epoch else (1, 2):
         for order in _ORDERS:
             cells = [dict(zip(order, map(_number, row[first : first + 4]), strict=False)) for row in rows]
             if not all(len(bar) == len(order) and _is_possible(bar) for bar in cells):

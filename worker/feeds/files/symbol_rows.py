@@ -80,25 +80,22 @@ def rows_of(table: BarTable, name: str, selection: Selection) -> Iterator[Symbol
         tell(note)
     column, zone = read_times(table, layout, zone_named(selection.tz), selection.date_format, tell)
     times = utc_labels(column, table.place, zone)
-    groups = [layout.single] if layout.single is not None else list(layout.wide.values())
-    adjusted = [] if layout.adjusted is None else [layout.adjusted]
-    prices = [fields[field] for fields in groups for field in PRICES]
-    volumes = [fields["volume"] for fields in groups if "volume" in fields]
-    table = plain_table(table, [*prices, *adjusted], volumes, selection.decimal)
-    if selection.adjusted and layout.adjusted is None:
+    prices = [place for fields in layout.groups for field, place in fields.items() if field != "volume"]
+    volumes = [fields["volume"] for fields in layout.groups if "volume" in fields]
+    table = plain_table(table, prices, volumes, selection.decimal)
+    if selection.adjusted and not all("adjusted" in fields for fields in layout.groups):
         raise DataError(f"{table.path.name} has no column of adjusted closes: leave out data.adjusted")
     if layout.single is None:
-        yield from _wide_rows(table, layout.wide, times, tell)
+        yield from _wide_rows(table, layout.wide, times, selection)
         return
     of_symbol = dict(_rows_by_symbol(table, layout, name))
     there = np.ones(times.size, dtype=np.bool_)
-    values = _field_values(table, layout.single, tell)
+    values = _field_values(table, layout.single)
     empty = np.all([np.isnan(values[field]) for field in PRICES], axis=0)
     for rows in of_symbol.values():
         _leave_out_last(rows, times, empty, there, tell)
     _check_finite(table, layout.single, values, there)
-    if layout.adjusted is not None:
-        _adjust(table, layout.adjusted, values, there, selection)
+    _adjust(table, layout.single, values, there, selection)
     values |= _further_values(table, layout, tell)
     for symbol, rows in of_symbol.items():
         yield _in_order(SymbolRows(symbol, table, rows[there[rows]], times, values), tell)
@@ -134,29 +131,28 @@ def _leave_out_last(
         tell("the newest row has no prices: its bar is not finished, and is left out")
 
 
-def _field_values(table: BarTable, fields: Fields, tell: Callable[[str], None]) -> Values:
-    """The numbers of the fields of bars; a volume of zero where there is none."""
+def _field_values(table: BarTable, fields: Fields) -> Values:
+    """The numbers of the fields of bars; a volume is NaN where there is none."""
     values = {field: table.numbers(column) for field, column in fields.items()}
-    if "volume" not in values or np.isnan(values["volume"]).all():
-        tell("no volume: it is taken as 0, and features of volume say nothing")
-        values["volume"] = np.zeros_like(values["close"])
+    values.setdefault("volume", np.full_like(values["close"], np.nan))
     return values
 
 
 def _adjust(
-    table: BarTable, column: int, values: Values, there: npt.NDArray[np.bool_], selection: Selection
+    table: BarTable, fields: Fields, values: Values, there: npt.NDArray[np.bool_], selection: Selection
 ) -> None:
-    """Multiply the prices by adjusted close / close where it is asked for; else say that they are not."""
-    adjusted, name = table.numbers(column), table.names[column]
-    if not selection.adjusted:
-        if not np.allclose(adjusted[there], values["close"][there], rtol=1e-6, equal_nan=True):
-            selection.tell(
-                f"prices are not adjusted for splits and dividends: {name!r} differs from the close; "
-                "data.adjusted = true adjusts all four"
-            )
+    """Multiply prices by adjusted close / close where it is asked for; say what was done if they differ."""
+    adjusted = values.pop("adjusted", values["close"])
+    if np.allclose(adjusted[there], values["close"][there], rtol=1e-6):
         return
-    _check_finite(table, {"close": column}, {"close": adjusted}, there)
-    selection.tell(f"all four prices are adjusted by {name!r}")
+    if not selection.adjusted:
+        selection.tell(
+            "prices are not adjusted for splits and dividends: the file has adjusted closes that differ; "
+            "data.adjusted = true adjusts all four"
+        )
+        return
+    _check_finite(table, {"close": fields["adjusted"]}, {"close": adjusted}, there)
+    selection.tell("all four prices are adjusted by adjusted close / close; data.adjusted = false does not")
     factor = adjusted / values["close"]
     values |= {field: values[field] * factor for field in PRICES}
 
@@ -190,9 +186,10 @@ def _rows_by_symbol(table: BarTable, layout: Layout, name: str) -> Iterator[tupl
 
 
 def _wide_rows(
-    table: BarTable, wide: dict[str, Fields], times: IntArray, tell: Callable[[str], None]
+    table: BarTable, wide: dict[str, Fields], times: IntArray, selection: Selection
 ) -> Iterator[SymbolRows]:
-    of_symbol = {symbol: _field_values(table, fields, tell) for symbol, fields in sorted(wide.items())}
+    tell = selection.tell
+    of_symbol = {symbol: _field_values(table, fields) for symbol, fields in sorted(wide.items())}
     empty = np.all([np.isnan(each[field]) for each in of_symbol.values() for field in PRICES], axis=0)
     kept = np.ones(times.size, dtype=np.bool_)
     _leave_out_last(np.arange(times.size), times, empty, kept, tell)
@@ -201,21 +198,20 @@ def _wide_rows(
         own = wide[symbol]
         there = kept & ~np.all([np.isnan(values[field]) for field in own], axis=0)
         anywhere |= there
-        _check_finite(table, own, {field: values[field] for field in own}, there)
+        _check_finite(table, own, values, there)
+        _adjust(table, own, values, there, selection)
         rows = np.flatnonzero(there)
         if rows.size:
-            yield _in_order(
-                SymbolRows(symbol, table, rows, times, {name: values[name] for name in FIELDS}), tell
-            )
+            yield _in_order(SymbolRows(symbol, table, rows, times, values), tell)
     if not anywhere.all():
         row = int(np.flatnonzero(~anywhere)[0])
         raise DataError(f"{table.place(row)}: no symbol has a bar here: remove the row")
 
 
 def _check_finite(table: BarTable, fields: Fields, values: Values, there: npt.NDArray[np.bool_]) -> None:
-    for name, column in fields.items():
-        array = values[name]
-        bad = np.flatnonzero(there & ~np.isfinite(array))
+    for name in (name for name in FIELDS if name in fields):
+        column, array = fields[name], values[name]
+        bad = np.flatnonzero(there & (np.isinf(array) if name == "volume" else ~np.isfinite(array)))
         if bad.size:
             row = int(bad[0])
             problem = "is empty or NaN" if np.isnan(array[row]) else "is infinite"

@@ -26,16 +26,15 @@ from worker.feeds.files.bar_table import (
     check_width,
     first_line,
 )
-from worker.feeds.files.columns import PRICES, bar_columns
+from worker.feeds.files.columns import FEWEST, PRICES, bar_columns
 from worker.feeds.files.json_rows import json_columns
-from worker.feeds.files.packed import PIECE, decode, unpack_gzip, unpack_zip
+from worker.feeds.files.packed import ABOVE, PIECE, decode, unpack_gzip, unpack_zip
 from worker.feeds.files.shapes import SAMPLE, TableShape, header_of
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
 _SEPARATORS = ",;\t|"
 _LONGEST_HEADER = 4 * PIECE
-_ABOVE = 8  # lines in which a header is looked for
 
 
 def symbol_of_name(path: Path) -> str:
@@ -107,7 +106,11 @@ def _read_json(path: Path, data: bytes, source: Source) -> BarTable:
 def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -> BarTable:
     header, separator = _header(path, data, source.pick)
     names, notes = header.names, notes if header.note is None else (*notes, header.note)
-    lines = data.rstrip(b"\r\n") + b"\n"
+    lines = data.rstrip(b"\r\n")
+    above, _, last = lines.rpartition(b"\n")
+    if source.pick is bar_columns and len(names) >= FEWEST and separator.encode() not in last:
+        lines, notes = above, (*notes, "the line below the rows is passed over")
+    lines += b"\n"
     if lines.count(b"\n") + lines.count(b"\r") < header.rows + 1:
         raise DataError(f"{path.name} has a header and no rows: it needs {source.needs}")
     positions = [str(i) for i in range(len(names))]
@@ -139,7 +142,7 @@ def _read_csv(path: Path, data: bytes, source: Source, notes: tuple[str, ...]) -
 
 def _header(path: Path, data: bytes, pick: Pick) -> tuple[TableShape, str]:
     """The header of a CSV file and what separates its cells; that of bars may have several lines."""
-    lines = data[:_LONGEST_HEADER].splitlines()[:_ABOVE]
+    lines = data[:_LONGEST_HEADER].splitlines()[:ABOVE]
     wide = next((line for line in lines if _count_separators(line) >= len(PRICES)), b"")
     names, separator = csv_header(path, wide if wide and pick is bar_columns and lines[0].strip() else data)
     rows = _cells(data, separator, 0, SAMPLE) if pick is bar_columns else []

@@ -185,7 +185,7 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
         "absent_while_others_trade": int((inside & ~series.present[:, s]).sum()),
         "pauses": int((np.diff(times) > series.bar_ns).sum()),
         "longest_pauses": _pauses(times, series.bar_ns),
-        "without_volume": int((series.volume[rows, s] == 0.0).sum()),
+        "without_volume": int((~(series.volume[rows, s] > 0.0)).sum()),
         "without_movement": int((series.high[rows, s] == series.low[rows, s]).sum()),
         "jumps": [show_label(int(times[k + 1])) for k in np.flatnonzero(change > JUMP)[:MOST_PAUSES]],
     }

@@ -73,6 +73,19 @@ def test_further_columns_come_with_their_bars_and_what_is_no_number_is_unknown(w
     ]
 
 
+def test_volume_that_a_growing_file_does_not_have_is_unknown_and_its_bars_are_taken(world):
+    world.append(close(0) + NS, line(0).replace(",10\n", ",nan\n") + line(0).replace(",10\n", ",\n"))
+    items = world.run(close(1))
+    assert [row.bars["A"].volume for row in rows(items)] == [None]
+    assert [found.kind for found in told(items)] == [Kind.DUPLICATE]
+
+
+def test_growing_file_without_a_column_of_volume_has_bars_of_unknown_volume(world):
+    world.write(HEADER.replace(",volume", ""))
+    world.append(close(0) + NS, line(0).replace(",10\n", "\n"))
+    assert [tuple(row.bars["A"]) for row in rows(world.run(close(1)))] == [(100.0, 102.0, 98.0, 101.0, None)]
+
+
 def test_restart_goes_on_after_the_last_label_and_trades_nothing_old(world):
     world.now = close(8) + 2 * NS
     world.write(HEADER + "".join(line(number) for number in range(9)))

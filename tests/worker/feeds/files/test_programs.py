@@ -221,6 +221,58 @@ READ: dict[str, tuple[str | bytes, pd.DataFrame, list[str], dict[str, Any]]] = {
         lines(DAYS, "SYMBOL,SERIES,DATE,OPEN,HIGH,LOW,CLOSE,TOTTRDQTY", "X,EQ,%d-%b-%Y").upper(),
         DAYS, ["'SERIES' not read", DAY_NOTE], {},
     ),
+    "polygon_flat.csv.gz": (
+        gzip.compress(lines(HOURS, "window_start,open,high,low,close,volume,ticker,transactions",
+                            "%Y-%m-%dT%H:%M:%SZ", more=",X,9").encode()),
+        HOURS, ["x.transactions"], {},
+    ),
+    "kabu.csv": (
+        ("1333 東証1部 マルハニチロ\n"
+         + lines(DAYS, "日付,始値,高値,安値,終値,出来高", "%Y-%m-%d")).encode("shift_jis"),
+        DAYS, ["read as Shift_JIS", "lines above the header", DAY_NOTE], {},
+    ),
+    "tongdaxin.txt": (
+        ("000001 平安银行 日线\n"
+         + lines(DAYS, "   日期\t  开盘\t  最高\t  最低\t  收盘\t  成交量", "%Y/%m/%d", separator="\t")
+         + "#数据来源:通达信").encode("gbk"),
+        DAYS, ["read as GB18030", "the line below the rows is passed over", DAY_NOTE], {},
+    ),
+    "russian.csv": (
+        lines(DAYS, "Дата;Открытие;Макс.;Мин.;Закрытие;Объём", "%d.%m.%Y", separator=";").encode("cp1251"),
+        DAYS, ["read as Windows-1251"], {},
+    ),
+    "barchart.csv": (
+        lines(DAYS[::-1], "Time,Open,High,Low,Last,Volume", "%m/%d/%Y") + '"Downloaded from Barchart.com"',
+        DAYS, ["the line below the rows is passed over", NEWEST], {},
+    ),
+    "ariva.csv": (
+        lines(DAYS, "Datum;Erster;Hoch;Tief;Schlusskurs;Stuecke;Volumen", "%Y-%m-%d", separator=";",
+              show=comma, more=";1.000.000"),
+        DAYS, ["'Volumen' not read"], {},
+    ),
+    "tushare.csv": (
+        lines(DAYS[::-1], "ts_code,trade_date,open,high,low,close,vol", "X,%Y%m%d"), DAYS, [NEWEST], {},
+    ),
+    "fxcm.csv": (
+        lines(HOURS, "DateTime,BidOpen,BidHigh,BidLow,BidClose,TickQty,AskOpen", "%m/%d/%Y %H:%M:%S.000",
+              more=",9"),
+        HOURS, ["x.askopen"], UTC | {"date_format": "%m/%d/%Y %H:%M:%S.%f"},
+    ),
+    "bloomberg.csv": (
+        lines(DAYS, "Dates,PX_OPEN,PX_HIGH,PX_LOW,PX_LAST,PX_VOLUME", "%m/%d/%Y"), DAYS, [DAY_NOTE], {},
+    ),
+    "utf16_without_mark.csv": (
+        lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d").encode("utf-16-le"), DAYS, [DAY_NOTE], {},
+    ),
+    "zerodha.json": (
+        json.dumps({"status": "success", "data": {"candles": rows_of(HOURS)}}), HOURS, [NAMES_NOTE], {},
+    ),
+    "yahoo.json": (
+        json.dumps({"chart": {"result": [{
+            "meta": {"currency": "USD"}, "timestamp": [row[0] // 1000 for row in rows_of(HOURS)],
+            "indicators": {"quote": [{name: HOURS[name].tolist() for name in ORDER}]}}]}}),
+        HOURS, [], {},
+    ),
 }  # fmt: skip
 
 
@@ -292,14 +344,6 @@ def test_last_row_of_one_symbol_in_a_download_of_several_is_a_missing_bar(tmp_pa
     assert notes[-1].startswith("the newest row has no prices")
 
 
-def test_bars_without_volume_are_read_with_a_volume_of_zero_and_a_note(tmp_path):
-    for header, more in (("time,open,high,low,close", ""), ("time,open,high,low,close,volume", ",")):
-        text = lines(HOURS, header, "%Y-%m-%dT%H:%M:%SZ", ORDER[:4], more=more)
-        found, notes = load(tmp_path, text)
-        assert not found.volume.any()
-        assert notes == ["no volume: it is taken as 0, and features of volume say nothing"]
-
-
 def test_adjusted_closes_are_used_for_all_four_prices_only_where_it_is_asked_for(tmp_path):
     table = DAYS.assign(adjusted=DAYS["close"] * np.where(np.arange(BARS) < 20, 0.25, 1.0))
     text = lines(table, "Date,Open,High,Low,Close,Volume,Adj Close", "%Y-%m-%d", [*ORDER, "adjusted"])
@@ -311,9 +355,27 @@ def test_adjusted_closes_are_used_for_all_four_prices_only_where_it_is_asked_for
     found, notes = load(tmp_path, text, adjusted=True)
     assert np.allclose(found.high[:20, 0] * 4.0, DAYS["high"][:20])
     assert np.array_equal(found.high[20:, 0], DAYS["high"][20:])
-    assert "all four prices are adjusted by 'Adj Close'" in notes
+    assert "all four prices are adjusted by adjusted close / close; data.adjusted = false does not" in notes
     with pytest.raises(DataError, match=r"no column of adjusted closes: leave out data\.adjusted"):
         load(tmp_path, lines(DAYS, "Date,Open,High,Low,Close,Volume", "%Y-%m-%d"), adjusted=True)
+
+
+def test_adjusted_closes_of_a_download_of_several_symbols_are_used_where_it_is_asked_for(tmp_path):
+    frames = {"A": made(DAILY), "B": made(DAILY, 8)}
+    for frame in frames.values():
+        frame["Adj Close"] = frame["close"] * np.where(np.arange(BARS) < 20, 0.25, 1.0)
+    joined = pd.concat({name: frame.rename(columns=str.title) for name, frame in frames.items()}, axis=1)
+    joined.columns.names = ["Ticker", "Price"]
+    text = joined.swaplevel(axis=1).rename_axis("Date").to_csv(date_format="%Y-%m-%d")
+    plain, notes = load(tmp_path, text)
+    assert (plain.symbols, len([note for note in notes if "data.adjusted = true" in note])) == (("A", "B"), 1)
+    assert np.array_equal(plain.close[:, 1], frames["B"]["close"])
+    found, notes = load(tmp_path, text, adjusted=True)
+    assert np.allclose(found.low[:20] * 4.0, plain.low[:20])
+    assert np.array_equal(found.low[20:], plain.low[20:])
+    assert len([note for note in notes if "data.adjusted = false" in note]) == 1
+    with pytest.raises(DataError, match="no column of adjusted closes"):
+        load(tmp_path, text.replace("Adj Close", "Other", 1), adjusted=True)
 
 
 @pytest.mark.parametrize(
@@ -362,6 +424,9 @@ def test_date_format_that_times_do_not_have_names_the_row(tmp_path):
     [
         ("AAPL,D,20240102,10,12,9,11,5\n" * 2, "x.csv", "write a first line such as time,open"),
         ("2024-01-02,9,8,12,11,5\n" * 2, "x.csv", "no known order of open, high, low and close is possible"),
+        ("1641024000,1234,47,49,46,48\n" * 2, "x.csv", "no known order of open, high, low and close"),
+        ("EUR/USD,20240102 09:30:00.123,1.1,1.2\n" * 2, "x.csv", "make bars of ticks first, in pandas by"),
+        ("Id;Strategy;Side;Amount;Price;Date/Time\n1;a;b;1;2;1/2/24", "x.csv", "if it is a table of bars"),
         ("[" * 100_000, "x.json", "nests deeper than any table"),
         ('{"a": {"b": [1, 2]}}', "x.json", "holds no rows of bars: read it by pandas"),
         ('[[1,2,3,4,5]', "x.json", "is no JSON document"),
