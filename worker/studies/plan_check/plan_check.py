@@ -4,7 +4,8 @@ Service, thresholds, models, cassettes and budgets are those of a run with the s
 store, no past bar for the rule linter, and no memory but the one that the request carries.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from trading_core.rules import evaluate_for_symbol, parse
 from trading_core.tick_guard import TickGuard
 
 if TYPE_CHECKING:
-    from worker.models import Models
+    from worker.models import Models, RunModels
 
 NO_EVENT = "none"
 
@@ -74,18 +75,47 @@ async def _consolidate(
     critics: Sequence[Critic],
     given: "Models | None",
 ) -> PlanCheck:
+    async with open_reader(settings, environment, given) as reader:
+        return await reader.reflect(request, critics)
+
+
+@dataclass(frozen=True)
+class OpenReader:
+    """Rules and the second reader on one request after another, in the order of their bars."""
+
+    settings: Settings
+    clock: SimulatedClock
+    models: "RunModels"
+
+    async def reflect(
+        self, request: PolicyLevelReflectionRequest, critics: Sequence[Critic] = ()
+    ) -> PlanCheck:
+        """As `check_plan`; what calls cost counts from the first request on."""
+        self.clock.advance(request.snapshot.known_at)
+        self.models.account.open_event(request.snapshot.symbol)
+        done = await _reflect(request, self.settings, critics, self.models.accounted.fast)
+        return PlanCheck(done.result, done.over_budget, self.models.account.document(), done.error)
+
+
+@asynccontextmanager
+async def open_reader(
+    settings: Settings, environment: Mapping[str, str], given: "Models | None" = None
+) -> AsyncIterator[OpenReader]:
+    """The configured second reader, or that of `given`, closed at the end.
+
+    Raises:
+        ConfigError: no model, key, price or cassette.
+    """
     from worker.models import assemble_models, check_models
 
     if given is None:
         check_models(settings, environment)
-    journal, clock = JournalWriter(MemorySink()), SimulatedClock(request.snapshot.known_at)
+    journal, clock = JournalWriter(MemorySink()), SimulatedClock()
     models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
     try:
-        models.account.open_event(request.snapshot.symbol)
-        done = await _reflect(request, settings, critics, models.accounted.fast)
+        yield OpenReader(settings, clock, models)
     finally:
         await models.live.close()
-    return PlanCheck(done.result, done.over_budget, models.account.document(), done.error)
 
 
 async def _reflect(
