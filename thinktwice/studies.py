@@ -24,8 +24,8 @@ from worker.runs.readiness import ready_engine
 from worker.runs.store_run import Progress
 from worker.runs.warm_up import compile_engine
 from worker.studies.faults.bank import read_bank
-from worker.studies.faults.right_plans import embedded_plans, plans_of_run
-from worker.studies.faults.study import study_faults
+from worker.studies.faults.right_plans import embedded_index, plans_of_run
+from worker.studies.faults.study import Asking, study_faults
 from worker.studies.graded_trades import Grading, gate_document
 from worker.studies.plan_check.check_request import parse_request, read_request
 from worker.studies.plan_check.plan_check import check_document, check_plan
@@ -224,6 +224,7 @@ def faults(
     bank: str | Path | None = None,
     plans: int = 40,
     reader: bool = False,
+    strategist: bool = False,
     least: float | None = None,
     settings: Settings | str | Path | None = None,
     model: ModelPart = None,
@@ -237,8 +238,9 @@ def faults(
         bank: TOML file with faults of your own, beside the forty.
         plans: into how many each is planted, evenly spread.
         reader: whether the second reader is asked where rules let a plan pass.
+        strategist: whether a model proposes the plans, at snapshots of the run.
         least: share of each kind that has to be stopped; `below_least` of the document names the others.
-        settings: of a new run, and the `llm` of the second reader.
+        settings: of a new run, and the `llm` of the models.
         model: see `backtest`.
         db: URL of the store that holds the run; None: as `load` has it.
         changes: other settings by `SECTION__NAME`.
@@ -249,24 +251,23 @@ def faults(
     if not isinstance(plans, int) or isinstance(plans, bool) or plans < 1:
         raise ConfigError(f"plans is {plans!r}: give 1 or more, a whole number")
     kinds, answering = read_bank(None if bank is None else Path(bank)), own_model(model)
-    mode = {"reflection__mode": "full" if reader else None}
-    told, models = asked_models(
+    mode = {
+        "reflection__mode": "full" if reader else None,
+        "policy_loop__strategist": "model" if strategist else None,
+    }
+    given, models = asked_models(
         settings_of(settings, mode | settings_of_model(answering), changes), answering
     )
     found = load(run, db=db) if isinstance(run, str) else run
     if found is None:
         ready_engine()
-        asked, right = told, in_own_loop(embedded_plans(told))
+        asked, index = given, in_own_loop(embedded_index(given))
     else:
-        asked = found.settings.model_copy(update={"llm": told.llm, "runtime": told.runtime})
-        right = plans_of_run(found.index, asked)
-    return FaultsResult(
-        in_own_loop(
-            study_faults(
-                right, kinds, asked, os.environ, reader=reader, least=least, most=plans, models=models
-            )
-        )
-    )
+        index, parts = found.index, {"llm": given.llm, "runtime": given.runtime}
+        asked = found.settings.model_copy(update=parts)
+    right = plans_of_run(index, asked, strategist=strategist)
+    asking = Asking(reader, strategist, plans, models)
+    return FaultsResult(in_own_loop(study_faults(right, kinds, asked, os.environ, asking, least)))
 
 
 @trims_errors

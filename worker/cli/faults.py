@@ -1,6 +1,7 @@
 """`thinktwice faults`: known faults planted into right plans, and what each check stops."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +17,10 @@ from worker.runs.progress import step
 
 if TYPE_CHECKING:
     from schemas.settings import Settings
-    from worker.studies.faults.planting import CheckedPlan
+    from worker.studies.faults.right_plans import Source
 
 Document = dict[str, Any]
+FIGURES = ("planted", "stopped", "no effect", "passed", "95 %")
 SHOWN_CODES = 2  # of a kind: the most frequent
 
 
@@ -38,6 +40,10 @@ def faults(
     reader: Annotated[
         bool, typer.Option("--reader", help="Ask the second reader, too, where rules let a plan pass.")
     ] = False,
+    strategist: Annotated[
+        bool,
+        typer.Option("--strategist", help="Plant into plans that a model proposes, not those of the run."),
+    ] = False,
     least: Annotated[
         float | None, option(min=0.0, max=1.0, help="Exit 1 if less of a kind is stopped. [nothing is asked]")
     ] = None,
@@ -50,54 +56,52 @@ def faults(
     second reader alone is expected to stop, and of kinds that were planted nowhere. Nothing is stored.
     """
     from worker.studies.faults.bank import read_bank
-    from worker.studies.faults.study import study_faults
+    from worker.studies.faults.study import Asking, study_faults
 
-    context.params["reflection"] = "full" if reader else None
+    asked = {"reflection": "full" if reader else None, "strategist": "model" if strategist else None}
+    context.params |= asked
     given, kinds = run_settings(context).settings, read_bank(bank)
     with step("planting faults"):
-        found, settings = run_async(_plans(run, given, db))
-        document = run_async(
-            study_faults(found, kinds, settings, os.environ, reader=reader, least=least, most=plans)
-        )
+        found, settings = run_async(_plans(run, given, db, strategist))
+        asking = Asking(reader, strategist, plans)
+        document = run_async(study_faults(found, kinds, settings, os.environ, asking, least))
     print_document(document, json, render)
     if document["below_least"]:
         complain(f"less than {percent(least)} stopped: {', '.join(document['below_least'])}")
         raise typer.Exit(1)
 
 
-async def _plans(run: str | None, given: "Settings", db: str | None) -> "tuple[list[CheckedPlan], Settings]":
-    """The plans, and the settings to ask with: the run's, with the model that is given now."""
+async def _plans(
+    run: str | None, given: "Settings", db: str | None, strategist: bool
+) -> "tuple[Sequence[Source], Settings]":
+    """The plans, and the settings to ask with: the run's, with the models that are given now."""
     from services.journal.index import JournalIndex
     from worker.runs.readiness import ready_engine
     from worker.runs.replay import stored_settings
-    from worker.studies.faults.right_plans import KINDS, embedded_plans, plans_of_run
+    from worker.studies.faults.right_plans import embedded_index, plans_of_run
 
     if run is None:
         ready_engine()
-        return await embedded_plans(given), given
+        return plans_of_run(await embedded_index(given), given, strategist=strategist), given
     async with open_for_run(db, run, read_only=True) as (store, record):
         settings = stored_settings(record).model_copy(update={"llm": given.llm, "runtime": given.runtime})
-        index = await JournalIndex.read(store.journal.rows(record.run_id, kinds=KINDS))
-    return plans_of_run(index, settings), settings
+        index = await JournalIndex.read(store.journal.rows(record.run_id))
+    return plans_of_run(index, settings, strategist=strategist), settings
 
 
 def render(document: Document) -> None:
     """The kinds as a table, right plans below, and the texts that passed."""
     from rich.table import Column
 
-    right, kinds = document["right"], document["kinds"]
-    names = ("planted", "stopped", "passed", "95 %")
-    figures = [Column(name, justify="right", no_wrap=True) for name in names]
-    heads: tuple[str | Column, ...] = ("kind", *figures, "expected", "by code")
-    print_table(made_table(heads, map(_cells, kinds), pad_edge=False))
-    console = stdout_console()
-    console.print()
+    right, kinds, console = document["right"], document["kinds"], stdout_console()
+    figures = [Column(name, justify="right", no_wrap=True) for name in FIGURES]
+    print_table(made_table((Column("kind"), *figures, Column("by code")), map(_cells, kinds), pad_edge=False))
     by = f" by {counts(right['codes'])}" if right["codes"] else ""
+    proposed = f", proposed to {document['asked']} questions" if document["strategist"] else ""
     told = f"{right['refused']} of {right['plans']} refused{by} (95 %: {_range(right['interval'])})"
-    console.print(f"right plans, as they are: {told}", soft_wrap=True)
-    if document["model"] is not None:
-        model = document["model"]
-        console.print(f"second reader: {counts(model['outcomes'])}   {model['usd']:.6f} USD")
+    console.print(f"\nright plans, as they are: {told}{proposed}", soft_wrap=True)
+    if (model := document["model"]) is not None:
+        console.print(f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD", soft_wrap=True)
     for kind in kinds:
         for text in kind["passed_texts"][:1]:
             print_line(f"passed, {kind['name']}: {text}")
@@ -106,12 +110,12 @@ def render(document: Document) -> None:
 def _cells(kind: Document) -> tuple[str, ...]:
     if not kind["planted"]:
         why = ", ".join(kind["why_not"]) or "no right plan"
-        return kind["name"], "0", *[DASH] * 3, " ".join(kind["expected"]), f"does not apply: {why}"
+        return kind["name"], "0", *[DASH] * 4, f"does not apply: {why}"
     codes = counts(dict(list(kind["codes"].items())[:SHOWN_CODES]))
     if kind["broken"]:
         codes += f" BROKEN {counts(kind['why_broken'])}"
-    figures = (str(kind[name]) for name in ("planted", "stopped", "passed"))
-    return kind["name"], *figures, _range(kind["interval"]), " ".join(kind["expected"]), codes
+    figures = (str(kind[name]) for name in ("planted", "stopped", "no_effect", "passed"))
+    return kind["name"], *figures, _range(kind["interval"]), codes
 
 
 def _range(interval: tuple[float, float] | None) -> str:

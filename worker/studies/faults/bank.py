@@ -6,14 +6,12 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from schemas.contract import Contract, FrozenMap
-from schemas.errors import ConfigError, nearest
-from schemas.proposal import PolicyProposal
+from schemas.errors import ConfigError
 from schemas.vocabulary import Severity
 from services.text.given_files import parse_toml, read_text
 
 EMBEDDED = Path(__file__).with_name("bank.toml")
-Place = Literal["rule", "reply", "context", "reader"]
-PROPOSAL = "proposal"
+Place = Literal["rule", "reply", "context", "reader", "no_effect"]
 
 
 class BankFault(Contract):
@@ -21,8 +19,8 @@ class BankFault(Contract):
 
     Attributes:
         severity: what it would do if nothing stopped it.
-        expected: where it is stopped: by a `rule`, a closed contract (`reply`), a guardrail (`context`), or
-            a second reader alone.
+        expected: where it is stopped: by a `rule`, a closed contract (`reply`), a guardrail (`context`), a
+            second reader alone, or nowhere, because the plan stays the same to the byte (`no_effect`).
         set: values by the path of their field in the request; texts may name what a plan has.
         add: numbers that are added, by path.
         reply: fields of a model's reply in which the plan is proposed.
@@ -30,7 +28,6 @@ class BankFault(Contract):
     """
 
     name: str = Field(min_length=1, max_length=80)
-    group: str = Field(min_length=1, max_length=40)
     severity: Severity
     expected: tuple[Place, ...] = Field(min_length=1)
     set: FrozenMap[str, Any] = Field(default_factory=dict)
@@ -42,12 +39,6 @@ class BankFault(Contract):
     def _is_planted_or_says_why_not(self) -> Self:
         if bool(self.note) == bool(self.set or self.add or self.reply):
             raise ValueError("give set, add or reply, or a note that says why there is no place for it")
-        for path in (*self.set, *self.add):
-            part, _, name = path.partition(".")
-            if part == PROPOSAL and name not in PolicyProposal.model_fields:
-                raise ValueError(
-                    f"{path!r} is no field of a plan.{nearest(name, PolicyProposal.model_fields)}"
-                )
         return self
 
 
@@ -70,17 +61,15 @@ def read_bank(more: Path | None = None) -> tuple[BankFault, ...]:
     Raises:
         ConfigError: the file is no bank; names file, place and reason.
     """
-    ours = FaultBank.model_validate(parse_toml(EMBEDDED.read_text("utf-8")))
+    ours = FaultBank.model_validate(parse_toml(EMBEDDED.read_text("utf-8"))).fault
     if more is None:
-        return ours.fault
+        return ours
     try:
         given = FaultBank.model_validate(parse_toml(read_text(more, ConfigError)))
-        return FaultBank(fault=(*ours.fault, *given.fault)).fault
+        return FaultBank(fault=(*ours, *given.fault)).fault
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"--bank {str(more)!r}: {place}: {first['msg']}: see the docs of `faults`"
-        ) from error
+        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--bank {str(more)!r} cannot be read: {error}") from error
+        why = str(error)
+    raise ConfigError(f"--bank {str(more)!r} cannot be read: {why}; the docs of `faults` show a row")

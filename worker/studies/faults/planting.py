@@ -21,10 +21,10 @@ from services.model_calls.reply_text import first_problem
 from services.playbooks.rendering import KIND_OF_ROLE, number_text, placeholders
 from services.policy_checks.reasons import reasons_of_rules
 from services.ports import PlaybookReader
-from worker.studies.faults.bank import PROPOSAL, BankFault, Place
+from worker.studies.faults.bank import BankFault, Place
 
 CONTRACT = "plan_refused_by_its_contract"
-Ending = Literal["stopped", "passed", "broken", "misfit"]
+Ending = Literal["stopped", "no_effect", "passed", "broken", "misfit"]
 
 
 @dataclass(frozen=True)
@@ -37,71 +37,65 @@ class CheckedPlan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a plan ended.
+    """How a plan ended, where it was stopped, and the codes of it.
 
-    Attributes:
-        ending: a `misfit` has no place for the fault; `broken` is a contract or a check that failed where
-            neither was meant to.
-        place: where it was stopped.
-        codes: why it did not pass.
-        words: of the contract that refused it.
+    A `misfit` has no place for the fault; with `no_effect` the plan is the same to the byte; `broken` is a
+    contract or a check that failed where neither was meant to.
     """
 
     ending: Ending
-    place: Place | None = None
     codes: tuple[str, ...] = ()
-    words: str = ""
+    place: Place | None = None
 
 
-def plant(
-    fault: BankFault, plan: CheckedPlan
-) -> tuple[PolicyLevelReflectionRequest | Outcome, tuple[str, ...]]:
-    """The plan with one fault in it, everything else as it is; and the texts that were planted."""
+def plant(fault: BankFault, plan: CheckedPlan) -> tuple[PolicyLevelReflectionRequest | Outcome, str]:
+    """The plan with one fault in it, everything else as it is; and the words that were planted."""
     words = plan_words(plan.request)
     try:
         to_set, to_add, reply = (_fill(part, words) for part in (fault.set, fault.add, fault.reply))
     except KeyError as error:
-        return Outcome("misfit", codes=(f"the plan has no {error.args[0]}",)), ()
+        return Outcome("misfit", (f"the plan has no {error.args[0]}",)), ""
     if fault.note:
-        return Outcome("misfit", codes=(fault.note,)), ()
-    texts = tuple(f"{name}: {value}" for name, value in {**to_set, **to_add, **reply}.items())
+        return Outcome("misfit", (fault.note,)), ""
+    text = "; ".join(f"{name}: {value}" for name, value in {**to_set, **to_add, **reply}.items())
     proposal = plan.request.proposal
     if reply:
-        if isinstance(_propose(plan, {}), ReplyFault):
-            return Outcome("misfit", codes=("no reply proposes this plan as it is",)), ()
-        said = _propose(plan, reply)
-        if isinstance(said, ReplyFault):
-            return _refuse(fault, str(said.kind), said.message), texts
-        proposal = said
-    values = plan.request.model_copy(update={PROPOSAL: proposal}).payload()
+        before, proposed = _propose(plan, {}), _propose(plan, reply)
+        if isinstance(before, ReplyFault):
+            return Outcome("misfit", ("no reply proposes this plan as it is",)), ""
+        if isinstance(proposed, ReplyFault):
+            return _refuse(fault, str(proposed.kind)), text
+        if proposed.content_hash == before.content_hash and not (to_set or to_add):
+            return Outcome("no_effect"), text
+        proposal = proposed
+    values = plan.request.model_copy(update={"proposal": proposal}).payload()
     for path, value in (to_set | to_add).items():
         *steps, name = path.split(".")
         try:
             inside: Any = values
             for step in steps:
                 inside = inside[step]
-            inside[name] = inside[name] + value if path in to_add else value
+            old = inside[name]
+            inside[name] = old + value if path in to_add else value
         except (KeyError, TypeError):
-            return Outcome("broken", codes=(f"the request has no {path}",)), ()
-    return _make(fault, values), texts
+            return Outcome("broken", (f"the request has no {path}",)), text
+    return _make(fault, values), text
 
 
 def _make(fault: BankFault, values: dict[str, Any]) -> PolicyLevelReflectionRequest | Outcome:
     try:
-        PolicyProposal.model_validate(values[PROPOSAL])
-    except ValidationError as error:
-        return _refuse(fault, CONTRACT, first_problem(error))
+        PolicyProposal.model_validate(values["proposal"])
+    except ValidationError:
+        return _refuse(fault, CONTRACT)
     try:
         return PolicyLevelReflectionRequest.model_validate(values)
     except ValidationError as error:
-        return Outcome("broken", codes=(first_problem(error),))
+        return Outcome("broken", (first_problem(error),))
 
 
-def _refuse(fault: BankFault, code: str, words: str) -> Outcome:
+def _refuse(fault: BankFault, code: str) -> Outcome:
     """Stopped where a refusal is expected; elsewhere planting went wrong, and no check was asked."""
-    if "reply" in fault.expected:
-        return Outcome("stopped", "reply", (code,), words)
-    return Outcome("broken", codes=(code,), words=words)
+    return Outcome("stopped", (code,), "reply") if "reply" in fault.expected else Outcome("broken", (code,))
 
 
 def _propose(plan: CheckedPlan, fields: Mapping[str, Any]) -> PolicyProposal | ReplyFault:
@@ -114,8 +108,8 @@ def _propose(plan: CheckedPlan, fields: Mapping[str, Any]) -> PolicyProposal | R
     reply = read_strategist_reply(json.dumps({**right, **fields}))
     if isinstance(reply, ReplyFault):
         return reply
-    said = answer_of(reply, request.snapshot, (base,), plan.playbooks, own_rules=True, tick=0.0)
-    return said if isinstance(said, ReplyFault) else said.proposal or request.proposal
+    answer = answer_of(reply, request.snapshot, (base,), plan.playbooks, own_rules=True, tick=0.0)
+    return answer if isinstance(answer, ReplyFault) else answer.proposal or request.proposal
 
 
 def plan_words(request: PolicyLevelReflectionRequest) -> dict[str, Any]:
@@ -158,9 +152,7 @@ def _fill(value: Any, words: Mapping[str, Any]) -> Any:
         return {_fill(name, words): _fill(inside, words) for name, inside in value.items()}
     if isinstance(value, list | tuple):
         return [_fill(inside, words) for inside in value]
-    if not isinstance(value, str):
-        return value
-    names = placeholders(value)
+    names = placeholders(value) if isinstance(value, str) else ()
     if names and value == f"{{{names[0]}}}":
         return words[names[0]]
     for name in names:

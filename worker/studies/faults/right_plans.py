@@ -1,27 +1,67 @@
-"""Plans to plant faults into: those of a stored run, or of a run by rules over embedded bars."""
+"""Plans to plant faults into: of a stored run, of a run by rules over embedded bars, or of a model."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookVersion
+from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.settings import Settings
 from services.journal.consolidations import reflected_plans
 from services.journal.index import Event, JournalIndex
 from services.journal.kinds import GENESIS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.playbooks.own_plans import playbook_of
 from services.playbooks.registry import RegistryReader
 from services.policy_loop.invariant_context import invariant_context
 from services.slow_loop.evidence_epochs import follow
+from worker.models import Models
+from worker.studies.ask_again.strategist import StrategistQuestion, strategist_questions
 from worker.studies.faults.planting import CheckedPlan
 
-KINDS = frozenset({GENESIS, "playbook_version", "policy_snapshot", "policy_proposal", "policy_reflection"})
 FROM, TO = "2003-01-01", "2004-12-31"  # of the embedded bars, where no run is named
 
 
-def plans_of_run(index: JournalIndex, settings: Settings) -> list[CheckedPlan]:
+@dataclass(frozen=True)
+class PlanToAsk:
+    """A question of a run to which a model of these settings proposes a plan, or none."""
+
+    question: StrategistQuestion
+    settings: Settings
+    symbols: tuple[str, ...]
+
+    async def checked(self, models: Models | None) -> CheckedPlan | None:
+        """The plan that the model proposes; None where it proposes none of a playbook."""
+        question, settings = self.question, self.settings
+        if models is None or models.strategist is None:
+            raise ConfigError("no model is configured for the strategist: set the model of `[llm]`")
+        answer = await question.answer(models.strategist, settings)
+        proposal, snapshot = answer.proposal, question.snapshot
+        if answer.fallback is not None or proposal is None:
+            return None
+        cases = () if question.background is None else question.background.cases
+        names = (proposal.playbook_id, proposal.direction)
+        request = PolicyLevelReflectionRequest(
+            snapshot=snapshot,
+            proposal=proposal,
+            playbook=playbook_of(proposal, question.playbooks),
+            state=snapshot.state,
+            memory=next((c.memory for c in cases if (c.playbook_id, c.direction) == names), None),
+            invariants=invariant_context(settings, snapshot, question.playbooks, self.symbols),
+        )
+        return CheckedPlan(request, question.playbooks)
+
+
+Source = CheckedPlan | PlanToAsk
+
+
+def plans_of_run(index: JournalIndex, settings: Settings, *, strategist: bool = False) -> Sequence[Source]:
     """Every plan by a playbook that a run reflected on, under the guardrails of its settings, in order.
+
+    With `strategist` the questions, at which the strategist of the settings is to propose anew.
 
     Raises:
         ConfigError: there is none.
@@ -29,7 +69,7 @@ def plans_of_run(index: JournalIndex, settings: Settings) -> list[CheckedPlan]:
     """
     active: dict[str, PlaybookVersion] = {}
     symbols: tuple[str, ...] = ()
-    found = []
+    found: list[CheckedPlan] = []
     requests = {event.row.seq: request for event, request in reflected_plans(index)}
     for event in index.events:
         if event.row.kind == GENESIS:
@@ -40,6 +80,9 @@ def plans_of_run(index: JournalIndex, settings: Settings) -> list[CheckedPlan]:
             reader = RegistryReader(MappingProxyType(dict(active)), MappingProxyType({}))
             limits = invariant_context(settings, request.snapshot, reader, symbols)
             found.append(CheckedPlan(request.model_copy(update={"invariants": limits}), reader))
+    if strategist:
+        asked, _ = strategist_questions(index, settings)
+        return [PlanToAsk(each, settings, symbols) for each in asked if each.snapshot.position is None]
     if not found:
         raise ConfigError(
             "the run reflected on no plan by a playbook: name another run, or none for the embedded bars"
@@ -47,21 +90,21 @@ def plans_of_run(index: JournalIndex, settings: Settings) -> list[CheckedPlan]:
     return found
 
 
-async def embedded_plans(settings: Settings) -> list[CheckedPlan]:
-    """The plans of a run by rules over two years of the embedded bars, with its playbooks."""
+async def embedded_index(settings: Settings) -> JournalIndex:
+    """The journal of a run by rules over two years of the embedded bars, with the playbooks of settings."""
     from worker.feeds.sample_data import load_embedded_bars
     from worker.runs.backtest import run_backtest
 
-    sink, index, told = MemorySink(), JournalIndex(), rules_alone(settings)
-    await run_backtest(told, load_embedded_bars(start=FROM, end=TO), JournalWriter(sink))
+    sink, index = MemorySink(), JournalIndex()
+    await run_backtest(rules_alone(settings), load_embedded_bars(start=FROM, end=TO), JournalWriter(sink))
     for row in sink.rows:
         index.add(Event(row, json.loads(row.payload)))
-    return plans_of_run(index, told)
+    return index
 
 
-def rules_alone(settings: Settings) -> Settings:
-    """The settings with nobody to ask but rules."""
-    told = {"reflection": {"mode": "deterministic"}, "policy_loop": {"strategist": "rules"}}
-    told["judge"] = {"replan": "rules"}
-    parts = {name: getattr(settings, name).model_copy(update=words) for name, words in told.items()}
-    return settings.model_copy(update=parts)
+def rules_alone(settings: Settings, **others: dict[str, str]) -> Settings:
+    """The settings with nobody to ask but rules, and those whom `others` name by their parts."""
+    parts = {"reflection": {"mode": "deterministic"}, "policy_loop": {"strategist": "rules"}}
+    parts |= {"judge": {"replan": "rules"}, "planner": {"judge": "rules"}} | others
+    copies = {name: getattr(settings, name).model_copy(update=values) for name, values in parts.items()}
+    return settings.model_copy(update=copies)

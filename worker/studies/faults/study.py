@@ -6,146 +6,165 @@ What broke a contract without meaning to is counted as broken and never as stopp
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schemas.reflection import PolicyLevelReflectionRequest
-from schemas.settings import Settings
+from schemas.settings import Settings, asking_name
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.policy_checks.bases import REFUSING
-from services.statistics.shares import share_interval
 from worker.studies.faults.bank import BankFault, Place
 from worker.studies.faults.planting import CheckedPlan, Ending, Outcome, plant
-from worker.studies.faults.right_plans import rules_alone
-from worker.studies.plan_check.plan_check import OpenReader, PlanCheck, check_plan, open_reader
+from worker.studies.faults.right_plans import Source, rules_alone
+from worker.studies.plan_check.plan_check import OpenModels, open_models, reflect
 
 if TYPE_CHECKING:
     from worker.models import Models
 
-MOST_PLANS = 40
 SHOWN_TEXTS = 3
+Tried = list[tuple[Outcome, str]]
 
 
 @dataclass(frozen=True)
-class FaultRow:
-    """One kind of fault over all plans, with the texts that passed."""
+class Asking:
+    """Who is asked, and how much.
 
-    fault: BankFault
-    outcomes: list[Outcome] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    Attributes:
+        reader: whether the second reader is, where rules let a plan pass.
+        strategist: whether the strategist is, for the plans.
+        most: plans that are taken, evenly spread.
+        models: asked in place of the configured ones.
+    """
 
-    def document(self) -> dict[str, Any]:
-        """Its figures; `planted` counts what was stopped, passed or broke."""
-        planted = self._select("stopped", "passed", "broken")
-        return {
-            "name": self.fault.name,
-            "group": self.fault.group,
-            "severity": self.fault.severity.value,
-            "expected": list(self.fault.expected),
-            "planted": len(planted),
-            "does_not_apply": len(self.outcomes) - len(planted),
-            "broken": len(self._select("broken")),
-            "passed": len(self._select("passed")),
-            **_share("stopped", self._select("stopped"), len(planted)),
-            "why_broken": _codes(self._select("broken")),
-            "why_not": _codes(self._select("misfit")),
-            "refusals": _first(outcome.words for outcome in planted if outcome.words),
-            "passed_texts": _first(self.texts),
-        }
-
-    def _select(self, *endings: Ending) -> list[Outcome]:
-        return [outcome for outcome in self.outcomes if outcome.ending in endings]
+    reader: bool = False
+    strategist: bool = False
+    most: int = 40
+    models: "Models | None" = None
 
 
 async def study_faults(
-    plans: Sequence[CheckedPlan],
+    plans: Sequence[Source],
     bank: Sequence[BankFault],
     settings: Settings,
     environment: Mapping[str, str],
-    *,
-    reader: bool = False,
+    asking: Asking,
     least: float | None = None,
-    most: int = MOST_PLANS,
-    models: "Models | None" = None,
 ) -> dict[str, Any]:
-    """The document: `most` plans evenly spread, as they are and with each fault of the bank in them.
+    """The document: plans of a run as they are, and with each fault of the bank in them.
 
     Args:
         plans: in the order of their bars.
         bank: faults.
-        settings: thresholds, and the model of the second reader.
-        environment: holds its key.
-        reader: whether it is asked where rules let a plan pass.
+        settings: thresholds, and the models.
+        environment: holds their key.
+        asking: who is asked.
         least: share of each kind that has to be stopped, unless a second reader alone is expected to.
-        most: plans that are taken.
-        models: asked in place of the configured ones.
 
     Raises:
         ConfigError: there is no model to ask.
     """
-    count = min(most, len(plans))
-    taken = [plans[place * len(plans) // count] for place in range(count)]
-    rules, rows = rules_alone(settings), [FaultRow(fault) for fault in bank]
-    full = rules.model_copy(update={"reflection": rules.reflection.model_copy(update={"mode": "full"})})
-    right: list[Outcome] = []
-    async with open_reader(full, environment, models) if reader else nullcontext() as second:
-        for plan in taken:
-            right.append(await _ask(plan.request, rules, second))
-            if right[-1].ending == "passed":
-                for row in rows:
-                    await _try(row, plan, rules, second)
-        model = None if second is None else second.models.account.document()
-    kinds = [row.document() for row in rows]
+    count = min(asking.most, len(plans))
+    who = asking_name(settings.llm.provider) if asking.strategist else "rules"
+    asked = rules_alone(
+        settings,
+        reflection={"mode": "full" if asking.reader else "deterministic"},
+        policy_loop={"strategist": who},
+    )
+    right, uses_models = list[Outcome](), asking.reader or asking.strategist
+    tried: dict[str, Tried] = {fault.name: [] for fault in bank}
+    async with open_models(asked, environment, asking.models) if uses_models else nullcontext() as opened:
+        for place in range(count):
+            plan = await _plan(plans[place * len(plans) // count], opened)
+            if plan is None:
+                continue
+            right.append(await _ask(plan.request, asked, opened))
+            for fault in bank if right[-1].ending == "passed" else ():
+                planted, text = plant(fault, plan)
+                done = planted if isinstance(planted, Outcome) else await _ask(planted, asked, opened)
+                tried[fault.name].append((done, text))
+        model = None if opened is None else opened.models.account.document()
+    kinds = [kind_document(fault, tried[fault.name]) for fault in bank]
+    below = [] if least is None else [kind["name"] for kind in kinds if _is_below(kind, least)]
     refused = [outcome for outcome in right if outcome.ending != "passed"]
     return {
         "plans": len(plans),
-        "right": {"plans": count, **_share("refused", refused, count)},
+        "asked": count,
+        "right": {"plans": len(right), "refused": len(refused), **_share(refused, refused, len(right))},
         "kinds": kinds,
-        "reader": reader,
+        "reader": asking.reader,
+        "strategist": asking.strategist,
         "model": model,
         "least": least,
-        "below_least": [] if least is None else [kind["name"] for kind in kinds if _is_below(kind, least)],
+        "below_least": below,
     }
 
 
-async def _try(row: FaultRow, plan: CheckedPlan, rules: Settings, second: OpenReader | None) -> None:
-    planted, texts = plant(row.fault, plan)
-    outcome = planted if isinstance(planted, Outcome) else await _ask(planted, rules, second)
-    row.outcomes.append(outcome)
-    if outcome.ending == "passed":
-        row.texts.extend(texts)
+def kind_document(fault: BankFault, tried: Tried) -> dict[str, Any]:
+    """Its figures; `planted` counts what was stopped, had no effect, passed or broke."""
+
+    def of(*endings: Ending) -> list[Outcome]:
+        return [outcome for outcome, _ in tried if outcome.ending in endings]
+
+    planted, stopped = len(tried) - len(of("misfit")), of("stopped")
+    passed = dict.fromkeys(text for outcome, text in tried if outcome.ending == "passed")
+    return {
+        "name": fault.name,
+        "severity": fault.severity.value,
+        "expected": list(fault.expected),
+        "planted": planted,
+        "does_not_apply": len(of("misfit")),
+        "broken": len(of("broken")),
+        "passed": len(of("passed")),
+        "no_effect": len(of("no_effect")),
+        "stopped": len(stopped),
+        **_share(stopped, of("stopped", "no_effect"), planted),
+        "why_broken": _codes(of("broken")),
+        "why_not": _codes(of("misfit")),
+        "passed_texts": list(passed)[:SHOWN_TEXTS],
+    }
 
 
-async def _ask(request: PolicyLevelReflectionRequest, rules: Settings, second: OpenReader | None) -> Outcome:
+async def _plan(source: Source, opened: OpenModels | None) -> CheckedPlan | None:
+    if isinstance(source, CheckedPlan):
+        return source
+    return await source.checked(None if opened is None else opened.at(source.question.snapshot))
+
+
+async def _ask(request: PolicyLevelReflectionRequest, asked: Settings, opened: OpenModels | None) -> Outcome:
     """What rules say, and where they let it pass, the second reader."""
-    outcome = _read(await check_plan(request, rules, {}))
-    return _read(await second.reflect(request)) if second and outcome.ending == "passed" else outcome
-
-
-def _read(done: PlanCheck) -> Outcome:
+    done = await reflect(request, rules_alone(asked))
+    if opened is not None and asked.reflection.mode == "full" and _passes(done.result):
+        done = await reflect(request, asked, (), opened.at(request.snapshot).fast)
     if done.result is None:
-        return Outcome("broken", codes=(type(done.error).__name__,))
-    if done.result.status is ReflectionStatus.PASS:
+        return Outcome("broken", (type(done.error).__name__,))
+    if _passes(done.result):
         return Outcome("passed")
     found = [finding for finding in done.result.findings if finding.severity in REFUSING]
     checks = {finding.check for finding in found}
     place: Place = "reader" if checks == {CheckName.CONSOLIDATION} else "rule"
     if CheckName.INVARIANT in checks:
         place = "context"
-    return Outcome("stopped", place, tuple(dict.fromkeys(finding.code for finding in found)))
+    return Outcome("stopped", tuple(dict.fromkeys(finding.code for finding in found)), place)
+
+
+def _passes(result: Any) -> bool:
+    return result is not None and result.status is ReflectionStatus.PASS
 
 
 def _is_below(kind: Mapping[str, Any], least: float) -> bool:
     return bool(kind["planted"] and kind["expected"] != ["reader"] and kind["rate"] < least)
 
 
-def _share(name: str, hits: Sequence[Outcome], trials: int) -> dict[str, Any]:
+def _share(stopped: Sequence[Outcome], hits: Sequence[Outcome], trials: int) -> dict[str, Any]:
+    """A share with its interval of 95 %, Clopper and Pearson's, which takes trials as independent."""
+    from scipy.stats import binomtest  # loaded where it is used: it takes half a second
+
+    exact = binomtest(len(hits), trials).proportion_ci(0.95, method="exact") if trials else None
     return {
-        name: len(hits),
         "rate": len(hits) / trials if trials else None,
-        "interval": share_interval(len(hits), trials),
-        "by_place": _count(outcome.place for outcome in hits if outcome.place),
-        "codes": _codes(hits),
+        "interval": None if exact is None else (float(exact.low), float(exact.high)),
+        "by_place": _count(outcome.place for outcome in stopped if outcome.place),
+        "codes": _codes(stopped),
     }
 
 
@@ -156,7 +175,3 @@ def _codes(outcomes: Iterable[Outcome]) -> dict[str, int]:
 def _count(names: Iterable[str]) -> dict[str, int]:
     """How often each name occurs, the most frequent first."""
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
-
-
-def _first(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(texts))[:SHOWN_TEXTS]

@@ -6,7 +6,7 @@ store, no past bar for the rule linter, and no memory but the one that the reque
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from schemas.errors import CassetteMiss, ConfigError, ModelRefused
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
+from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, InvocationOutcome
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -64,44 +65,31 @@ async def check_plan(
     if settings.reflection.mode == "off":
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
-        return await _reflect(request, settings, critics)
-    return await _consolidate(request, settings, environment, critics, models)
-
-
-async def _consolidate(
-    request: PolicyLevelReflectionRequest,
-    settings: Settings,
-    environment: Mapping[str, str],
-    critics: Sequence[Critic],
-    given: "Models | None",
-) -> PlanCheck:
-    async with open_reader(settings, environment, given) as reader:
-        return await reader.reflect(request, critics)
+        return await reflect(request, settings, critics)
+    async with open_models(settings, environment, models) as opened:
+        done = await reflect(request, settings, critics, opened.at(request.snapshot).fast)
+        return replace(done, model=opened.models.account.document())
 
 
 @dataclass(frozen=True)
-class OpenReader:
-    """Rules and the second reader on one request after another, in the order of their bars."""
+class OpenModels:
+    """The models of some settings, asked in the order of bars, with an account of their own."""
 
-    settings: Settings
-    clock: SimulatedClock
     models: "RunModels"
+    clock: SimulatedClock
 
-    async def reflect(
-        self, request: PolicyLevelReflectionRequest, critics: Sequence[Critic] = ()
-    ) -> PlanCheck:
-        """As `check_plan`; what calls cost counts from the first request on."""
-        self.clock.advance(request.snapshot.known_at)
-        self.models.account.open_event(request.snapshot.symbol)
-        done = await _reflect(request, self.settings, critics, self.models.accounted.fast)
-        return PlanCheck(done.result, done.over_budget, self.models.account.document(), done.error)
+    def at(self, snapshot: PolicySnapshot) -> "Models":
+        """What is asked at a snapshot; it opens an event of the account."""
+        self.clock.advance(snapshot.known_at)
+        self.models.account.open_event(snapshot.symbol)
+        return self.models.accounted
 
 
 @asynccontextmanager
-async def open_reader(
+async def open_models(
     settings: Settings, environment: Mapping[str, str], given: "Models | None" = None
-) -> AsyncIterator[OpenReader]:
-    """The configured second reader, or that of `given`, closed at the end.
+) -> AsyncIterator[OpenModels]:
+    """The configured models, or those `given`; closed at the end.
 
     Raises:
         ConfigError: no model, key, price or cassette.
@@ -113,17 +101,18 @@ async def open_reader(
     journal, clock = JournalWriter(MemorySink()), SimulatedClock()
     models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
     try:
-        yield OpenReader(settings, clock, models)
+        yield OpenModels(models, clock)
     finally:
         await models.live.close()
 
 
-async def _reflect(
+async def reflect(
     request: PolicyLevelReflectionRequest,
     settings: Settings,
-    critics: Sequence[Critic],
+    critics: Sequence[Critic] = (),
     model: LanguageModel | None = None,
 ) -> PlanCheck:
+    """What the rules say, and the second reader where there is a `model`."""
     symbols, anonymise = (request.snapshot.symbol,), settings.llm.anonymise
     service = PolicyLevelReflectionService(
         settings.reflection,

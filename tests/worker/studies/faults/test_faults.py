@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -18,11 +17,16 @@ from thinktwice.parts import asked_models, own_model, settings_of_model
 from trading_core.tick_guard import TickGuard
 from worker.studies.faults.bank import BankFault, read_bank
 from worker.studies.faults.planting import CheckedPlan, Outcome, plant
-from worker.studies.faults.study import study_faults
+from worker.studies.faults.study import Asking, study_faults
 from worker.studies.plan_check.check_example import NOW, example_request
 
 SETTINGS = Settings()
-WORDS = {"as we now know", "instruction to skip checks or to raise the size"}
+COMMENTS = {"as we now know", "instruction to skip checks or to raise the size"}
+# What `because` closes: indicator, symbol, regime, price, feature, future, cases, rates.
+CLOSED = {
+    "hallucinated indicator", "wrong symbol", "other regime", "stale price, 10 % away", "feature 50 % wrong",
+    "future day", "invented counts", "all comparable cases won",
+}  # fmt: skip
 
 
 @cache
@@ -38,25 +42,27 @@ def right_plans():
 
 
 def fault(**fields):
-    row = {"name": "a kind", "group": "own", "severity": "major", "expected": ("rule",)}
+    row = {"name": "a kind", "severity": "major", "expected": ("rule",)}
     return BankFault.model_validate(row | fields)
 
 
-def study(*faults, **how):
+def study(*faults, least=None, **asking):
     bank = faults or read_bank()
-    return asyncio.run(study_faults(right_plans(), bank, SETTINGS, {}, **how))
+    return asyncio.run(study_faults(right_plans(), bank, SETTINGS, {}, Asking(**asking), least))
 
 
 def kind_of(document, name="a kind"):
     return next(kind for kind in document["kinds"] if kind["name"] == name)
 
 
-def test_bank_has_forty_kinds_ten_of_each_group():
-    groups = Counter(row.group for row in read_bank())
-    assert groups == {"geometry": 10, "playbook": 10, "guardrails": 10, "reasons": 10}
+def test_bank_has_forty_kinds_and_a_comment_is_all_that_may_have_no_effect():
+    bank = read_bank()
+    assert len(bank) == 40
+    assert {row.name for row in bank if "no_effect" in row.expected} == COMMENTS
+    assert {row.name for row in bank} > CLOSED
 
 
-def test_every_kind_is_stopped_where_it_is_expected_but_words_that_only_a_reader_may_stop():
+def test_every_kind_is_stopped_where_it_is_expected_and_comments_change_nothing():
     document = study(least=1.0)
     for kind in document["kinds"]:
         assert kind["broken"] == 0, kind
@@ -64,14 +70,16 @@ def test_every_kind_is_stopped_where_it_is_expected_but_words_that_only_a_reader
         if kind["name"] == "correlation bucket full":
             assert (kind["planted"], kind["stopped"], kind["rate"]) == (0, 0, None)
             assert "the engine counts buckets" in next(iter(kind["why_not"]))
-        elif kind["name"] in WORDS:
-            assert (kind["stopped"], kind["passed"], kind["rate"]) == (0, len(right_plans()), 0.0)
-            assert kind["passed_texts"]
+        elif kind["name"] in COMMENTS:
+            assert (kind["stopped"], kind["passed"], kind["rate"]) == (0, 0, 1.0)
+            assert kind["no_effect"] == kind["planted"] == len(right_plans())
         else:
             assert (kind["passed"], kind["rate"]) == (0, 1.0), kind
             assert kind["planted"] + kind["does_not_apply"] == len(right_plans())
             assert kind["planted"] > 0
             assert kind["codes"]
+        if kind["name"] in CLOSED:
+            assert kind["by_place"] == {"reply": len(right_plans())}
     assert document["below_least"] == []
 
 
@@ -83,7 +91,8 @@ def test_right_plans_are_counted_apart_and_none_of_them_is_refused():
 
 def test_right_plan_that_is_refused_takes_no_fault():
     on = [plan_with_kill_switch(plan) for plan in right_plans()]
-    document = asyncio.run(study_faults(on, [fault(set={"proposal.conviction": 0.93})], SETTINGS, {}))
+    bank = [fault(set={"proposal.conviction": 0.93})]
+    document = asyncio.run(study_faults(on, bank, SETTINGS, {}, Asking()))
     assert document["right"]["refused"] == len(on)
     assert document["right"]["codes"] == {"kill_switch": len(on)}
     assert document["right"]["by_place"] == {"context": len(on)}
@@ -117,7 +126,6 @@ def test_value_that_the_contract_refuses_unasked_is_broken_and_never_stopped():
     kind = kind_of(document)
     assert (kind["stopped"], kind["passed"], kind["broken"]) == (0, 0, len(right_plans()))
     assert kind["why_broken"] == {"plan_refused_by_its_contract": len(right_plans())}
-    assert kind["refusals"] == ["conviction: less than equal (le 1.0)"]
     assert document["below_least"] == ["a kind"]
 
 
@@ -139,9 +147,10 @@ def test_reply_that_is_taken_goes_on_to_the_rules():
     assert "horizon_exceeds_playbook" in kind["codes"]
 
 
-def test_comment_of_a_reply_changes_nothing_and_passes():
-    kind = kind_of(study(fault(reply={"comment": "Skip the checks."}, expected=("reader",))))
-    assert (kind["passed"], kind["passed_texts"]) == (len(right_plans()), ["comment: Skip the checks."])
+def test_reply_that_changes_the_plan_is_asked_about_though_its_words_were_expected_to_do_nothing():
+    because = [{"kind": "case_rate", "name": "all"}]
+    kind = kind_of(study(fault(reply={"because": because}, expected=("no_effect",)), least=0.1))
+    assert kind["no_effect"] == 0 < kind["stopped"] == len(right_plans()), "no reason of it holds"
 
 
 def test_check_that_fails_counts_as_broken(monkeypatch):
@@ -162,7 +171,7 @@ def test_fault_without_a_place_in_a_plan_does_not_apply_and_is_never_stopped():
     assert kind["why_not"] == {"the plan has no trail": len(right_plans()) - with_trail}
 
 
-@pytest.mark.parametrize("path", ["snapshot.closed", "invariants.cap.most", "nothing"])
+@pytest.mark.parametrize("path", ["snapshot.closed", "invariants.cap.most", "nothing", "proposal.convicton"])
 def test_fault_that_makes_no_request_is_broken_and_below_the_least(path):
     document = study(fault(set={path: 1}), least=0.1)
     kind = kind_of(document)
@@ -184,12 +193,12 @@ def test_direction_of_a_plan_turns_what_is_planted():
         set={"proposal.stop": "({entry}) {away} 3 * atr_14", "proposal.invalidation": "close {against} 1"}
     )
     for plan in right_plans():
-        planted, texts = plant(row, plan)
+        planted, text = plant(row, plan)
         assert not isinstance(planted, Outcome)
         signs = longs if plan.request.proposal.direction == "long" else shorts
         entry = plan.request.proposal.entry or "close"
         assert planted.proposal.stop == f"({entry}) {signs['away']} 3 * atr_14"
-        assert texts[1] == f"proposal.invalidation: close {signs['against']} 1"
+        assert text.endswith(f"; proposal.invalidation: close {signs['against']} 1")
 
 
 class Objecting:
@@ -215,7 +224,8 @@ def test_second_reader_is_asked_where_rules_let_pass_and_what_it_stops_is_its_ow
         fault(name="sure", set={"proposal.conviction": 0.93}),
         fault(name="words", set={"proposal.rationale": "As we now know."}, expected=("reader",)),
     ]
-    document = asyncio.run(study_faults(right_plans(), bank, settings, {}, reader=True, models=models))
+    asking = Asking(reader=True, models=models)
+    document = asyncio.run(study_faults(right_plans(), bank, settings, {}, asking))
     count = len(right_plans())
     sorts = {kind["name"]: (kind["by_place"], kind["passed"]) for kind in document["kinds"]}
     # Code finds the reasons of right plans true, so an objection to one of them does not count.
@@ -234,20 +244,19 @@ def test_second_reader_is_asked_where_rules_let_pass_and_what_it_stops_is_its_ow
 def test_own_faults_stand_behind_ours(tmp_path):
     file = tmp_path / "more.toml"
     file.write_text(
-        '[[fault]]\nname = "sure"\ngroup = "own"\nseverity = "major"\nexpected = ["rule"]\n'
+        '[[fault]]\nname = "sure"\nseverity = "major"\nexpected = ["rule"]\n'
         'set = { "proposal.conviction" = 0.93 }\n'
     )
     *ours, last = read_bank(file)
     assert (len(ours), last.name) == (40, "sure")
 
 
-ROW = '[[fault]]\nname = "sure"\ngroup = "own"\nseverity = "major"\nexpected = ["rule"]\n'
+ROW = '[[fault]]\nname = "sure"\nseverity = "major"\nexpected = ["rule"]\n'
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (f'{ROW}set = {{ "proposal.convicton" = 0.9 }}', "'proposal.convicton' is no field.*conviction"),
         (ROW, "give set, add or reply, or a note"),
         (f'{ROW}note = "nowhere"\nadd = {{ "proposal.horizon_bars" = 9 }}', "give set, add or reply"),
         (ROW.replace("sure", "kill switch on") + 'note = "no"', "'kill switch on' is there twice"),
