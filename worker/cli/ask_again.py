@@ -75,8 +75,8 @@ async def ask_again(
     template = None if prompt is None else read_template(prompt)
     async with open_for_run(db, run, read_only=True) as (store, record):
         name = prompt_of(seat, template, record)
+        found = await read_questions(store, record, name, questions)
         ways = ways_to_ask(record, name, template, config)
-        found = await read_questions(store, record, name, ways[0].settings, questions)
         asked = found.asked[:limit]
         if export is not None:
             count = await export_questions(found, asked, ways, store_address(db), export[1])

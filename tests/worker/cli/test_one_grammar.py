@@ -12,13 +12,13 @@ from worker.cli import app
 LATEST = "latest"
 ABOUT_A_RUN = {
     "status", "requests", "journal", "verify", "page", "report", "reports", "playbooks list", "reflect",
-    "replan", "calibration", "model spread", "model compare",
+    "replan", "calibration", "ask-again",
 }  # fmt: skip
 OF_A_RUN_OR_ITS_OWN = {"faults"}  # without a run it makes one that is not stored
 # Whose subject is a file, a question, a change, or a thing of a run, and that take the newest run.
 OF_THE_NEWEST = {
     "why", "kill", "factcheck", "deliberate", "playbooks history", "playbooks rollback",
-    "prompts diff", "worker",
+    "worker",
 }  # fmt: skip
 # The tools, whose subject is in their name.
 TOOLS_OF_ASK = {f"ask {name}" for name in TOOLS} - {"ask runs"}

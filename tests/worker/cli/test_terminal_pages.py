@@ -30,9 +30,9 @@ OTHERS = {
     "thinktwice worlds --world independent --runs 1": 0,
 }
 # Commands with a bar that ask a model or an exchange: their bar is the same, drawn in test_progress.py.
-ASK_OTHERS = {"data fetch", "model compare", "model spread", "prompts diff"}
+ASK_OTHERS = {"data fetch", "ask-again"}
 BARS = ("progress_bar", "rebuilt_run", "ReadingBar", "told_rows")
-GROUPS = {"playbooks", "data", "db", "model", "prompts", "config"}
+GROUPS = {"playbooks", "data", "db", "config"}
 
 
 def run(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:

@@ -112,7 +112,7 @@ def decision_scorer(db: str, run: str, prompt: str) -> "Scorer":
         async with await open_store(db, create=False, read_only=True) as store:
             record = await store.runs.find(run)
             (way,) = ways_to_ask(record, prompt, None, None)
-            found = await read_questions(store, record, prompt, way.settings)
+            found = await read_questions(store, record, prompt)
             known.update({each.about()["seq"]: (each, way.settings, way) for each in found.asked})
 
     @scorer(metrics=[accuracy(), stderr()])

@@ -55,7 +55,7 @@ def ways_to_ask(
 
 
 async def read_questions(
-    store: Store, record: RunRecord, prompt: str, settings: Settings, file: Path | None = None
+    store: Store, record: RunRecord, prompt: str, file: Path | None = None
 ) -> RunQuestions:
     """The questions; a planner's may be those of a file, and its tools answer while the store is open.
 
@@ -69,7 +69,7 @@ async def read_questions(
         return RunQuestions(record.run_id, prompt, await _planner_questions(store, record.run_id, file))
     index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
     if prompt == STRATEGIST:
-        return read_strategist_questions(record.run_id, index, settings)
+        return read_strategist_questions(record.run_id, index, stored_settings(record))
     return read_reader_questions(record.run_id, index)
 
 
