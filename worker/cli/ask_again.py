@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,11 @@ from worker.cli.options import (
 from worker.pages.figures import DASH, counts, percent, shown_time
 from worker.pages.tables import made_table
 from worker.runs.interrupts import Interrupts
-from worker.runs.progress import progress_bar
+from worker.runs.progress import ReadingBar, progress_bar
+
+if TYPE_CHECKING:
+    from services.store import Store
+    from worker.studies.ask_again.asking import RunQuestions
 
 Document = dict[str, Any]
 SHOWN = 20
@@ -64,22 +68,29 @@ async def ask_again(
     A way is a template and a model; the first is the present words to the run's model. Exit 0 when no usual
     decision moved and all replies came, else 1. Nothing is stored in the run.
     """
+    from worker.mcp_server.client_config import without_password
     from worker.studies.ask_again.asking import ask_all
     from worker.studies.ask_again.figures import study_document
     from worker.studies.ask_again.inspect_export import export_questions
     from worker.studies.ask_again.run_questions import prompt_of, read_questions, ways_to_ask
-    from worker.studies.ask_again.templates import read_template
+    from worker.studies.ask_again.templates import PLANNER, read_template
 
     if export is not None and export[0] != "inspect":
         raise ConfigError(f"--export {export[0]!r}: there is inspect: give --export inspect DIR")
     template = None if prompt is None else read_template(prompt)
     async with open_for_run(db, run, read_only=True) as (store, record):
         name = prompt_of(seat, template, record)
-        found = await read_questions(store, record, name, questions)
+        if questions is not None and name != PLANNER:
+            raise ConfigError("--questions are asked of the planner: give --seat planner, too")
+        if name == PLANNER:
+            found = await _planner_questions(store, record.run_id, questions)
+        else:
+            found = await read_questions(store, record, name)
         ways = ways_to_ask(record, name, template, config)
         asked = found.asked[:limit]
         if export is not None:
-            count = await export_questions(found, asked, ways, store_address(db), export[1])
+            address, _ = without_password(store_address(db))
+            count = await export_questions(found, asked, ways, address, export[1])
             print_line(f"{count:,} questions of {record.run_id} for inspect_ai in {export[1]}")
             return
         keep, tables = f"{record.run_id}-{len(asked)}x{samples}", []
@@ -94,6 +105,25 @@ async def ask_again(
         complain(f"{document['missing']} replies are missing; a way that missed one keeps no cassette")
     if not document["same"]:
         raise typer.Exit(1)
+
+
+async def _planner_questions(store: "Store", run_id: str, file: Path | None) -> "RunQuestions":
+    """What a planner is asked; its tools answer while the store is open."""
+    from worker.review.asking import describe_known
+    from worker.review.evidence import store_tools
+    from worker.review.run_views import RunViews
+    from worker.studies.ask_again.asking import RunQuestions
+    from worker.studies.ask_again.planner import example_questions, file_questions
+    from worker.studies.ask_again.templates import PLANNER
+
+    views = RunViews(store, run=run_id)
+    with ReadingBar() as reading:
+        view = await views.view(run_id, None, reading)
+    known, host = describe_known(view), store_tools(views)
+    fills = [str(fill.payload["fill_id"])[:8] for fill in view.index.of_kind("exit_filled")[-1:]]
+    at = known, view.known_at, host
+    asked = example_questions(*at, fills[0] if fills else None) if file is None else file_questions(file, *at)
+    return RunQuestions(run_id, PLANNER, asked)
 
 
 def render(document: Document) -> None:

@@ -4,9 +4,8 @@ The words are the present ones and those of a file; the model is the run's and t
 given, there are four ways.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,16 +14,13 @@ from schemas.errors import ConfigError
 from schemas.settings import Settings, asking_name
 from services.journal.index import JournalIndex
 from services.store import RunRecord, Store
-from worker.runs.progress import ReadingBar, told_rows
+from worker.runs.progress import told_rows
 from worker.runs.replay import stored_settings
 from worker.settings import load_settings
 from worker.studies.ask_again.asking import RunQuestions, Way
 from worker.studies.ask_again.second_reader import read_reader_questions
 from worker.studies.ask_again.strategist import read_strategist_questions
 from worker.studies.ask_again.templates import PLANNER, READER, STRATEGIST
-
-if TYPE_CHECKING:
-    from worker.studies.ask_again.planner import PlannerQuestion
 
 PROMPTS = {"reader": READER, "strategist": STRATEGIST, "planner": PLANNER}  # by `--seat`
 
@@ -54,40 +50,17 @@ def ways_to_ask(
     return [Way(words, _settings(record, prompt, model)) for model in models for words in templates]
 
 
-async def read_questions(
-    store: Store, record: RunRecord, prompt: str, file: Path | None = None
-) -> RunQuestions:
-    """The questions; a planner's may be those of a file, and its tools answer while the store is open.
+async def read_questions(store: Store, record: RunRecord, prompt: str) -> RunQuestions:
+    """The questions to the second reader or to the strategist.
 
     Raises:
-        ConfigError: the run holds none, or the file cannot be read.
+        ConfigError: the run holds none.
         StoreError: its rows cannot be read.
     """
-    if file is not None and prompt != PLANNER:
-        raise ConfigError("--questions are asked of the planner: give --seat planner, too")
-    if prompt == PLANNER:
-        return RunQuestions(record.run_id, prompt, await _planner_questions(store, record.run_id, file))
     index = await JournalIndex.read(told_rows(store.journal.rows(record.run_id), record.events))
     if prompt == STRATEGIST:
         return read_strategist_questions(record.run_id, index, stored_settings(record))
     return read_reader_questions(record.run_id, index)
-
-
-async def _planner_questions(store: Store, run_id: str, file: Path | None) -> Sequence["PlannerQuestion"]:
-    from worker.review.asking import describe_known
-    from worker.review.evidence import store_tools
-    from worker.review.run_views import RunViews
-    from worker.studies.ask_again.planner import example_questions, file_questions
-
-    views = RunViews(store, run=run_id)
-    with ReadingBar() as reading:
-        view = await views.view(run_id, None, reading)
-    known, host = describe_known(view), store_tools(views)
-    if file is not None:
-        return file_questions(file, known, view.known_at, host)
-    fills = view.index.of_kind("exit_filled")[-1:]
-    ids = [str(fill.payload["fill_id"])[:8] for fill in fills]
-    return example_questions(known, view.known_at, host, ids[0] if ids else None)
 
 
 def _settings(record: RunRecord, prompt: str, config: Path | None) -> Settings:
