@@ -11,6 +11,7 @@ from services.policy_checks import expectation
 from tests.worker.wire import GOOD, wire
 from tools.docs_pages import DOCS
 from worker.cli import app
+from worker.studies.faults.planting import CheckedPlan
 from worker.studies.faults.right_plans import plans_of_run
 
 SURE = '[[fault]]\nname = "sure"\nseverity = "major"\nexpected = ["rule"]\n'
@@ -51,6 +52,7 @@ def test_plans_of_a_run_stand_under_the_guardrails_of_its_settings_and_its_activ
     plans = plans_of_run(stored[0].index, settings)
     assert len(plans) > 10
     for plan in plans:
+        assert isinstance(plan, CheckedPlan)
         assert plan.request.invariants.allowed_symbols == ("IBM",)
         assert plan.request.proposal.playbook_id in plan.request.invariants.allowed_playbooks
         assert plan.request.playbook == plan.playbooks.get(plan.request.playbook.id).definition

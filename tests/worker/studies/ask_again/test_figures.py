@@ -76,6 +76,7 @@ def test_usual_decision_is_the_most_frequent_of_the_replies_and_the_first_of_equ
 @pytest.mark.parametrize(("questions", "tests", "needed"), [(6, 1, 6), (20, 1, 6), (50, 3, 7), (200, 10, 9)])
 def test_detectable_share_is_found_with_a_power_of_four_fifths(questions, tests, needed):
     share = detectable_share(questions, tests)
+    assert share is not None
     assert 2 * 0.5**needed <= 0.05 / tests < 2 * 0.5 ** (needed - 1)
     assert binom.sf(needed - 1, questions, share) == pytest.approx(0.8)
     assert detectable_share(needed - 1, tests) is None
