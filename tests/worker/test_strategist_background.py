@@ -37,7 +37,7 @@ from worker.bootstrap import assemble
 from worker.cli.ask_again import render
 from worker.models import Models
 from worker.session import Session, Timing
-from worker.studies.ask_again.asking import AskedModel, Way
+from worker.studies.ask_again.asking import AskedModel, StudyArm
 from worker.studies.ask_again.figures import study_document
 from worker.studies.ask_again.strategist import read_strategist_questions
 
@@ -321,7 +321,7 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
     found = read_strategist_questions("r", index, settings)
     assert found.bare == 0
     again = Asked()
-    panel = AskedModel(Way(load_prompt("strategist"), settings), LiveSource(again))
+    panel = AskedModel(StudyArm(load_prompt("strategist"), settings), LiveSource(again))
 
     async def ask() -> None:
         for entry in found.asked:
@@ -339,7 +339,7 @@ def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_on
     assert found.bare == len(found.asked) > 10
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        render(study_document(found, (), (Way(load_prompt("strategist"), asking()),), ((),), 1))
+        render(study_document(found, (), (StudyArm(load_prompt("strategist"), asking()),), ((),), 1))
     assert printed.getvalue().count("nothing was gathered") == 1
 
 

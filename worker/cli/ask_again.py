@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import complain, print_document, print_line, stdout_console
+from worker.cli.console import complain, print_document, print_line, print_table, stdout_console
 from worker.cli.options import (
     LATEST,
     DbOption,
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 SHOWN = 20
-WAY_HEADS = (
-    *("way", "prompt", "model", "answered", "usual", "stable", "as recorded"),
-    *("decisions", "USD"),
-)
+ARM_HEADS = ["arm", "prompt", "model", "answered", "usual", "as-recorded", "stable", "decisions", "USD"]
+TEST_HEADS = ("decision", "left it", "entered it", "p", "p adjusted")
 
 
 async def ask_again(
@@ -63,16 +61,16 @@ async def ask_again(
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask a run's questions again and show how decisions spread, and how they move between ways of asking.
+    """Ask a run's questions again and show how decisions spread, and how they move between arms of asking.
 
-    A way is a template and a model; the first is the present words to the run's model. Exit 0 when no usual
+    An arm is a template and a model; the first is the present words to the run's model. Exit 0 when no usual
     decision moved and all replies came, else 1. Nothing is stored in the run.
     """
     from worker.mcp_server.client_config import without_password
     from worker.studies.ask_again.asking import ask_all
     from worker.studies.ask_again.figures import study_document
     from worker.studies.ask_again.inspect_export import export_questions
-    from worker.studies.ask_again.run_questions import prompt_of, read_questions, ways_to_ask
+    from worker.studies.ask_again.run_questions import arms_of, prompt_of, read_questions
     from worker.studies.ask_again.templates import PLANNER, read_template
 
     if export is not None and export[0] != "inspect":
@@ -86,23 +84,23 @@ async def ask_again(
             found = await _planner_questions(store, record.run_id, questions)
         else:
             found = await read_questions(store, record, name)
-        ways = ways_to_ask(record, name, template, config)
+        arms = arms_of(record, name, template, config)
         asked = found.asked[:limit]
         if export is not None:
             address, _ = without_password(store_address(db))
-            count = await export_questions(found, asked, ways, address, export[1])
+            count = await export_questions(found, asked, arms, address, export[1])
             print_line(f"{count:,} questions of {record.run_id} for inspect_ai in {export[1]}")
             return
         keep, tables = f"{record.run_id}-{len(asked)}x{samples}", []
-        for place, way in enumerate(ways):
-            with progress_bar(f"way {place}", Interrupts(), "replies") as progress:
-                how = asked, way, os.environ
+        for place, arm in enumerate(arms):
+            with progress_bar(f"arm {place}", Interrupts(), "replies") as progress:
+                how = asked, arm, os.environ
                 told = ask_all(*how, samples=samples, folder=cassette, name=keep, progress=progress)
                 tables.append(await told)
-    document = study_document(found, asked, ways, tables, samples)
+    document = study_document(found, asked, arms, tables, samples)
     print_document(document, json, render)
     if document["missing"]:
-        complain(f"{document['missing']} replies are missing; a way that missed one keeps no cassette")
+        complain(f"{document['missing']} replies are missing; a arm that missed one keeps no cassette")
     if not document["same"]:
         raise typer.Exit(1)
 
@@ -127,8 +125,8 @@ async def _planner_questions(store: "Store", run_id: str, file: Path | None) -> 
 
 
 def render(document: Document) -> None:
-    """The ways, what moved between them with its tests, then the questions whose answers differ."""
-    console, ways = stdout_console(), document["ways"]
+    """The arms, what moved between them with its tests, then the questions whose answers differ."""
+    console, arms = stdout_console(), document["arms"]
     title = f"{document['prompt']} of {document['run_id']}: {document['questions']:,} questions"
     console.print(f"{title}, {document['samples']:,} samples each", style="bold", soft_wrap=True)
     if document["left_out"]:
@@ -136,55 +134,34 @@ def render(document: Document) -> None:
     if document["without_background"]:
         bare = f"{document['without_background']:,} snapshots: nothing was gathered beside them"
         console.print(f"{bare}, as in a run by rules", soft_wrap=True)
-    _print_table(WAY_HEADS, [[str(place), *_way(way)] for place, way in enumerate(ways)])
-    for place, way in enumerate(ways):
-        means = ", ".join(f"{name} {value:.2f}" for name, value in way["means"].items())
-        failed = f"; no reply: {counts(way['failed'])}" if way["failed"] else ""
-        if means or failed:
-            print_line(f"way {place}, on average: {means or DASH}{failed}")
+    _print_table(ARM_HEADS, [[str(place), *_arm(arm)] for place, arm in enumerate(arms)])
+    for place, arm in enumerate(arms):
+        means = ", ".join(f"{name} {value:.2f}" for name, value in arm["means"].items())
+        if means or arm["failed"]:
+            print_line(f"arm {place}, on average: {means or DASH}; no reply: {counts(arm['failed'])}")
     for each in document["comparisons"]:
-        _print_comparison(each)
+        share, p_value = each["detectable_share"], each["p_value"]
+        power = "too few to find anything" if share is None else f"a move of {percent(share)} would be found"
+        moved = f"{each['moved']:,} of {each['compared']:,} moved, {each['other_plan']:,} have another plan"
+        p_text = DASH if p_value is None else f"{p_value:.3g}"
+        print_line(f"arm 0 -> arm {each['second']}: {moved}; p = {p_text}; {power}")
+        _print_table(("from", "to", "questions"), [[*map(str, move.values())] for move in each["moves"]])
+        _print_table(TEST_HEADS, [[*map(_cell, row.values())] for row in each["by_decision"]])
     varying = [
-        row for row in document["answers"] if len({name for way in row["decisions"] for name in way}) > 1
+        row for row in document["answers"] if len({name for arm in row["decisions"] for name in arm}) > 1
     ]
-    heads = ("question", "recorded", *(f"way {place}" for place in range(len(ways))))
+    heads = ("question", "recorded", *(f"arm {place}" for place in range(len(arms))))
     _print_table(heads, [_question(row) for row in varying])
 
 
-def _way(way: Document) -> list[str]:
-    return [
-        way["prompt_hash"][:8],
-        way["model"],
-        f"{way['answered']:,} of {way['asked']:,}",
-        percent(way["usual_share"]),
-        f"{way['stable']:,}",
-        percent(way["as_recorded"]),
-        counts(way["decisions"]),
-        f"{way['usd']:.4f}",
-    ]
+def _arm(arm: Document) -> list[str]:
+    answered, shares = f"{arm['answered']:,} of {arm['asked']:,}", (arm["usual_share"], arm["as_recorded"])
+    figures = [*map(percent, shares), f"{arm['stable']:,}", counts(arm["decisions"]), f"{arm['usd']:.4f}"]
+    return [arm["prompt_hash"][:8], arm["model"], answered, *figures]
 
 
-def _print_comparison(each: Document) -> None:
-    p_value, share = each["p_value"], each["detectable_share"]
-    found = "too few to find anything" if share is None else f"a move of {percent(share)} would be found"
-    told = (
-        f"{each['moved']:,} of {each['compared']:,} moved, {each['other_plan']:,} kept it with another plan"
-    )
-    p_text = DASH if p_value is None else f"{p_value:.3g}"
-    print_line(f"\nway {each['first']} -> way {each['second']}: {told}; p = {p_text}; {found}".lstrip("\n"))
-    lines = [[move["from"], move["to"], f"{move['count']:,}"] for move in each["moves"]]
-    _print_table(("from", "to", "questions"), lines)
-    tested = [
-        [
-            row["decision"],
-            str(row["left"]),
-            str(row["entered"]),
-            f"{row['p_value']:.3g}",
-            f"{row['p_adjusted']:.3g}",
-        ]
-        for row in each["by_decision"]
-    ]
-    _print_table(("decision", "left it", "entered it", "p", "p adjusted"), tested)
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _question(row: Document) -> list[str]:
@@ -192,11 +169,8 @@ def _question(row: Document) -> list[str]:
     return [place, row["recorded"] or DASH, *(", ".join(names) for names in row["decisions"])]
 
 
-def _print_table(heads: Sequence[str], lines: list[list[str]]) -> None:
-    if not lines:
-        return
-    console = stdout_console()
-    console.print()
-    console.print(made_table(heads, lines[:SHOWN], padding=(0, 2, 0, 0)))
+def _print_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    if lines:
+        print_table(made_table(heads, lines[:SHOWN], padding=(0, 2, 0, 0)))
     if len(lines) > SHOWN:
-        console.print(f"and {len(lines) - SHOWN:,} more (--json shows all)")
+        print_line(f"and {len(lines) - SHOWN:,} more (--json shows all)")

@@ -168,13 +168,13 @@ def test_ask_again_of_a_model_that_always_agrees_does_not_spread_and_asks_what_t
     found = [row["payload"]["call"] for row in calls]
     keys = {call["key"] for call in found if call["prompt"] == "policy_level_reflection"}
     document = desk.document(GOOD, *AGAIN, "--samples", "2")
-    (way,) = document["ways"]
+    (arm,) = document["arms"]
     assert (document["prompt"], document["questions"]) == ("policy_level_reflection", len(keys))
-    assert way["asked"] == way["answered"] == 2 * len(keys) > 6
-    assert (way["usual_share"], way["as_recorded"], way["stable"]) == (1.0, 1.0, len(keys))
-    assert way["means"] == {"counts_for_nothing": 0.0, "late": 0.0}
-    assert way["tokens"] == 18 * way["asked"]
-    assert way["usd"] == pytest.approx(way["asked"] * (11 * 1.0 + 7 * 5.0) / 1e6)
+    assert arm["asked"] == arm["answered"] == 2 * len(keys) > 6
+    assert (arm["usual_share"], arm["as_recorded"], arm["stable"]) == (1.0, 1.0, len(keys))
+    assert arm["means"] == {"counts_for_nothing": 0.0, "late": 0.0}
+    assert arm["tokens"] == 18 * arm["asked"]
+    assert arm["usd"] == pytest.approx(arm["asked"] * (11 * 1.0 + 7 * 5.0) / 1e6)
     first = document["answers"][0]
     assert first["decisions"] == [[first["recorded"]] * 2]
     (kept,) = (desk.folder / "cassettes").iterdir()
@@ -188,13 +188,13 @@ def test_ask_again_of_a_model_that_always_agrees_does_not_spread_and_asks_what_t
 def test_ask_again_counts_other_verdicts_replies_that_count_for_nothing_and_failures(desk):
     turns = in_turn(GOOD, OBJECTS, INVENTED, PROSE, WHOLE["status_529"].handler, GOOD)
     document = desk.document(turns, *AGAIN, "--samples", "6", "--limit", "1", code=1)
-    (way,), (question,) = document["ways"], document["answers"]
+    (arm,), (question,) = document["arms"], document["answers"]
     assert question["recorded"] == "pass"
-    assert way["decisions"] == {"pass": 4, "revise": 1}
-    assert way["failed"] == {"overloaded": 1}
-    assert (way["asked"], way["answered"], way["usual_share"], way["as_recorded"]) == (6, 5, 0.8, 0.8)
-    assert way["means"]["counts_for_nothing"] == 0.4
-    assert (way["stable"], document["missing"]) == (0, 1)
+    assert arm["decisions"] == {"pass": 4, "revise": 1}
+    assert arm["failed"] == {"overloaded": 1}
+    assert (arm["asked"], arm["answered"], arm["usual_share"], arm["as_recorded"]) == (6, 5, 0.8, 0.8)
+    assert arm["means"]["counts_for_nothing"] == 0.4
+    assert (arm["stable"], document["missing"]) == (0, 1)
     assert question["decisions"] == [["pass", "revise", "pass", "pass", "overloaded", "pass"]]
 
 
@@ -206,7 +206,7 @@ def test_ask_again_is_read_by_a_person(desk):
         "policy_level_reflection of r0001: 2 questions, 1 samples each",
         "claude-test",
         "revise 2",
-        "way 0 -> way 1: 2 of 2 moved",
+        "arm 0 -> arm 1: 2 of 2 moved",
         "p = 0.5; too few to find anything",
         "pass  revise",
         "AAPL",
@@ -229,12 +229,12 @@ def test_ask_again_stops_at_the_budget_of_a_run(desk):
     (desk.folder / "poor.toml").write_text("[llm.per_run]\ncalls = 2\n", "utf-8")
     words = (*AGAIN, "--config", "poor.toml", "--samples", "2", "--limit", "2")
     document = desk.document(GOOD, *words, code=1)
-    assert [way["failed"] for way in document["ways"]] == [{}, {"budget": 2}]
+    assert [arm["failed"] for arm in document["arms"]] == [{}, {"budget": 2}]
 
 
 def test_ask_again_of_more_samples_than_an_event_may_ask_asks_them_all(desk):
-    (way,) = desk.document(GOOD, *AGAIN, "--samples", "12", "--limit", "1")["ways"]
-    assert (way["answered"], way["failed"]) == (12, {})
+    (arm,) = desk.document(GOOD, *AGAIN, "--samples", "12", "--limit", "1")["arms"]
+    assert (arm["answered"], arm["failed"]) == (12, {})
 
 
 def test_ask_again_counts_replies_for_which_the_run_would_not_have_waited(desk):
@@ -244,15 +244,15 @@ def test_ask_again_counts_replies_for_which_the_run_would_not_have_waited(desk):
     plain = json.dumps(settings.payload()).replace("'", "''")
     in_store(desk, f"UPDATE runs SET config = '{plain}', config_hash = '{settings.config_hash}'")
     seal_again(desk.folder / "thinktwice.db")
-    (way,) = desk.document(GOOD, *AGAIN, "--samples", "1", "--limit", "1")["ways"]
-    assert (way["answered"], way["means"]["late"]) == (1, 1.0)
+    (arm,) = desk.document(GOOD, *AGAIN, "--samples", "1", "--limit", "1")["arms"]
+    assert (arm["answered"], arm["means"]["late"]) == (1, 1.0)
 
 
 def test_ask_again_without_any_answer_says_so_exits_1_and_keeps_nothing(desk):
     words = (*AGAIN, "--samples", "1", "--limit", "1", "--json")
     result, _ = desk.asked(WHOLE["status_529"].handler, *words)
-    (way,) = json.loads(result.stdout)["ways"]
-    assert (result.exit_code, way["answered"], way["usual_share"]) == (1, 0, None)
+    (arm,) = json.loads(result.stdout)["arms"]
+    assert (result.exit_code, arm["answered"], arm["usual_share"]) == (1, 0, None)
     assert "1 replies are missing" in result.stderr
     assert [path.suffix for path in (desk.folder / "cassettes").iterdir()] == [".part"]
 
@@ -269,7 +269,7 @@ def test_ask_again_with_a_changed_prompt_shows_every_verdict_that_moved_and_exit
     assert (document["same"], test["compared"], test["moved"]) == (False, 3, 2)
     assert test["moves"] == [{"from": "pass", "to": "revise", "count": 2}]
     assert test["p_value"] == 0.5
-    prompts_asked = [way["prompt_hash"] for way in document["ways"]]
+    prompts_asked = [arm["prompt_hash"] for arm in document["arms"]]
     assert len(set(prompts_asked)) == 2
     assert [answer["decisions"][1] for answer in document["answers"]] == [["revise"], ["revise"], ["pass"]]
     assert desk.rows() == before
@@ -300,7 +300,7 @@ def test_ask_again_of_a_prompt_and_a_model_asks_each_prompt_of_each_model(desk):
     asked = [(body["model"], body["system"][0]["text"].startswith("Be kind.")) for body in requests]
     assert asked == [(f"claude-{name}", kind) for name in ("test", "next") for kind in (False, True)]
     document = json.loads(result.stdout)
-    assert [way["model"] for way in document["ways"]] == ["claude-test"] * 2 + ["claude-next"] * 2
+    assert [arm["model"] for arm in document["arms"]] == ["claude-test"] * 2 + ["claude-next"] * 2
     assert [each["second"] for each in document["comparisons"]] == [1, 2, 3]
 
 

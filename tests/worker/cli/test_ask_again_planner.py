@@ -109,16 +109,16 @@ def test_examples_of_the_prompt_are_asked_with_both_and_what_each_came_to_is_cou
     assert (document["prompt"], document["questions"]) == ("evidence_planner", 7)
     (test,) = document["comparisons"]
     assert (test["compared"], test["moved"]) == (7, 2)
-    first, second = (way["means"] for way in document["ways"])
+    first, second = (arm["means"] for arm in document["arms"])
     assert (first["as_expected"], first["readable"]) == (1.0, 1.0)
     assert first["plans"] == pytest.approx(sum(not bold for bold, _, _ in minds.asked) / 7)
     assert second["as_expected"] == pytest.approx(5 / 7)
     assert second["readable"] < 1.0
-    told = [way["decisions"] for way in document["ways"]]
+    told = [arm["decisions"] for arm in document["arms"]]
     assert (told[0]["asks back"], told[1]["unreadable"]) == (1, 1)
     other = [row["question"] for row in document["answers"] if len({*map(tuple, row["decisions"])}) > 1]
     assert {question.split()[0] for question in other} == {"Why", "Show"}
-    assert all(way["usd"] > 0 for way in document["ways"])
+    assert all(arm["usd"] > 0 for arm in document["arms"])
     again = desk.run(*DIFF, "--json")
     assert json.loads(again.stdout) == document, "played back, without a key"
 
@@ -145,7 +145,7 @@ def test_calls_before_and_after_refinement_and_shares_refined_and_complete_are_s
 
     monkeypatch.setitem(globals(), "of_example", lambda question: played)
     result, _ = asked(desk, monkeypatch, bold, *DIFF, "--questions", "mine.txt", "--json")
-    first, second = (way["means"] for way in json.loads(result.stdout)["ways"])
+    first, second = (arm["means"] for arm in json.loads(result.stdout)["arms"])
     assert second["calls"] > second["calls_first_plan"] == 1.0
     assert (second["refined"] > 0, second["refined_complete"]) == (True, 1.0)
     assert (first["refined_complete"], first["calls"]) == (0.0, 1.0)
@@ -159,9 +159,9 @@ def test_ask_again_sets_the_planner_of_one_model_beside_itself_several_times(des
     words = (*AGAIN[:-1], "2", "--json")
     result, minds = asked(desk, monkeypatch, plain, *words)
     document = json.loads(result.stdout)
-    (way,) = document["ways"]
-    assert (document["questions"], way["answered"], way["stable"], way["usual_share"]) == (7, 14, 7, 1.0)
-    assert way["means"]["as_expected"] == 1.0
+    (arm,) = document["arms"]
+    assert (document["questions"], arm["answered"], arm["stable"], arm["usual_share"]) == (7, 14, 7, 1.0)
+    assert arm["means"]["as_expected"] == 1.0
     assert sum(not earlier for _, _, earlier in minds.asked) == 14
 
 

@@ -124,7 +124,7 @@ def test_ask_again_asks_the_strategist_at_each_snapshot_of_the_run_with_both_pro
     assert [recorded_one for recorded_one in recorded_ones if recorded_one in asked[False]] == asked[False]
     assert document["prompt"] == "strategist"
     assert document["same"]
-    (test,), (first, second) = document["comparisons"], document["ways"]
+    (test,), (first, second) = document["comparisons"], document["arms"]
     assert (test["moved"], document["missing"], test["p_value"]) == (0, 0, None)
     assert first["decisions"] == second["decisions"]
     assert first["as_recorded"] == 1.0, "the rules of the run decided so, too"
@@ -145,7 +145,7 @@ def test_ask_again_of_the_strategist_offers_the_plans_that_the_rules_of_the_run_
     wanted = Counter(
         f"propose {row['proposal']['playbook_id']} {row['proposal']['direction']}" for row in first
     )
-    found = json.loads(result.stdout)["ways"][0]["decisions"]
+    found = json.loads(result.stdout)["arms"][0]["decisions"]
     assert {name: count for name, count in found.items() if name.startswith("propose")} == wanted
 
 
@@ -158,7 +158,7 @@ def test_ask_again_of_the_strategist_shows_moves_and_tests_them_in_pairs(templat
     document = json.loads(result.stdout)
     choices = sum(asked.task == "choose" for bold, asked in minds.asked if bold)
     (test,) = document["comparisons"]
-    assert test["moved"] == document["ways"][1]["decisions"]["abstain"] == choices > 5
+    assert test["moved"] == document["arms"][1]["decisions"]["abstain"] == choices > 5
     assert {item["to"] for item in test["moves"]} == {"abstain"}
     assert sum(item["count"] for item in test["moves"]) == choices
     by_decision = {item["decision"]: item for item in test["by_decision"]}
@@ -211,7 +211,7 @@ def test_ask_again_of_the_strategist_never_merges_two_outcomes(templates, monkey
 
     result, _ = compared(templates, monkeypatch, decide, "--json")
     document = json.loads(result.stdout)
-    second = document["ways"][1]["decisions"]
+    second = document["arms"][1]["decisions"]
     assert set(second) >= OUTCOMES, second
     assert any(name.startswith("propose ") for name in second)
     assert document["missing"] == 0, "a refusal and a timeout are outcomes, and are kept"
@@ -250,7 +250,7 @@ def test_ask_again_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by
     document = json.loads(result.stdout)
     assert result.exit_code == 1
     (test,) = document["comparisons"]
-    assert document["ways"][1]["failed"] == {"rejected": 3}
+    assert document["arms"][1]["failed"] == {"rejected": 3}
     assert (test["compared"], document["missing"], test["moved"]) == (0, 3, 0)
     assert "3 replies are missing" in result.stderr
     kept = sorted(path.suffix for path in (templates.folder / "cassettes").iterdir())
@@ -344,7 +344,7 @@ def test_ask_again_asks_two_strategists_at_each_snapshot_worded_as_the_settings_
     result, asked = by_name(templates, monkeypatch, shy, *words)
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
-    assert [way["model"] for way in document["ways"]] == ["claude-test", "claude-other"]
+    assert [arm["model"] for arm in document["arms"]] == ["claude-test", "claude-other"]
     named = {name: [entry for who, entry in asked if who == name] for name in ("claude-test", "claude-other")}
     assert [len(entries) for entries in named.values()] == [document["questions"]] * 2
     assert {e.snapshot["symbol"][:6] for e in named["claude-other"]} == {"asset_"}
@@ -364,11 +364,11 @@ def test_ask_again_of_one_strategist_counts_other_decisions_and_failures(templat
     words = ("--config", "other.toml", "--samples", "4", "--limit", "5")
     result, asked = by_name(templates, monkeypatch, fickle, *words, "--json")
     document = json.loads(result.stdout)
-    (way,) = document["ways"]
+    (arm,) = document["arms"]
     assert (result.exit_code, document["questions"], document["samples"], len(asked)) == (1, 5, 4, 20)
-    assert (way["answered"], way["failed"], way["stable"]) == (19, {"rejected": 1}, 0)
-    assert way["decisions"]["abstain"] == 5
-    assert way["usual_share"] == pytest.approx(14 / 19)
+    assert (arm["answered"], arm["failed"], arm["stable"]) == (19, {"rejected": 1}, 0)
+    assert arm["decisions"]["abstain"] == 5
+    assert arm["usual_share"] == pytest.approx(14 / 19)
     shown = by_name(templates, monkeypatch, fickle, *words)[0].stdout
     for part in ("73.7 %", "no reply: rejected 1", "abstain"):
         assert part in shown

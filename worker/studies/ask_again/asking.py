@@ -1,14 +1,15 @@
-"""Puts the questions of a run to a model again: a way of asking is a template and the settings of a model.
+"""Puts the questions of a run to a model again; an arm is a template and the settings of a model.
 
 Accounted, retried and within the budget, on an account of its own; nothing is written to a run. The replies
-of a way are kept in a file of its own once all have come, and played back from there without a key.
+of an arm are kept in a file of its own once all have come, and played back from there without a key.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.cassette import CassetteWriter
@@ -50,31 +51,25 @@ class Answer:
     usd: float = 0.0
 
 
-class RunQuestion(Protocol):
-    """A question of a run."""
+@dataclass(frozen=True, kw_only=True)
+class RunQuestion(ABC):
+    """A question of a run.
 
-    @property
-    def known_at(self) -> int:
-        """When it was asked, ns."""
-        ...
+    Attributes:
+        about: where it comes from; `seq` is its place.
+        known_at: when it was asked, ns.
+        symbol: that it is about; None: none alone.
+        recorded: the decision that the run came to; None where none is kept.
+    """
 
-    @property
-    def symbol(self) -> str | None:
-        """That it is about; None: none alone."""
-        ...
+    about: Mapping[str, Any]
+    known_at: int
+    symbol: str | None = None
+    recorded: str | None = None
 
-    @property
-    def recorded(self) -> str | None:
-        """The decision that the run came to; None where none is kept."""
-        ...
-
-    def about(self) -> dict[str, Any]:
-        """Where it comes from; `seq` is its place."""
-        ...
-
+    @abstractmethod
     async def ask(self, model: LanguageModel, settings: Settings, template: PromptTemplate) -> Answer:
         """What came of one asking, but for its cost."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,8 @@ class RunQuestions:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to ask: the words, and whom."""
+class StudyArm:
+    """The words, and whom they are put to."""
 
     template: PromptTemplate
     settings: Settings
@@ -117,13 +112,13 @@ class Way:
 
 
 class AskedModel:
-    """One way of asking on an account of its own; questions come in the order of their bars."""
+    """The model of an arm on an account of its own; questions come in the order of their bars."""
 
-    def __init__(self, way: Way, source: ReplySource) -> None:
-        self._way, self._clock = way, SimulatedClock()
-        settings, template = way.settings, way.template
+    def __init__(self, arm: StudyArm, source: ReplySource) -> None:
+        self._arm, self._clock = arm, SimulatedClock()
+        settings, template = arm.settings, arm.template
         form = {**FORMS_ON_DEMAND, **{each.name: each for each in SEAT_FORMS.values()}}[template.name]
-        caller = caller_of(settings, way.model, form, template.hash)
+        caller = caller_of(settings, arm.model, form, template.hash)
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
         self._model = AccountedModel(caller, source, self.account, TickGuard())
 
@@ -137,13 +132,13 @@ class AskedModel:
         self.account.open_event(question.symbol)
         spent = self.account.ledger.run
         before = replace(spent)
-        answer = await question.ask(self._model, self._way.settings, self._way.template)
+        answer = await question.ask(self._model, self._arm.settings, self._arm.template)
         return replace(answer, tokens=spent.tokens - before.tokens, usd=spent.usd - before.usd)
 
 
 async def ask_all(
     questions: Sequence[RunQuestion],
-    way: Way,
+    arm: StudyArm,
     environment: Mapping[str, str],
     *,
     samples: int,
@@ -153,29 +148,22 @@ async def ask_all(
 ) -> list[list[Answer]]:
     """The samples of each question, asked and kept, or played back from `folder`.
 
-    Args:
-        questions: in order.
-        way: words and model.
-        environment: holds its key.
-        samples: of each.
-        folder: of the replies; made when it is not there.
-        name: of what is asked, in the name of the file.
-        progress: told the replies so far and those in all.
+    `name` begins that of the file and says what is asked; `progress` is told the replies so far and in all.
 
     Raises:
         ConfigError: no key, no price, or a folder or file that cannot be used.
     """
-    kept, part = _files(folder, f"{name}-{way.stem}")
+    kept, part = _files(folder, f"{name}-{arm.stem}")
     replay = kept.exists()
-    values = way.settings.payload()
+    values = arm.settings.payload()
     source = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "live", "cassette": None}
     values["runtime"] |= source
     settings = Settings.model_validate(values)
     check_models(settings, environment)
     tape = configured_cassette(settings)
     models = Models() if tape is not None else configured_models(settings, TickGuard(), environment)
-    live = getattr(models, SEATS[way.template.name])
-    asked = AskedModel(way, LiveSource(live) if tape is None else RecordedSource(tape))
+    live = getattr(models, SEATS[arm.template.name])
+    asked = AskedModel(arm, LiveSource(live) if tape is None else RecordedSource(tape))
     if tape is None:
         asked.account.keep = CassetteWriter(part).keep
     found: list[list[Answer]] = []

@@ -1,8 +1,8 @@
-"""What the answers of some ways of asking come to: the spread of each, and paired tests between them.
+"""What the answers of some arms of asking come to: the spread of each, and paired tests between them.
 
 Decisions have no order: the test is McNemar's of each one, exact, on the usual decision of each question: are
 as many questions lost by a decision as it wins? Its p-values are adjusted by Holm over all decisions and all
-ways, so the smallest one is that of "nothing moved in any direction". `detectable_share` is the power: the
+arms, so the smallest one is that of "nothing moved in any direction". `detectable_share` is the power: the
 smallest share of questions that, moving from one decision to another, is found with 80 % at this level.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, log2
 from typing import Any
 
-from worker.studies.ask_again.asking import Answer, RunQuestion, RunQuestions, Way
+from worker.studies.ask_again.asking import Answer, RunQuestion, RunQuestions, StudyArm
 
 Table = Sequence[Sequence[Answer]]  # a row for each question, an answer for each sample
 Move = tuple[str, str]
@@ -22,11 +22,11 @@ FEWEST_MOVED = 1.0 - log2(ALPHA)  # of n that move alike the sign test gives p =
 def study_document(
     questions: RunQuestions,
     asked: Sequence[RunQuestion],
-    ways: Sequence[Way],
+    arms: Sequence[StudyArm],
     tables: Sequence[Table],
     samples: int,
 ) -> dict[str, Any]:
-    """The document: each way, the first one against each of the others, and every answer."""
+    """The document: each arm, the first one against each of the others, and every answer."""
     comparisons = compare([[usual(row) for row in table] for table in tables], tables)
     missing = sum(not answer.replied for table in tables for row in table for answer in row)
     return {
@@ -38,11 +38,11 @@ def study_document(
         "without_background": questions.bare,
         "same": not missing and not any(each["moved"] for each in comparisons),
         "missing": missing,
-        "ways": [_way_document(way, asked, table) for way, table in zip(ways, tables, strict=True)],
+        "arms": [_arm_document(arm, asked, table) for arm, table in zip(arms, tables, strict=True)],
         "comparisons": comparisons,
         "answers": [
             {
-                **question.about(),
+                **question.about,
                 "recorded": question.recorded,
                 "decisions": [[answer.decision for answer in table[place]] for table in tables],
             }
@@ -51,7 +51,7 @@ def study_document(
     }
 
 
-def _way_document(way: Way, asked: Sequence[RunQuestion], table: Table) -> dict[str, Any]:
+def _arm_document(arm: StudyArm, asked: Sequence[RunQuestion], table: Table) -> dict[str, Any]:
     every = [answer for row in table for answer in row]
     replied = [answer for answer in every if answer.replied]
     known = [
@@ -62,8 +62,8 @@ def _way_document(way: Way, asked: Sequence[RunQuestion], table: Table) -> dict[
     ]
     facts = sorted({name for answer in replied for name in answer.facts})
     return {
-        "prompt_hash": way.template.hash,
-        "model": way.model,
+        "prompt_hash": arm.template.hash,
+        "model": arm.model,
         "asked": len(every),
         "answered": len(replied),
         "usual_share": _mean(
@@ -80,40 +80,26 @@ def _way_document(way: Way, asked: Sequence[RunQuestion], table: Table) -> dict[
 
 
 def compare(usuals: Sequence[Sequence[str | None]], tables: Sequence[Table]) -> list[dict[str, Any]]:
-    """The first way against each of the others, their tests adjusted together."""
+    """The first arm against each of the others, their tests adjusted together."""
     pairs = [
         [(a, b) for a, b in zip(usuals[0], other, strict=True) if a is not None and b is not None]
         for other in usuals[1:]
     ]
     tested = [paired_tests(each) for each in pairs]
-    adjusted = holm({(n, name): p for n, tests in enumerate(tested) for name, p in tests.items()})
+    adjusted = holm({(n, row["decision"]): row["p_value"] for n, rows in enumerate(tested) for row in rows})
     found = []
-    for number, (each, tests) in enumerate(zip(pairs, tested, strict=True)):
-        moved = [pair for pair in each if pair[0] != pair[1]]
-        left, entered = Counter(a for a, _ in moved), Counter(b for _, b in moved)
-        rows: list[dict[str, Any]] = [
-            {
-                "decision": name,
-                "left": left[name],
-                "entered": entered[name],
-                "p_value": p_value,
-                "p_adjusted": adjusted[number, name],
-            }
-            for name, p_value in tests.items()
-        ]
-        plans = zip(tables[0], tables[number + 1], strict=True)
+    for number, (each, rows) in enumerate(zip(pairs, tested, strict=True)):
+        tests = [{**row, "p_adjusted": adjusted[number, row["decision"]]} for row in rows]
+        both = zip(tables[0], tables[number + 1], strict=True)
         found.append(
             {
-                "first": 0,
                 "second": number + 1,
                 "compared": len(each),
-                "moved": len(moved),
-                "other_plan": sum(
-                    a[0].decision == b[0].decision and a[0].plan != b[0].plan for a, b in plans if a and b
-                ),
+                "moved": sum(before != after for before, after in each),
+                "other_plan": sum(a[0].decision == b[0].decision and a[0].plan != b[0].plan for a, b in both),
                 "moves": moves(each),
-                "p_value": min((row["p_adjusted"] for row in rows), default=None),
-                "by_decision": rows,
+                "p_value": min((row["p_adjusted"] for row in tests), default=None),
+                "by_decision": tests,
                 "detectable_share": detectable_share(len(each), max(1, len(adjusted))),
             }
         )
@@ -133,8 +119,8 @@ def moves(pairs: Sequence[Move]) -> list[dict[str, Any]]:
     return [{"from": before, "to": after, "count": count} for (before, after), count in ordered]
 
 
-def paired_tests(pairs: Sequence[Move]) -> dict[str, float]:
-    """The exact two-sided p-value of each decision that anything left or entered.
+def paired_tests(pairs: Sequence[Move]) -> list[dict[str, Any]]:
+    """The exact two-sided test of each decision that anything left or entered.
 
     What one of two decisions loses the other wins: that is one test, and stands under the first of them.
     """
@@ -142,9 +128,16 @@ def paired_tests(pairs: Sequence[Move]) -> dict[str, float]:
 
     moved = [pair for pair in pairs if pair[0] != pair[1]]
     left, entered = Counter(a for a, _ in moved), Counter(b for _, b in moved)
-    kinds = sorted({*left, *entered})
-    tested = kinds[:1] if len(kinds) == TWO_KINDS else kinds
-    return {name: float(binomtest(left[name], left[name] + entered[name]).pvalue) for name in tested}
+    names = sorted({*left, *entered})
+    return [
+        {
+            "decision": name,
+            "left": left[name],
+            "entered": entered[name],
+            "p_value": float(binomtest(left[name], left[name] + entered[name]).pvalue),
+        }
+        for name in (names[:1] if len(names) == TWO_KINDS else names)
+    ]
 
 
 def holm(p_values: Mapping[Any, float]) -> dict[Any, float]:

@@ -12,8 +12,8 @@ from schemas.errors import ConfigError, ModelError
 from schemas.settings import Settings
 from services.model_calls.language_model import ModelReply
 from services.store import open_store
-from worker.studies.ask_again.asking import RunQuestion, RunQuestions, Way
-from worker.studies.ask_again.run_questions import read_questions, ways_to_ask
+from worker.studies.ask_again.asking import RunQuestion, RunQuestions, StudyArm
+from worker.studies.ask_again.run_questions import arms_of, read_questions
 from worker.studies.ask_again.templates import PLANNER
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class SilentModel:
 
 
 async def export_questions(
-    questions: RunQuestions, asked: Sequence[RunQuestion], ways: Sequence[Way], db: str, folder: Path
+    questions: RunQuestions, asked: Sequence[RunQuestion], arms: Sequence[StudyArm], db: str, folder: Path
 ) -> int:
-    """Write dataset and task of every question in the words of each way; how many samples it has.
+    """Write dataset and task of every question in the words of each arm; how many samples it has.
 
     Raises:
         ConfigError: it is a planner that is asked, or the folder cannot be written.
@@ -72,11 +72,11 @@ async def export_questions(
             "--export: a planner's tools answer from the run: export the reader or the strategist"
         )
     samples = []
-    for way in {way.template.hash: way for way in ways}.values():
+    for arm in {arm.template.hash: arm for arm in arms}.values():
         for question in asked:
-            model, words = SilentModel(), way.template.hash[:HASH_DIGITS]
-            await question.ask(model, way.settings, way.template)
-            about, (system, prompt) = question.about(), model.asked[0]
+            model, words = SilentModel(), arm.template.hash[:HASH_DIGITS]
+            await question.ask(model, arm.settings, arm.template)
+            about, (system, prompt) = question.about, model.asked[0]
             texts = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
             sample: dict[str, Any] = {"id": f"{words}-{about['seq']}", "input": texts}
             sample |= {"target": question.recorded or "", "metadata": about | {"prompt": words}}
@@ -106,22 +106,22 @@ def decision_scorer(db: str, run: str, prompt: str) -> "Scorer":
     """
     from inspect_ai.scorer import CORRECT, INCORRECT, Score, Target, accuracy, scorer, stderr
 
-    known: dict[int, tuple[RunQuestion, Settings, Way]] = {}
+    known: dict[int, tuple[RunQuestion, Settings, StudyArm]] = {}
 
     async def load() -> None:
         async with await open_store(db, create=False, read_only=True) as store:
             record = await store.runs.find(run)
-            (way,) = ways_to_ask(record, prompt, None, None)
+            (arm,) = arms_of(record, prompt, None, None)
             found = await read_questions(store, record, prompt)
-            known.update({each.about()["seq"]: (each, way.settings, way) for each in found.asked})
+            known.update({each.about["seq"]: (each, arm.settings, arm) for each in found.asked})
 
     @scorer(metrics=[accuracy(), stderr()])
     def decision() -> "Scorer":
         async def score(state: Any, target: Target) -> Score:
             if not known:
                 await load()
-            question, settings, way = known[state.metadata["seq"]]
-            answer = await question.ask(SilentModel(state.output.completion), settings, way.template)
+            question, settings, arm = known[state.metadata["seq"]]
+            answer = await question.ask(SilentModel(state.output.completion), settings, arm.template)
             value = CORRECT if answer.decision == target.text else INCORRECT
             return Score(value=value, answer=answer.decision, metadata=dict(answer.facts))
 

@@ -6,9 +6,9 @@ gathered for as `ask` does it: our own tools answer from the rows of the run, an
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents.evidence_planner import NOT_ANSWERED, ModelPlanner
 from agents.planning.gathering import demand_question, gather
@@ -23,7 +23,7 @@ from schemas.settings.planner import OWN
 from services.model_calls.language_model import LanguageModel
 from services.ports import EvidenceQuestion, ToolHost
 from services.text.given_files import read_text
-from worker.studies.ask_again.asking import Answer
+from worker.studies.ask_again.asking import Answer, RunQuestion
 
 PLAN_TOKENS = 1_500
 ASKS_BACK, UNREADABLE, NO_REPLY = "asks back", "unreadable", "no reply"
@@ -31,29 +31,21 @@ EXAMPLE_FILL = "7c1f09aa"
 Calls = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class PlannerQuestion:
-    """One question; `seq` is its place among all.
+@dataclass(frozen=True, kw_only=True)
+class PlannerQuestion(RunQuestion):
+    """One question.
 
     Attributes:
+        text: of it.
         context: what is known before looking.
-        known_at: when it is asked, ns.
         host: its tools answer from the run.
         expected: the calls that answer it, where that is known.
     """
 
-    seq: int
     text: str
     context: Mapping[str, Any]
-    known_at: int
     host: ToolHost
     expected: Calls | None = None
-    symbol: ClassVar[None] = None
-    recorded: ClassVar[None] = None
-
-    def about(self) -> dict[str, Any]:
-        """What is asked."""
-        return {"seq": self.seq, "question": self.text}
 
     async def ask(self, model: LanguageModel, settings: Settings, template: PromptTemplate) -> Answer:
         """What is gathered with the plans of a model."""
@@ -116,8 +108,8 @@ def example_questions(
             text = text.replace(name, other)
         plan = read_plan(example.reply)
         calls = [(call.method, {k: names.get(v, v) for k, v in call.params.items()}) for call in plan.tools]
-        known = {**context, **own}
-        found.append(PlannerQuestion(len(found), text, known, known_at, host, _order_calls(calls)))
+        asked = _question(len(found), text, {**context, **own}, known_at, host)
+        found.append(replace(asked, expected=_order_calls(calls)))
     return found
 
 
@@ -150,4 +142,11 @@ def file_questions(
         raise ConfigError(f"--questions {str(path)!r}: {error}") from error
     if not lines:
         raise ConfigError(f"--questions {str(path)!r} has no question: write one on each line")
-    return [PlannerQuestion(n, line, context, known_at, host) for n, line in enumerate(lines)]
+    return [_question(place, line, context, known_at, host) for place, line in enumerate(lines)]
+
+
+def _question(
+    seq: int, text: str, context: Mapping[str, Any], known_at: int, host: ToolHost
+) -> PlannerQuestion:
+    about = {"seq": seq, "question": text}
+    return PlannerQuestion(about=about, known_at=known_at, text=text, context=context, host=host)

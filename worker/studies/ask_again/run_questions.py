@@ -1,7 +1,7 @@
-"""What a stored run asked with one prompt, and the ways to ask it again.
+"""What a stored run asked with one prompt, and the arms of a study that asks it again.
 
 The words are the present ones and those of a file; the model is the run's and that of a configuration. Both
-given, there are four ways.
+given, there are four arms.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from services.store import RunRecord, Store
 from worker.runs.progress import told_rows
 from worker.runs.replay import stored_settings
 from worker.settings import load_settings
-from worker.studies.ask_again.asking import RunQuestions, Way
+from worker.studies.ask_again.asking import RunQuestions, StudyArm
 from worker.studies.ask_again.second_reader import read_reader_questions
 from worker.studies.ask_again.strategist import read_strategist_questions
 from worker.studies.ask_again.templates import PLANNER, READER, STRATEGIST
@@ -41,13 +41,13 @@ def prompt_of(seat: str | None, template: PromptTemplate | None, record: RunReco
     return PROMPTS[seat or ("reader" if reads else "strategist")]
 
 
-def ways_to_ask(
+def arms_of(
     record: RunRecord, prompt: str, template: PromptTemplate | None, config: Path | None
-) -> list[Way]:
+) -> list[StudyArm]:
     """The present words first, of the run's model first; a run without a model leaves that of `config`."""
     models = [None, config] if config is not None and stored_settings(record).uses_models else [config]
     templates = [load_prompt(prompt), *([] if template is None else [template])]
-    return [Way(words, _settings(record, prompt, model)) for model in models for words in templates]
+    return [StudyArm(words, _settings(record, prompt, model)) for model in models for words in templates]
 
 
 async def read_questions(store: Store, record: RunRecord, prompt: str) -> RunQuestions:

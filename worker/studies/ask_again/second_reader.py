@@ -4,7 +4,6 @@ There is no hurry: a reply that would have come too late for a run is a reply, a
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from agents.language_models.cassette import KIND, recorded_call
 from prompts import PromptTemplate
@@ -19,47 +18,19 @@ from services.model_calls.language_model import LanguageModel
 from services.model_calls.wording import Wordings
 from services.policy_checks.consolidation import consolidation_question, weigh_reply
 from services.policy_checks.findings import status_of
-from worker.studies.ask_again.asking import Answer, RunQuestions
+from worker.studies.ask_again.asking import Answer, RunQuestion, RunQuestions
 from worker.studies.ask_again.templates import READER
 
 PATIENCE_MS = 60_000.0
 
 
-@dataclass(frozen=True)
-class ReaderQuestion:
+@dataclass(frozen=True, kw_only=True)
+class ReaderQuestion(RunQuestion):
     """A plan about which a model was asked; `max_tokens` bounds its reply, as it did."""
 
     plan: AnsweredConsolidation
     symbols: tuple[str, ...]
     max_tokens: int
-
-    @property
-    def known_at(self) -> int:
-        """Of the snapshot, ns."""
-        return self.plan.snapshot.known_at
-
-    @property
-    def symbol(self) -> str:
-        """Of the snapshot."""
-        return self.plan.snapshot.symbol
-
-    @property
-    def recorded(self) -> str:
-        """The verdict of the run, the model's reply weighed in."""
-        return self.plan.final.value
-
-    def about(self) -> dict[str, Any]:
-        """Where it comes from."""
-        request = self.plan.request
-        return {
-            "seq": self.plan.seq,
-            "known_at": self.known_at,
-            "symbol": self.symbol,
-            "playbook_id": request.playbook.id,
-            "direction": request.proposal.direction,
-            "rules": self.plan.rules.value,
-            "findings": sorted({found.code for found in self.plan.findings}),
-        }
 
     async def ask(self, model: LanguageModel, settings: Settings, template: PromptTemplate) -> Answer:
         """The verdict, with the reply weighed in as a run does."""
@@ -110,8 +81,30 @@ def read_reader_questions(run_id: str, index: JournalIndex) -> RunQuestions:
     symbols, first = run_symbols(index), dict[tuple[str, str], ReaderQuestion]()
     for plan in plans.answered:
         asked = (plan.snapshot.content_hash, plan.request.proposal.content_hash)
-        first.setdefault(asked, ReaderQuestion(plan, symbols, bounds[0]))
+        first.setdefault(asked, _question(plan, symbols, bounds[0]))
     return RunQuestions(run_id, READER, tuple(first.values()), dict(sorted(plans.unanswered.items())))
+
+
+def _question(plan: AnsweredConsolidation, symbols: tuple[str, ...], max_tokens: int) -> ReaderQuestion:
+    snapshot, request = plan.snapshot, plan.request
+    about = {
+        "seq": plan.seq,
+        "known_at": snapshot.known_at,
+        "symbol": snapshot.symbol,
+        "playbook_id": request.playbook.id,
+        "direction": request.proposal.direction,
+        "rules": plan.rules.value,
+        "findings": sorted({found.code for found in plan.findings}),
+    }
+    return ReaderQuestion(
+        about=about,
+        known_at=snapshot.known_at,
+        symbol=snapshot.symbol,
+        recorded=plan.final.value,
+        plan=plan,
+        symbols=symbols,
+        max_tokens=max_tokens,
+    )
 
 
 def run_symbols(index: JournalIndex) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
 from services.slow_loop.evidence_epochs import follow
-from worker.studies.ask_again.asking import Answer, RunQuestions
+from worker.studies.ask_again.asking import Answer, RunQuestion, RunQuestions
 from worker.studies.ask_again.second_reader import run_symbols
 from worker.studies.ask_again.templates import STRATEGIST
 
@@ -51,44 +51,26 @@ def name_decision(answer: StrategistAnswer) -> Answer:
     return Answer(f"{answer.kind} {proposal.playbook_id} {proposal.direction}", plan=proposal.content_hash)
 
 
-@dataclass(frozen=True)
-class StrategistQuestion:
-    """One question; `seq` is the row of its snapshot.
+@dataclass(frozen=True, kw_only=True)
+class StrategistQuestion(RunQuestion):
+    """One question; what was `recorded` is of the run's own strategist, model or rules.
 
     Attributes:
         symbols: of the run.
         playbooks: versions active at the snapshot.
         frozen: plans frozen in the run so far, by policy id.
         background: what was gathered beside the snapshot; None in a run by rules.
-        recorded: what the strategist of the run decided, be it the rules.
     """
 
-    seq: int
     snapshot: PolicySnapshot
     symbols: tuple[str, ...]
     playbooks: RegistryReader
     frozen: Mapping[str, PolicyProposal]
     background: DecisionBackground | None = None
-    recorded: str | None = None
-
-    @property
-    def known_at(self) -> int:
-        """Of the snapshot, ns."""
-        return self.snapshot.known_at
-
-    @property
-    def symbol(self) -> str:
-        """Of the snapshot."""
-        return self.snapshot.symbol
-
-    def about(self) -> dict[str, Any]:
-        """Where it comes from."""
-        state = str(self.snapshot.state)
-        return {"seq": self.seq, "known_at": self.known_at, "symbol": self.symbol, "state": state}
 
     def rules(self, settings: Settings) -> RuleStrategist:
         """The rules as they ranked the bases of this question."""
-        return configured_rules(settings, self.playbooks, (self.symbol,))
+        return configured_rules(settings, self.playbooks, (self.snapshot.symbol,))
 
     async def answer(
         self, model: LanguageModel, settings: Settings, template: PromptTemplate | None = None
@@ -138,7 +120,7 @@ def strategist_questions(index: JournalIndex, settings: Settings) -> tuple[list[
                 if found and found[-1].snapshot.content_hash == gathered.snapshot_hash:
                     found[-1] = replace(found[-1], background=gathered)
             elif event.row.kind == "policy_proposal" and _answers(event, found):
-                found[-1] = replace(found[-1], recorded=_recorded(event.payload))
+                found[-1] = replace(found[-1], recorded=_name_recorded(event.payload))
         except (ValidationError, KeyError) as error:
             raise StoreError(
                 f"row {event.row.seq} ({event.row.kind}) does not fit this version: read it with the version "
@@ -167,7 +149,7 @@ def _answers(event: Event, found: Sequence[StrategistQuestion]) -> bool:
     return event.payload["round"] == 0 and bool(found) and found[-1].snapshot.content_hash == about
 
 
-def _recorded(row: Mapping[str, Any]) -> str:
+def _name_recorded(row: Mapping[str, Any]) -> str:
     """The decision of the run's own strategist, model or rules."""
     proposal = row["proposal"]
     if row["fallback"] is not None or proposal is None:
@@ -181,9 +163,16 @@ def _question(
     frozen: Mapping[str, PolicyProposal],
     symbols: tuple[str, ...],
 ) -> StrategistQuestion:
-    reader = RegistryReader(MappingProxyType(dict(active)), MappingProxyType({}))
     snapshot = PolicySnapshot.model_validate(event.payload["snapshot"])
-    return StrategistQuestion(event.row.seq, snapshot, symbols, reader, MappingProxyType(dict(frozen)))
+    at = {"known_at": snapshot.known_at, "symbol": snapshot.symbol}
+    return StrategistQuestion(
+        about={"seq": event.row.seq, **at, "state": str(snapshot.state)},
+        **at,
+        snapshot=snapshot,
+        symbols=symbols,
+        playbooks=RegistryReader(MappingProxyType(dict(active)), MappingProxyType({})),
+        frozen=MappingProxyType(dict(frozen)),
+    )
 
 
 def _has_choice(question: StrategistQuestion, settings: Settings) -> bool:

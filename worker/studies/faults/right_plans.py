@@ -26,14 +26,14 @@ FROM, TO = "2003-01-01", "2004-12-31"  # of the embedded bars, where no run is n
 
 
 @dataclass(frozen=True)
-class PlanToAsk:
+class ProposedPlan:
     """A question of a run to which a model of these settings proposes a plan, or none."""
 
     question: StrategistQuestion
     settings: Settings
     symbols: tuple[str, ...]
 
-    async def checked(self, models: Models | None) -> CheckedPlan | None:
+    async def ask(self, models: Models | None) -> CheckedPlan | None:
         """The plan that the model proposes; None where it proposes none of a playbook."""
         question, settings = self.question, self.settings
         if models is None or models.strategist is None:
@@ -55,7 +55,7 @@ class PlanToAsk:
         return CheckedPlan(request, question.playbooks)
 
 
-Source = CheckedPlan | PlanToAsk
+Source = CheckedPlan | ProposedPlan
 
 
 def plans_of_run(index: JournalIndex, settings: Settings, *, strategist: bool = False) -> Sequence[Source]:
@@ -82,7 +82,7 @@ def plans_of_run(index: JournalIndex, settings: Settings, *, strategist: bool = 
             found.append(CheckedPlan(request.model_copy(update={"invariants": limits}), reader))
     if strategist:
         asked, _ = strategist_questions(index, settings)
-        return [PlanToAsk(each, settings, symbols) for each in asked if each.snapshot.position is None]
+        return [ProposedPlan(each, settings, symbols) for each in asked if each.snapshot.position is None]
     if not found:
         raise ConfigError(
             "the run reflected on no plan by a playbook: name another run, or none for the embedded bars"

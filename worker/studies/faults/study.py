@@ -127,7 +127,7 @@ def kind_document(fault: BankFault, tried: Tried) -> dict[str, Any]:
 async def _plan(source: Source, opened: OpenModels | None) -> CheckedPlan | None:
     if isinstance(source, CheckedPlan):
         return source
-    return await source.checked(None if opened is None else opened.at(source.question.snapshot))
+    return await source.ask(None if opened is None else opened.at(source.question.snapshot))
 
 
 async def _ask(request: PolicyLevelReflectionRequest, asked: Settings, opened: OpenModels | None) -> Outcome:
