@@ -99,7 +99,8 @@ def render(document: Document) -> None:
     by = f" by {counts(right['codes'])}" if right["codes"] else ""
     proposed = f", proposed to {document['asked']} questions" if document["strategist"] else ""
     told = f"{right['refused']} of {right['plans']} refused{by} (95 %: {_range(right['interval'])})"
-    console.print(f"\nright plans, as they are: {told}{proposed}", soft_wrap=True)
+    console.print()
+    console.print(f"right plans, as they are: {told}{proposed}", soft_wrap=True)
     if (model := document["model"]) is not None:
         console.print(f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD", soft_wrap=True)
     for kind in kinds:

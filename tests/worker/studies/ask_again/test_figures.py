@@ -28,13 +28,13 @@ def test_moves_are_counted_from_what_to_what_most_frequent_first():
 
 
 def compared(*others):
-    """The comparisons of ways that were each asked once, the first way being that of the first pairs."""
+    """The comparisons of arms that were each asked once, the first arm being that of the first pairs."""
     tables = [[[Answer(before)] for before, _ in others[0]]]
     tables += [[[Answer(after)] for _, after in pairs] for pairs in others]
     return compare([[usual(row) for row in table] for table in tables], tables)
 
 
-def test_compared_ways_are_tested_exactly_by_decision_and_adjusted_by_holm():
+def test_compared_arms_are_tested_exactly_by_decision_and_adjusted_by_holm():
     (test,) = compared(PAIRS)
     found = {item["decision"]: item for item in test["by_decision"]}
     assert set(found) == {"propose a long", "abstain", "propose b short"}
@@ -52,7 +52,7 @@ def test_compared_ways_are_tested_exactly_by_decision_and_adjusted_by_holm():
     assert test["p_value"] == found["propose a long"]["p_adjusted"]
 
 
-def test_compared_ways_share_their_level_over_all_comparisons():
+def test_compared_arms_share_their_level_over_all_comparisons():
     moved = [("hold", "tighten")] * 6 + [("hold", "hold")] * 4
     (alone,) = compared(moved)
     assert alone["p_value"] == pytest.approx(2 * 0.5**6), "what one of two decisions loses the other wins"
@@ -61,7 +61,7 @@ def test_compared_ways_share_their_level_over_all_comparisons():
     assert one["detectable_share"] > alone["detectable_share"]
 
 
-def test_compared_ways_that_do_not_differ_have_no_p_value():
+def test_compared_arms_that_do_not_differ_have_no_p_value():
     (test,) = compared([("hold", "hold")])
     assert (test["p_value"], test["by_decision"], test["detectable_share"]) == (None, [], None)
 
