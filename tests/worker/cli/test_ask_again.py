@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from tests.services.store.stores import seal_again
 from tests.worker.cli.checking import run
 from tests.worker.strategist_wire import StrategistOnTheWire
 from tests.worker.wire import GOOD, wire
+from tools.docs_pages import DOCS
 from worker.settings import load_settings
 
 CONFIG = """
@@ -302,6 +304,33 @@ def test_ask_again_of_a_prompt_and_a_model_asks_each_prompt_of_each_model(desk):
     document = json.loads(result.stdout)
     assert [arm["model"] for arm in document["arms"]] == ["claude-test"] * 2 + ["claude-next"] * 2
     assert [each["second"] for each in document["comparisons"]] == [1, 2, 3]
+
+
+OPEN = {"left_out": "REASON", "decisions": "DECISION", "failed": "FAILURE", "means": "FACT"}
+OF_OTHER_SEATS = {"answers[].state", "answers[].question"}
+
+
+def keys_of(document: dict[str, Any], path: str = "") -> set[str]:
+    """Keys as the page writes them."""
+    found = set()
+    for key, value in document.items():
+        name = f"{path}{key}"
+        if isinstance(value, dict) and key in OPEN:
+            found.add(f"{name}.{OPEN[key]}")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            found |= set[str]().union(*(keys_of(row, f"{name}[].") for row in value))
+        else:
+            found.add(f"{name}[]" if isinstance(value, list) else name)
+    return found
+
+
+def test_ask_again_document_has_every_documented_key_and_no_other(desk):
+    words = (*AGAIN, "--prompt", changed_prompt(desk), "--samples", "1", "--limit", "1")
+    document = desk.document(in_turn(GOOD, OBJECTS), *words, code=1)
+    page = (DOCS / "reference" / "ask-again-document.md").read_text("utf-8")
+    documented = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+    assert keys_of(document) == set(documented) - OF_OTHER_SEATS
+    assert len(documented) == len(set(documented))
 
 
 def without_a_model(desk: Desk) -> str:

@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 
 import thinktwice as tt
 from services.policy_checks import expectation
+from tests.agents.strategies.questions import ABSTAIN, change, propose
+from tests.worker.strategist_wire import StrategistOnTheWire
 from tests.worker.wire import GOOD, wire
 from tools.docs_pages import DOCS
 from worker.cli import app
@@ -109,6 +111,30 @@ def test_faults_with_a_reader_ask_the_configured_model_where_rules_let_pass(stor
         assert done.exit_code == 0, done.output
         assert len(server.requests) == 2, "each fault of the bank is stopped before anybody reads"
     assert "models: reply 2 " in done.stdout
+
+
+def test_faults_with_a_strategist_are_planted_into_plans_that_the_model_proposes_at_the_runs_snapshots(
+    stored, tmp_path, monkeypatch
+):
+    def decide(asked):
+        first, number = asked.bases[0], len(strategist.asked)
+        sure = [change("conviction", 0.93)] if number > 2 else []
+        because = first["plan"]["because"]
+        return ABSTAIN if number == 1 else propose(first["id"], *sure, because=because)
+
+    _, run_id, url = stored
+    seat = 'fast_model = "claude-test"\n'
+    (tmp_path / "model.toml").write_text(MODEL.replace(seat, f'{seat}strategist_model = "claude-test"\n'))
+    with wire(monkeypatch, strategist := StrategistOnTheWire(decide)) as server:
+        strategist.server = server
+        words = ("--strategist", "--config", str(tmp_path / "model.toml"), "--db", url, "--plans", "4")
+        done = run(run_id, *words, "--json")
+    assert done.exit_code == 0, done.output
+    document, right = json.loads(done.stdout), json.loads(done.stdout)["right"]
+    assert (document["strategist"], document["asked"], len(strategist.asked)) == (True, 4, 4)
+    assert (right["plans"], right["refused"], right["codes"]) == (3, 2, {"over_confident": 2})
+    assert document["model"]["outcomes"] == {"reply": 4}
+    assert document["kinds"][0]["planted"] == document["kinds"][0]["stopped"] == 1
 
 
 def test_faults_of_a_run_without_a_reflected_plan_are_refused():
