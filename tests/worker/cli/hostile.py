@@ -53,7 +53,7 @@ def prepare(folder: Path) -> None:
         )
         (folder / "books" / path.name).write_text(told, "utf-8")
     (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
-    row = f'name = {text}\ngroup = {text}\nseverity = "major"\nexpected = ["reader"]\n'
+    row = f'name = {text}\nseverity = "major"\nexpected = ["reader"]\n'
     (folder / BANK).write_text(f'[[fault]]\n{row}set = {{ "proposal.rationale" = {text} }}\n', "utf-8")
     said = f"The number of trades of {MARKUP} was 9999. {ESCAPE} {C1} {TURNED}: a good year."
     (folder / NOTE).write_text(said, "utf-8")
@@ -204,9 +204,9 @@ def walk() -> dict[tuple[str, ...], int]:
         ("plans", "approve", bad, "--hash", bad): 2,
         ("plans", "cancel", bad): 2,
         ("plans", "rollback", bad): 2,
-        ("model", "spread", bad): 2,
-        ("model", "compare", "r0001"): 2,
-        ("prompts", "diff", bad, "present"): 2,
+        ("ask-again", bad): 2,
+        ("ask-again", "r0001", "--prompt", bad): 2,
+        ("ask-again", "r0001", "--export", "inspect", "evaluation"): 0,
         ("db", "upgrade"): 0,
         ("db", "check", "--full"): 0,
         ("db", "backup", f"{C1}copy.db"): 0,
