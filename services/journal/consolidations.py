@@ -41,8 +41,6 @@ class AnsweredConsolidation:
     """
 
     seq: int
-    reflection_hash: str
-    prompt_hash: str
     request: PolicyLevelReflectionRequest
     findings: tuple[Finding, ...]
     final: ReflectionStatus
@@ -113,8 +111,6 @@ def _read_answer(
 ) -> AnsweredConsolidation:
     return AnsweredConsolidation(
         seq=event.row.seq,
-        reflection_hash=event.payload["reflection_hash"],
-        prompt_hash=result.prompt_hash,
         request=_read_request(index, event, result),
         findings=tuple(found for found in result.findings if found.check is not CheckName.CONSOLIDATION),
         final=result.status,

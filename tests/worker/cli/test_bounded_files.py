@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -279,7 +280,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "settings": load_settings,
     "a playbook": playbook_folder,
     "a cassette": read_cassette,
-    "questions": lambda path: file_questions(path, {}, 0, None),
+    "questions": lambda path: file_questions(path, {}, 0, cast("Any", None)),
     "a prompt": read_template,
 }
 

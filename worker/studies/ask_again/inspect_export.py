@@ -79,7 +79,7 @@ async def export_questions(
             about, (system, prompt) = question.about, model.asked[0]
             texts = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
             sample: dict[str, Any] = {"id": f"{words}-{about['seq']}", "input": texts}
-            sample |= {"target": question.recorded or "", "metadata": about | {"prompt": words}}
+            sample |= {"target": question.recorded or "", "metadata": {**about, "prompt": words}}
             samples.append(sample)
     names = {"run": questions.run_id, "prompt": questions.prompt, "db": db, "module": __name__}
     lines = "".join(f"{json.dumps(sample)}\n" for sample in samples)

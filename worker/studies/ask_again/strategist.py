@@ -93,10 +93,11 @@ class StrategistQuestion(RunQuestion):
         return name_decision(await self.answer(model, settings, template))
 
 
-def strategist_questions(index: JournalIndex, settings: Settings) -> tuple[list[StrategistQuestion], int]:
-    """Every snapshot of a run that left the strategist something to say, and how many left nothing.
+def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settings) -> RunQuestions:
+    """Every snapshot of a run that left the strategist something to say; those that left nothing are counted.
 
     Raises:
+        ConfigError: there is none.
         StoreError: a row does not fit this version.
     """
     active: dict[str, PlaybookVersion] = {}
@@ -126,17 +127,6 @@ def strategist_questions(index: JournalIndex, settings: Settings) -> tuple[list[
                 f"row {event.row.seq} ({event.row.kind}) does not fit this version: read it with the version "
                 "that made it"
             ) from error
-    return found, idle
-
-
-def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settings) -> RunQuestions:
-    """The questions of one run.
-
-    Raises:
-        ConfigError: there is none.
-        StoreError: a row does not fit this version.
-    """
-    found, idle = strategist_questions(index, settings)
     if not found:
         raise ConfigError(f"run {run_id!r} holds no snapshot on which a strategist had anything to choose")
     bare = sum(question.background is None for question in found)
@@ -164,10 +154,11 @@ def _question(
     symbols: tuple[str, ...],
 ) -> StrategistQuestion:
     snapshot = PolicySnapshot.model_validate(event.payload["snapshot"])
-    at = {"known_at": snapshot.known_at, "symbol": snapshot.symbol}
+    at, symbol = snapshot.known_at, snapshot.symbol
     return StrategistQuestion(
-        about={"seq": event.row.seq, **at, "state": str(snapshot.state)},
-        **at,
+        about={"seq": event.row.seq, "known_at": at, "symbol": symbol, "state": str(snapshot.state)},
+        known_at=at,
+        symbol=symbol,
         snapshot=snapshot,
         symbols=symbols,
         playbooks=RegistryReader(MappingProxyType(dict(active)), MappingProxyType({})),

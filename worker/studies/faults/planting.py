@@ -22,6 +22,7 @@ from services.playbooks.rendering import KIND_OF_ROLE, number_text, placeholders
 from services.policy_checks.reasons import reasons_of_rules
 from services.ports import PlaybookReader
 from worker.studies.faults.bank import BankFault, Place
+from worker.studies.plan_check.plan_check import OpenModels
 
 CONTRACT = "plan_refused_by_its_contract"
 Ending = Literal["stopped", "no_effect", "passed", "broken", "misfit"]
@@ -33,6 +34,10 @@ class CheckedPlan:
 
     request: PolicyLevelReflectionRequest
     playbooks: PlaybookReader
+
+    async def ask(self, opened: OpenModels | None) -> "CheckedPlan | None":
+        """Itself; nobody has to be asked for it."""
+        return self
 
 
 @dataclass(frozen=True)

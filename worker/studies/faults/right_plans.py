@@ -18,9 +18,9 @@ from services.playbooks.own_plans import playbook_of
 from services.playbooks.registry import RegistryReader
 from services.policy_loop.invariant_context import invariant_context
 from services.slow_loop.evidence_epochs import follow
-from worker.models import Models
-from worker.studies.ask_again.strategist import StrategistQuestion, strategist_questions
+from worker.studies.ask_again.strategist import StrategistQuestion, read_strategist_questions
 from worker.studies.faults.planting import CheckedPlan
+from worker.studies.plan_check.plan_check import OpenModels
 
 FROM, TO = "2003-01-01", "2004-12-31"  # of the embedded bars, where no run is named
 
@@ -33,12 +33,13 @@ class ProposedPlan:
     settings: Settings
     symbols: tuple[str, ...]
 
-    async def ask(self, models: Models | None) -> CheckedPlan | None:
+    async def ask(self, opened: OpenModels | None) -> CheckedPlan | None:
         """The plan that the model proposes; None where it proposes none of a playbook."""
         question, settings = self.question, self.settings
-        if models is None or models.strategist is None:
+        model = None if opened is None else opened.at(question.snapshot).strategist
+        if model is None:
             raise ConfigError("no model is configured for the strategist: set the model of `[llm]`")
-        answer = await question.answer(models.strategist, settings)
+        answer = await question.answer(model, settings)
         proposal, snapshot = answer.proposal, question.snapshot
         if answer.fallback is not None or proposal is None:
             return None
@@ -81,8 +82,9 @@ def plans_of_run(index: JournalIndex, settings: Settings, *, strategist: bool = 
             limits = invariant_context(settings, request.snapshot, reader, symbols)
             found.append(CheckedPlan(request.model_copy(update={"invariants": limits}), reader))
     if strategist:
-        asked, _ = strategist_questions(index, settings)
-        return [ProposedPlan(each, settings, symbols) for each in asked if each.snapshot.position is None]
+        asked = read_strategist_questions("given", index, settings).asked
+        flat = [each for each in asked if isinstance(each, StrategistQuestion) and not each.snapshot.position]
+        return [ProposedPlan(question, settings, symbols) for question in flat]
     if not found:
         raise ConfigError(
             "the run reflected on no plan by a playbook: name another run, or none for the embedded bars"

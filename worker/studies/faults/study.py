@@ -14,7 +14,7 @@ from schemas.settings import Settings, asking_name
 from schemas.vocabulary import CheckName, ReflectionStatus
 from services.policy_checks.bases import REFUSING
 from worker.studies.faults.bank import BankFault, Place
-from worker.studies.faults.planting import CheckedPlan, Ending, Outcome, plant
+from worker.studies.faults.planting import Ending, Outcome, plant
 from worker.studies.faults.right_plans import Source, rules_alone
 from worker.studies.plan_check.plan_check import OpenModels, open_models, reflect
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from worker.models import Models
 
 SHOWN_TEXTS = 3
+COUNTED: tuple[Ending, ...] = ("broken", "passed", "no_effect", "stopped")
 Tried = list[tuple[Outcome, str]]
 
 
@@ -74,8 +75,7 @@ async def study_faults(
     tried: dict[str, Tried] = {fault.name: [] for fault in bank}
     async with open_models(asked, environment, asking.models) if uses_models else nullcontext() as opened:
         for place in range(count):
-            plan = await _plan(plans[place * len(plans) // count], opened)
-            if plan is None:
+            if (plan := await plans[place * len(plans) // count].ask(opened)) is None:
                 continue
             right.append(await _ask(plan.request, asked, opened))
             for fault in bank if right[-1].ending == "passed" else ():
@@ -105,29 +105,21 @@ def kind_document(fault: BankFault, tried: Tried) -> dict[str, Any]:
     def of(*endings: Ending) -> list[Outcome]:
         return [outcome for outcome, _ in tried if outcome.ending in endings]
 
-    planted, stopped = len(tried) - len(of("misfit")), of("stopped")
+    ended = Counter(outcome.ending for outcome, _ in tried)
+    planted, stopped = len(tried) - ended["misfit"], of("stopped")
     passed = dict.fromkeys(text for outcome, text in tried if outcome.ending == "passed")
     return {
         "name": fault.name,
         "severity": fault.severity.value,
         "expected": list(fault.expected),
         "planted": planted,
-        "does_not_apply": len(of("misfit")),
-        "broken": len(of("broken")),
-        "passed": len(of("passed")),
-        "no_effect": len(of("no_effect")),
-        "stopped": len(stopped),
+        "does_not_apply": ended["misfit"],
+        **{name: ended[name] for name in COUNTED},
         **_share(stopped, of("stopped", "no_effect"), planted),
         "why_broken": _codes(of("broken")),
         "why_not": _codes(of("misfit")),
         "passed_texts": list(passed)[:SHOWN_TEXTS],
     }
-
-
-async def _plan(source: Source, opened: OpenModels | None) -> CheckedPlan | None:
-    if isinstance(source, CheckedPlan):
-        return source
-    return await source.ask(None if opened is None else opened.at(source.question.snapshot))
 
 
 async def _ask(request: PolicyLevelReflectionRequest, asked: Settings, opened: OpenModels | None) -> Outcome:
