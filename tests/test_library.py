@@ -95,7 +95,8 @@ def test_blocks_of_the_how_to_run(capsys, tmp_path, monkeypatch):
     assert re.fullmatch(r"\{'high': [1-9]\d*, 'low': [1-9]\d*\}", told[16])
     assert re.fullmatch(r"\{'stop': [1-9]\d*, 'exit_rule': [1-9]\d*\}", told[17])
     assert re.fullmatch(r"[1-9]\d* clusters, none proven", told[18])
-    assert told[19:21] == ["unknown", "revise for over_confident"]
+    assert told[19:21] == ["unknown", "1.0 0"]
+    assert told.pop(21) == "revise for over_confident"
     assert [line.split()[:2] for line in told[21:24]] == [
         ["True", "DataError"],
         ["True", "ConfigError"],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         DataError,
         DirectionRules,
         Expectation,
+        FaultsResult,
         Finding,
         GateResult,
         Judge,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         ask,
         backtest,
         check,
+        faults,
         feature,
         finding,
         gate,
@@ -66,6 +68,7 @@ __all__ = [
     "DataError",
     "DirectionRules",
     "Expectation",
+    "FaultsResult",
     "Finding",
     "GateResult",
     "Judge",
@@ -88,6 +91,7 @@ __all__ = [
     "ask",
     "backtest",
     "check",
+    "faults",
     "feature",
     "finding",
     "gate",
@@ -97,7 +101,7 @@ __all__ = [
 ]
 
 
-RUNS = ("ablate", "backtest", "load", "simulate")  # need the engine
+RUNS = ("ablate", "backtest", "faults", "load", "simulate")  # need the engine
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,16 @@ from thinktwice.parts import finding
 from thinktwice.research import feature, simulate
 from thinktwice.result import BacktestResult
 from thinktwice.stored import load
-from thinktwice.studies import AblationResult, CheckResult, GateResult, ablate, check, gate
+from thinktwice.studies import (
+    AblationResult,
+    CheckResult,
+    FaultsResult,
+    GateResult,
+    ablate,
+    check,
+    faults,
+    gate,
+)
 from trading_core.research.simulation import SimulationResult
 
 __version__ = version("thinktwice")
@@ -32,6 +41,7 @@ __all__ = [
     "DataError",
     "DirectionRules",
     "Expectation",
+    "FaultsResult",
     "Finding",
     "GateResult",
     "Judge",
@@ -54,6 +64,7 @@ __all__ = [
     "ask",
     "backtest",
     "check",
+    "faults",
     "feature",
     "finding",
     "gate",

@@ -148,6 +148,11 @@ class BacktestResult:
         head: str = self.document["journal"]["head_hash"]
         return head
 
+    @property
+    def settings(self) -> Settings:
+        """Of the run."""
+        return self._inputs.settings
+
     @cached_property
     def index(self) -> JournalIndex:
         """The journal by kind and id; a row is parsed when it is looked at."""

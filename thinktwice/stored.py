@@ -120,6 +120,13 @@ class StoredResult(BacktestResult):
         return self._record.document or self._done.document(self.run_id, self._address)
 
     @property
+    def settings(self) -> Settings:
+        """Of the run, as they were stored."""
+        from worker.runs.replay import stored_settings
+
+        return stored_settings(self._record)
+
+    @property
     def head_hash(self) -> str:
         """Of the journal, as the store counts it."""
         return self._record.head_hash

@@ -1,4 +1,4 @@
-"""What the commands `ablate`, `check` and `gate` find out, with the same figures, for a script."""
+"""What the commands `ablate`, `check`, `faults` and `gate` find out, with the same figures, for a script."""
 
 import json
 import os
@@ -17,11 +17,15 @@ from thinktwice.backtesting import cancelled_so_far, in_own_loop, inputs_of
 from thinktwice.boundary import trims_errors
 from thinktwice.inputs import Playbooks, in_arguments, playbooks_of, settings_of
 from thinktwice.parts import CriticParts, ModelPart, asked_models, own_model, own_parts, settings_of_model
-from thinktwice.result import frame_of
-from thinktwice.stored import store_address
+from thinktwice.result import BacktestResult, frame_of
+from thinktwice.stored import load, store_address
 from worker.feeds.files.bar_table import BarTable
+from worker.runs.readiness import ready_engine
 from worker.runs.store_run import Progress
 from worker.runs.warm_up import compile_engine
+from worker.studies.faults.bank import read_bank
+from worker.studies.faults.right_plans import embedded_index, plans_of_run
+from worker.studies.faults.study import Asking, study_faults
 from worker.studies.graded_trades import Grading, gate_document
 from worker.studies.plan_check.check_request import parse_request, read_request
 from worker.studies.plan_check.plan_check import check_document, check_plan
@@ -79,6 +83,15 @@ class CheckResult(Study):
             for finding in found
         )
         return frame_of(rows, columns=("check", "code", "severity", "message", "evidence", "remedy"))
+
+
+class FaultsResult(Study):
+    """What the checks stop of known faults; `document["right"]` says what they refuse of right plans."""
+
+    @cached_property
+    def kinds(self) -> "pd.DataFrame":
+        """Each kind with how often it was planted, stopped and passed; `codes` say by what."""
+        return frame_of(self.document["kinds"], index="name")
 
 
 class GateResult(Study):
@@ -202,6 +215,59 @@ def _request(given: PolicyLevelReflectionRequest | Mapping[str, Any] | str | Pat
             raise DataError(f"request: {error}") from error
         return parse_request(text.encode(), "request")
     return read_request(str(given))
+
+
+@trims_errors
+def faults(
+    run: BacktestResult | str | None = None,
+    *,
+    bank: str | Path | None = None,
+    plans: int = 40,
+    reader: bool = False,
+    strategist: bool = False,
+    least: float | None = None,
+    settings: Settings | str | Path | None = None,
+    model: ModelPart = None,
+    db: str | None = None,
+    **changes: Any,
+) -> FaultsResult:
+    """Plant known faults into plans that pass, and see which check stops each.
+
+    Args:
+        run: whose plans: a result, or the id of a stored run; None: a run by rules over embedded bars.
+        bank: TOML file with faults of your own, beside the forty.
+        plans: into how many each is planted, evenly spread.
+        reader: whether the second reader is asked where rules let a plan pass.
+        strategist: whether a model proposes the plans, at snapshots of the run.
+        least: share of each kind that has to be stopped; `below_least` of the document names the others.
+        settings: of a new run, and the `llm` of the models.
+        model: see `backtest`.
+        db: URL of the store that holds the run; None: as `load` has it.
+        changes: other settings by `SECTION__NAME`.
+
+    Raises:
+        ConfigError: the bank, a setting or the run cannot be used, or there is no model to ask.
+    """
+    if not isinstance(plans, int) or isinstance(plans, bool) or plans < 1:
+        raise ConfigError(f"plans is {plans!r}: give 1 or more, a whole number")
+    kinds, answering = read_bank(None if bank is None else Path(bank)), own_model(model)
+    mode = {
+        "reflection__mode": "full" if reader else None,
+        "policy_loop__strategist": "model" if strategist else None,
+    }
+    given, models = asked_models(
+        settings_of(settings, mode | settings_of_model(answering), changes), answering
+    )
+    found = load(run, db=db) if isinstance(run, str) else run
+    if found is None:
+        ready_engine()
+        asked, index = given, in_own_loop(embedded_index(given))
+    else:
+        index, parts = found.index, {"llm": given.llm, "runtime": given.runtime}
+        asked = found.settings.model_copy(update=parts)
+    right = plans_of_run(index, asked, strategist=strategist)
+    asking = Asking(reader, strategist, plans, models)
+    return FaultsResult(in_own_loop(study_faults(right, kinds, asked, os.environ, asking, least)))
 
 
 @trims_errors

@@ -22,6 +22,9 @@ BUILD = ROOT / "requirements.build.txt"
 BUILD_HEADER = "# Hash-pinned build back end; written by tools/lock.py, refreshed by `make lock`.\n"
 BEGIN = "# begin pins: written by tools/lock.py, refreshed by `make lock`\n"
 END = "# end pins\n"
+# What inspect-ai brings for logs in a bucket allows no present version of these; pandas and dask use them. For the
+# same reason pip cannot install that extra beside the others, so no export holds it.
+OVERRIDES = ["fsspec", "python-dateutil"]
 HEADER = "# Hash-pinned core and extras; written by tools/lock.py, refreshed by `make lock`.\n"
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)\s*(?:;\s*(?P<marker>[^\\]+?))?\s*\\?$")
@@ -68,6 +71,7 @@ def constraint_lines(requirements: list[str]) -> list[str]:
 def pins_block(constraints: list[str], build_constraints: list[str]) -> str:
     """The block of the project file that holds all pins."""
     sections = [
+        ("override-dependencies", OVERRIDES),
         ("constraint-dependencies", constraints),
         ("build-constraint-dependencies", build_constraints),
     ]
@@ -83,14 +87,14 @@ def refresh() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shutil.copy(ROOT / "README.md", folder)
-        (folder / "pyproject.toml").write_text(bare, "utf-8")
+        (folder / "pyproject.toml").write_text(f"{bare}\n{pins_block([], [])}", "utf-8")
         _uv(folder, "lock", "--upgrade")
         resolved = _export(folder, "--all-groups", "--no-hashes")
         build = _build_pins(folder, bare)
         pinned = bare + "\n" + pins_block(constraint_lines(resolved), constraint_lines(build))
         (folder / "pyproject.toml").write_text(pinned, "utf-8")
         _uv(folder, "lock")
-        hashed = _export(folder, "--no-default-groups")
+        hashed = _export(folder, "--no-default-groups", "--no-extra", "inspect")
     PROJECT.write_text(pinned, "utf-8")
     EXPORT.write_text(HEADER + "\n".join(hashed) + "\n", "utf-8")
     BUILD.write_text(BUILD_HEADER + "\n".join(build) + "\n", "utf-8")

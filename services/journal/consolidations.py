@@ -34,15 +34,13 @@ class AnsweredConsolidation:
     """One question about a plan that a model answered in a run.
 
     Attributes:
-        request: snapshot, proposal and playbook; memory and guardrails are no part of the question.
+        request: snapshot, proposal, playbook and memory; guardrails are no part of the question.
         findings: those of the rules.
         final: verdict of the reflection, the model's reply weighed in.
         source: policy event that opened the boundary; it chose the budget.
     """
 
     seq: int
-    reflection_hash: str
-    prompt_hash: str
     request: PolicyLevelReflectionRequest
     findings: tuple[Finding, ...]
     final: ReflectionStatus
@@ -84,6 +82,19 @@ def recorded_consolidations(index: JournalIndex) -> RecordedConsolidations:
     return RecordedConsolidations(tuple(answered), unanswered)
 
 
+def reflected_plans(index: JournalIndex) -> Iterator[tuple[Event, PolicyLevelReflectionRequest]]:
+    """Every plan by a playbook that a run reflected on, in order, with the row of its verdict.
+
+    Guardrails are those of the account alone; amendments and plans with their own rules are left out.
+
+    Raises:
+        StoreError: an artifact is missing, or does not fit this version.
+    """
+    for event, result in _reflections(index):
+        if event.payload["amendment"] is None and result.playbook_hash:
+            yield event, _read_request(index, event, result)
+
+
 def _reflections(index: JournalIndex) -> Iterator[tuple[Event, PolicyLevelReflectionResult]]:
     seen = set()
     for event in index.events:
@@ -98,6 +109,18 @@ def _reflections(index: JournalIndex) -> Iterator[tuple[Event, PolicyLevelReflec
 def _read_answer(
     index: JournalIndex, event: Event, result: PolicyLevelReflectionResult
 ) -> AnsweredConsolidation:
+    return AnsweredConsolidation(
+        seq=event.row.seq,
+        request=_read_request(index, event, result),
+        findings=tuple(found for found in result.findings if found.check is not CheckName.CONSOLIDATION),
+        final=result.status,
+        source=result.meta.source,
+    )
+
+
+def _read_request(
+    index: JournalIndex, event: Event, result: PolicyLevelReflectionResult
+) -> PolicyLevelReflectionRequest:
     snapshot = _read(
         PolicySnapshot, _part(index, event, "policy_snapshot", result.snapshot_hash, "snapshot"), event
     )
@@ -108,25 +131,17 @@ def _read_answer(
         playbook: PlaybookDefinition = _read(PlaybookDefinition, stored, event)
     else:
         playbook = own_playbook(proposal)
-    request = PolicyLevelReflectionRequest(
+    return PolicyLevelReflectionRequest(
         snapshot=snapshot,
         proposal=proposal,
         playbook=playbook,
         state=snapshot.state,
+        memory=result.memory,
         invariants=InvariantContext(
             kill_switch=snapshot.risk.kill_switch,
             halted=snapshot.risk.halted,
             gross_exposure=snapshot.risk.gross_exposure,
         ),
-    )
-    return AnsweredConsolidation(
-        seq=event.row.seq,
-        reflection_hash=event.payload["reflection_hash"],
-        prompt_hash=result.prompt_hash,
-        request=request,
-        findings=tuple(found for found in result.findings if found.check is not CheckName.CONSOLIDATION),
-        final=result.status,
-        source=result.meta.source,
     )
 
 

@@ -161,12 +161,6 @@ def weigh_reply(
     return Consolidation((cited,), needs, comment=comment)
 
 
-def stated_verdict(text: str) -> ReflectionStatus | None:
-    """The verdict that a reply states; None when it is no answer."""
-    reply = _read(text)
-    return None if isinstance(reply, Finding) else ReflectionStatus(reply.verdict)
-
-
 def _read(text: str) -> ConsolidationReply | Finding:
     try:
         return read_reply(text, _REPLY, longest=LONGEST_REPLY)

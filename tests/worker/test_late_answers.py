@@ -17,7 +17,7 @@ from tests.services.journal.rows import stream
 from tests.worker.test_session_wires import payloads, session
 from trading_core.trigger_engine import Boundary
 from worker.session import Session, Timing
-from worker.studies.models.strategist import read_strategist_questions
+from worker.studies.ask_again.strategist import read_strategist_questions
 
 PERIOD = ("2003-01-01", "2005-06-30")
 ENDED = (EvaluationOutcome.STALE, EvaluationOutcome.ERROR)

@@ -34,10 +34,12 @@ from tests.worker.asking_models import PERIOD, Asked, agreeing_run, asking
 from tests.worker.shared_runs import embedded_bars, slice_run
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.cli.model_tables import render_decision_comparison
+from worker.cli.ask_again import render
 from worker.models import Models
 from worker.session import Session, Timing
-from worker.studies.models.strategist import StrategistPanel, read_strategist_questions
+from worker.studies.ask_again.asking import AskedModel, StudyArm
+from worker.studies.ask_again.figures import study_document
+from worker.studies.ask_again.strategist import read_strategist_questions
 
 BARS = embedded_bars(*PERIOD)
 
@@ -317,9 +319,9 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
     index = asyncio.run(JournalIndex.read(stream(list(run.rows))))
     settings = asking(anonymise=anonymise)
     found = read_strategist_questions("r", index, settings)
-    assert found.without_background == 0
+    assert found.bare == 0
     again = Asked()
-    panel = StrategistPanel(settings, load_prompt("strategist"), found, LiveSource(again))
+    panel = AskedModel(StudyArm(load_prompt("strategist"), settings), LiveSource(again))
 
     async def ask() -> None:
         for entry in found.asked:
@@ -334,16 +336,10 @@ def test_question_is_asked_again_from_the_store_word_for_word(anonymise: bool) -
 def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_once() -> None:
     index = asyncio.run(JournalIndex.read(stream(list(slice_run().rows))))
     found = read_strategist_questions("r", index, Settings())
-    assert found.without_background == len(found.asked) > 10
+    assert found.bare == len(found.asked) > 10
     printed = io.StringIO()
-    document = {
-        "run_id": "r", "prompt": {"first": "a", "second": "b"}, "model": {"first": "m", "second": "m"},
-        "decisions": {"first": {}, "second": {}}, "test": {"p_value": None, "by_decision": []},
-        "compared": 0, "questions": 12, "unchanged": 0, "other_plan": 0, "moved": 0, "tokens": 0, "usd": 0.0,
-        "left_out": {}, "without_background": 12, "moves": [], "changed": [],
-    }  # fmt: skip
     with contextlib.redirect_stdout(printed):
-        render_decision_comparison(document)
+        render(study_document(found, (), (StudyArm(load_prompt("strategist"), asking()),), ((),), 1))
     assert printed.getvalue().count("nothing was gathered") == 1
 
 

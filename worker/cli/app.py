@@ -37,19 +37,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("ask", "reflect", "replan", "check", "factcheck", "calibration", "deliberate"),
         *("mcp", "tools"),
     ),
-    "Research": ("gate", "ablate", "worlds", "trials", "scenarios", "model", "prompts"),
+    "Research": ("gate", "ablate", "faults", "ask-again", "worlds", "trials", "scenarios"),
     "Operate": ("doctor", "config", "db", "data", "schema"),
 }
 # The module under `worker.cli` and what is in it, where they are not both called as the command.
 ELSEWHERE = {
-    name: f"{name}:app"
-    for name in ("ask", "playbooks", "plans", "mcp", "tools", "model", "config", "db", "data")
+    name: f"{name}:app" for name in ("ask", "playbooks", "plans", "mcp", "tools", "config", "db", "data")
 }
 ELSEWHERE |= {
     "kill": "requests:kill",
     "report": "reports:report",
     "scenarios": "check:scenarios",
-    "prompts": "model:prompts_app",
+    "ask-again": "ask_again:ask_again",
 }
 COMMANDS = {name: ELSEWHERE.get(name, f"{name}:{name}") for names in GROUPS.values() for name in names}
 

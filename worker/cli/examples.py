@@ -117,6 +117,7 @@ EXAMPLES: dict[str, Sequence[str]] = {
         "thinktwice gate TRADES.csv --tz UTC",
         "thinktwice gate TRADES.csv --looks monthly --playbooks my_playbooks",
     ),
+    "faults": ("thinktwice faults", "thinktwice faults latest --least 0.9 --bank FAULTS.toml"),
     "ablate": (
         "thinktwice ablate --symbols AAPL,IBM",
         "thinktwice ablate --from 2004-01-01 --to 2006-12-31 --seeds 5 --out results",
@@ -124,17 +125,11 @@ EXAMPLES: dict[str, Sequence[str]] = {
     "worlds": ("thinktwice worlds", "thinktwice worlds --world null --runs 200"),
     "trials": ("thinktwice trials",),
     "scenarios": ("thinktwice scenarios",),
-    "model": (
-        "thinktwice model spread --samples 5",
-        "thinktwice model compare latest other_model.toml",
+    "ask-again": (
+        "thinktwice ask-again latest --samples 5",
+        "thinktwice ask-again --prompt my_prompt.md --config other_model.toml --limit 20",
+        "thinktwice ask-again r0001 --export inspect evaluation",
     ),
-    "model compare": (
-        "thinktwice model compare latest other_model.toml --limit 20",
-        "thinktwice model compare --prompt my_prompt.md",
-    ),
-    "model spread": ("thinktwice model spread --samples 5", "thinktwice model spread replies.jsonl"),
-    "prompts": ("thinktwice prompts diff present my_prompt.md",),
-    "prompts diff": ("thinktwice prompts diff present my_prompt.md --run r0001 --limit 20",),
     "doctor": ("thinktwice doctor", "thinktwice doctor thinktwice.toml --feed ccxt:kraken --network"),
     "config": ("thinktwice config show",),
     "config show": ("thinktwice config show", "thinktwice config show thinktwice.toml"),

@@ -22,6 +22,7 @@ ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202eg
 C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
 FOLDER = STYLE.replace("/", "-")
 NAMES = (ESCAPE, MARKUP, f"{LINES} {STYLE}", f"{TURNED} {C1} {LONG}")
+BANK = "faults.toml"
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
 NOTE = "note.txt"
@@ -52,6 +53,8 @@ def prepare(folder: Path) -> None:
         )
         (folder / "books" / path.name).write_text(told, "utf-8")
     (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
+    row = f'name = {text}\nseverity = "major"\nexpected = ["reader"]\n'
+    (folder / BANK).write_text(f'[[fault]]\n{row}set = {{ "proposal.rationale" = {text} }}\n', "utf-8")
     said = f"The number of trades of {MARKUP} was 9999. {ESCAPE} {C1} {TURNED}: a good year."
     (folder / NOTE).write_text(said, "utf-8")
     rows = [
@@ -155,6 +158,9 @@ def walk() -> dict[tuple[str, ...], int]:
         ("gate", bad): 2,
         ("worlds", "--world", bad): 2,
         ("ablate", CONFIG, "--seeds", "0", "--out", "worth"): 0,
+        ("faults", "r0001", "--bank", BANK, "--plans", "2"): 0,
+        ("faults", bad): 2,
+        ("faults", "--bank", bad): 2,
         ("worker", CONFIG, "--once", "--run", "r0001"): 0,
         ("worker", "--once", "--run", bad): 2,
         ("doctor", CONFIG): 0,
@@ -198,9 +204,9 @@ def walk() -> dict[tuple[str, ...], int]:
         ("plans", "approve", bad, "--hash", bad): 2,
         ("plans", "cancel", bad): 2,
         ("plans", "rollback", bad): 2,
-        ("model", "spread", bad): 2,
-        ("model", "compare", "r0001"): 2,
-        ("prompts", "diff", bad, "present"): 2,
+        ("ask-again", bad): 2,
+        ("ask-again", "r0001", "--prompt", bad): 2,
+        ("ask-again", "r0001", "--export", "inspect", "evaluation"): 0,
         ("db", "upgrade"): 0,
         ("db", "check", "--full"): 0,
         ("db", "backup", f"{C1}copy.db"): 0,

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +27,9 @@ from worker.feeds.files.columns import bar_columns
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.files.tables import read_table
 from worker.settings import load_settings
+from worker.studies.ask_again.planner import file_questions
+from worker.studies.ask_again.templates import read_template
 from worker.studies.given_text import given_text
-from worker.studies.models.planner import file_questions
-from worker.studies.models.templates import read_pair, read_template
 
 MIB = 1 << 20
 TEXT = bar_csv(days(*range(3, 28))).encode()
@@ -281,9 +282,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "settings": load_settings,
     "a playbook": playbook_folder,
     "a cassette": read_cassette,
-    "questions": lambda path: file_questions(path, {}, 0),
+    "questions": lambda path: file_questions(path, {}, 0, cast("Any", None)),
     "a prompt": read_template,
-    "one of two prompts": lambda path: read_pair(str(path), "present"),
 }
 
 

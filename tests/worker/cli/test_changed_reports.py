@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.cli.test_model_commands import Desk
+from tests.worker.cli.test_ask_again import Desk
 
 CHANGES = {
     "report": """UPDATE reports_on_demand SET report = replace(report, '"n_episodes":', '"n_episodes":9')""",

@@ -12,12 +12,13 @@ from worker.cli import app
 LATEST = "latest"
 ABOUT_A_RUN = {
     "status", "requests", "journal", "verify", "page", "report", "reports", "playbooks list", "reflect",
-    "replan", "calibration", "model spread", "model compare",
+    "replan", "calibration", "ask-again",
 }  # fmt: skip
+OF_A_RUN_OR_ITS_OWN = {"faults"}  # without a run it makes one that is not stored
 # Whose subject is a file, a question, a change, or a thing of a run, and that take the newest run.
 OF_THE_NEWEST = {
     "why", "kill", "factcheck", "deliberate", "playbooks history", "playbooks rollback",
-    "prompts diff", "worker",
+    "worker",
 }  # fmt: skip
 # The tools, whose subject is in their name.
 TOOLS_OF_ASK = {f"ask {name}" for name in TOOLS} - {"ask runs"}
@@ -49,7 +50,7 @@ OF_THE_NEWEST |= {words for words in COMMANDS if words.startswith("plans make ")
 def test_every_command_with_a_run_is_of_one_kind():
     first = {words for words, (arguments, _) in COMMANDS.items() if any(map(names_a_run, arguments))}
     option = {words for words, (_, runs) in COMMANDS.items() if runs}
-    assert first == ABOUT_A_RUN
+    assert first == ABOUT_A_RUN | OF_A_RUN_OR_ITS_OWN
     assert (
         option - {"replan"} == OF_THE_NEWEST | OF_EVERY_RUN | TOOLS_OF_ASK
     )  # `replan` takes a report in its place, too
@@ -63,6 +64,13 @@ def test_command_about_a_run_takes_it_first_and_the_newest_without_it(words):
     assert "[latest]" in run.help
     assert not any(map(names_a_run, others))
     assert not any(other.required for other in others)
+
+
+@pytest.mark.parametrize("words", sorted(OF_A_RUN_OR_ITS_OWN))
+def test_command_that_makes_a_run_where_none_is_named_says_which(words):
+    (run,), _ = COMMANDS[words]
+    assert (run.metavar, run.required, run.default) == ("RUN", False, None)
+    assert run.help.endswith("[a run over embedded bars]")
 
 
 @pytest.mark.parametrize("words", sorted(OF_THE_NEWEST | TOOLS_OF_ASK))

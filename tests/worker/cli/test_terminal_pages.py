@@ -30,9 +30,9 @@ OTHERS = {
     "thinktwice worlds --world independent --runs 1": 0,
 }
 # Commands with a bar that ask a model or an exchange: their bar is the same, drawn in test_progress.py.
-ASK_OTHERS = {"data fetch", "model compare", "model spread", "prompts diff"}
+ASK_OTHERS = {"data fetch", "ask-again"}
 BARS = ("progress_bar", "rebuilt_run", "ReadingBar", "told_rows")
-GROUPS = {"playbooks", "data", "db", "model", "prompts", "config"}
+GROUPS = {"playbooks", "data", "db", "config"}
 
 
 def run(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
@@ -84,6 +84,6 @@ def test_every_command_with_a_bar_is_run_in_a_terminal():
     ]
     run_here = ASK_OTHERS.union(*map(named, [*of_pages, *OTHERS]))
     assert {"backtest", "verify", "reflect", "replan", "playbooks rollback", "ablate", "gate"} <= run_here
-    elsewhere = {"rebuilt": "reflect"}
+    elsewhere = {"rebuilt": "reflect", "ask_again": "ask-again"}
     modules = {name.partition(" ")[0] for name in run_here}
     assert {elsewhere.get(name, name) for name in drawing} <= modules

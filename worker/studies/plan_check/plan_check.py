@@ -4,8 +4,9 @@ Service, thresholds, models, cassettes and budgets are those of a run with the s
 store, no past bar for the rule linter, and no memory but the one that the request carries.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from schemas.errors import CassetteMiss, ConfigError, ModelRefused
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
+from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, InvocationOutcome
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -25,7 +27,7 @@ from trading_core.rules import evaluate_for_symbol, parse
 from trading_core.tick_guard import TickGuard
 
 if TYPE_CHECKING:
-    from worker.models import Models
+    from worker.models import Models, RunModels
 
 NO_EVENT = "none"
 
@@ -63,37 +65,54 @@ async def check_plan(
     if settings.reflection.mode == "off":
         raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
     if settings.reflection.mode == "deterministic":
-        return await _reflect(request, settings, critics)
-    return await _consolidate(request, settings, environment, critics, models)
+        return await reflect(request, settings, critics)
+    async with open_models(settings, environment, models) as opened:
+        done = await reflect(request, settings, critics, opened.at(request.snapshot).fast)
+        return replace(done, model=opened.models.account.document())
 
 
-async def _consolidate(
-    request: PolicyLevelReflectionRequest,
-    settings: Settings,
-    environment: Mapping[str, str],
-    critics: Sequence[Critic],
-    given: "Models | None",
-) -> PlanCheck:
+@dataclass(frozen=True)
+class OpenModels:
+    """The models of some settings, asked in the order of bars, with an account of their own."""
+
+    models: "RunModels"
+    clock: SimulatedClock
+
+    def at(self, snapshot: PolicySnapshot) -> "Models":
+        """What is asked at a snapshot; it opens an event of the account."""
+        self.clock.advance(snapshot.known_at)
+        self.models.account.open_event(snapshot.symbol)
+        return self.models.accounted
+
+
+@asynccontextmanager
+async def open_models(
+    settings: Settings, environment: Mapping[str, str], given: "Models | None" = None
+) -> AsyncIterator[OpenModels]:
+    """The configured models, or those `given`; closed at the end.
+
+    Raises:
+        ConfigError: no model, key, price or cassette.
+    """
     from worker.models import assemble_models, check_models
 
     if given is None:
         check_models(settings, environment)
-    journal, clock = JournalWriter(MemorySink()), SimulatedClock(request.snapshot.known_at)
+    journal, clock = JournalWriter(MemorySink()), SimulatedClock()
     models = assemble_models(settings, journal, clock, TickGuard(), environment, given=given)
     try:
-        models.account.open_event(request.snapshot.symbol)
-        done = await _reflect(request, settings, critics, models.accounted.fast)
+        yield OpenModels(models, clock)
     finally:
         await models.live.close()
-    return PlanCheck(done.result, done.over_budget, models.account.document(), done.error)
 
 
-async def _reflect(
+async def reflect(
     request: PolicyLevelReflectionRequest,
     settings: Settings,
-    critics: Sequence[Critic],
+    critics: Sequence[Critic] = (),
     model: LanguageModel | None = None,
 ) -> PlanCheck:
+    """What the rules say, and the second reader where there is a `model`."""
     symbols, anonymise = (request.snapshot.symbol,), settings.llm.anonymise
     service = PolicyLevelReflectionService(
         settings.reflection,

@@ -1,4 +1,4 @@
-"""`thinktwice prompts diff` on the strategist's prompt: snapshots of a run, asked with two templates."""
+"""`thinktwice ask-again` about a strategist: snapshots of a run, asked with two templates or two models."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from services.model_calls.wording import PLAIN
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, message
 from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, question, tighten
-from tests.worker.cli.test_model_commands import Desk
+from tests.worker.cli.test_ask_again import Desk
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan, prompt_of
 from tests.worker.wire import wire
 
@@ -32,6 +32,8 @@ attempts = 1
 breaker_failures = 1000
 prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
 """
+AGAIN = ("ask-again", "latest", "--config", "s.toml", "--samples", "1")
+DIFF = (*AGAIN, "--prompt", "bold.txt")
 Said = dict[str, Any] | str
 Decide = Callable[[Question, bool], Said]
 
@@ -90,7 +92,7 @@ def compared(
     minds, proxy = Minds(decide), Late()
     with wire(monkeypatch, proxy) as server:
         proxy.handler = minds.handler(server)
-        return found.run("prompts", "diff", "present", "bold.txt", "s.toml", *words), minds
+        return found.run(*DIFF, *words), minds
 
 
 class Late:
@@ -109,9 +111,7 @@ def snapshots(found: Desk) -> list[dict[str, Any]]:
     return [json.loads(PLAIN.json(found_one)) for found_one in shown]
 
 
-def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_prompts(
-    templates, monkeypatch
-):
+def test_ask_again_asks_the_strategist_at_each_snapshot_of_the_run_with_both_prompts(templates, monkeypatch):
     before = templates.rows()
     result, minds = compared(templates, monkeypatch, rules_first, "--json")
     assert result.exit_code == 0, result.output
@@ -122,19 +122,21 @@ def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_
     left_out = sum(document["left_out"].values())
     assert document["questions"] == len(asked[False]) == len(recorded_ones) - left_out > 10
     assert [recorded_one for recorded_one in recorded_ones if recorded_one in asked[False]] == asked[False]
-    assert document["template"] == "strategist"
+    assert document["prompt"] == "strategist"
     assert document["same"]
-    assert (document["moved"], document["missing"], document["test"]["p_value"]) == (0, 0, None)
-    assert document["decisions"]["first"] == document["decisions"]["second"]
+    (test,), (first, second) = document["comparisons"], document["arms"]
+    assert (test["moved"], document["missing"], test["p_value"]) == (0, 0, None)
+    assert first["decisions"] == second["decisions"]
+    assert first["as_recorded"] == 1.0, "the rules of the run decided so, too"
     managed = sum(entry.task == "manage" for bold, entry in minds.asked if not bold)
-    assert document["decisions"]["first"]["hold"] == managed > 0
-    proposals = {name for name in document["decisions"]["first"] if name.startswith("propose ")}
+    assert first["decisions"]["hold"] == managed > 0
+    proposals = {name for name in first["decisions"] if name.startswith("propose ")}
     assert {name.rpartition(" ")[2] for name in proposals} <= {"long", "short"}
     assert len(proposals) > 1
     assert templates.rows() == before, "nothing is written to the run"
 
 
-def test_prompts_diff_of_the_strategist_offers_the_plans_that_the_rules_of_the_run_proposed(
+def test_ask_again_of_the_strategist_offers_the_plans_that_the_rules_of_the_run_proposed(
     templates, monkeypatch
 ):
     result, _ = compared(templates, monkeypatch, rules_first, "--json")
@@ -143,11 +145,11 @@ def test_prompts_diff_of_the_strategist_offers_the_plans_that_the_rules_of_the_r
     wanted = Counter(
         f"propose {row['proposal']['playbook_id']} {row['proposal']['direction']}" for row in first
     )
-    found = json.loads(result.stdout)["decisions"]["first"]
+    found = json.loads(result.stdout)["arms"][0]["decisions"]
     assert {name: count for name, count in found.items() if name.startswith("propose")} == wanted
 
 
-def test_prompts_diff_of_the_strategist_shows_moves_and_tests_them_in_pairs(templates, monkeypatch):
+def test_ask_again_of_the_strategist_shows_moves_and_tests_them_in_pairs(templates, monkeypatch):
     def shy_when_bold(asked: Question, bold: bool) -> Said:
         return ABSTAIN if bold and asked.task == "choose" else rules_first(asked, bold)
 
@@ -155,14 +157,16 @@ def test_prompts_diff_of_the_strategist_shows_moves_and_tests_them_in_pairs(temp
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
     choices = sum(asked.task == "choose" for bold, asked in minds.asked if bold)
-    assert document["moved"] == document["decisions"]["second"]["abstain"] == choices > 5
-    assert {item["to"] for item in document["moves"]} == {"abstain"}
-    assert sum(item["count"] for item in document["moves"]) == len(document["changed"]) == choices
-    by_decision = {item["decision"]: item for item in document["test"]["by_decision"]}
+    (test,) = document["comparisons"]
+    assert test["moved"] == document["arms"][1]["decisions"]["abstain"] == choices > 5
+    assert {item["to"] for item in test["moves"]} == {"abstain"}
+    assert sum(item["count"] for item in test["moves"]) == choices
+    by_decision = {item["decision"]: item for item in test["by_decision"]}
     assert (by_decision["abstain"]["left"], by_decision["abstain"]["entered"]) == (0, choices)
     assert by_decision["abstain"]["p_value"] == pytest.approx(2 * 0.5**choices)
-    assert document["test"]["p_value"] == pytest.approx(len(by_decision) * 2 * 0.5**choices)
+    assert test["p_value"] == pytest.approx(len(by_decision) * 2 * 0.5**choices)
     assert "hold" not in by_decision
+    assert 0 < test["detectable_share"] < 1
 
 
 # What the ways to answer below come to, by the names under which a run counts them.
@@ -191,7 +195,7 @@ def every_way(asked: Question, turn: int) -> Said:
     return ways[turn % len(ways)]
 
 
-def test_prompts_diff_of_the_strategist_never_merges_two_outcomes(templates, monkeypatch):
+def test_ask_again_of_the_strategist_never_merges_two_outcomes(templates, monkeypatch):
     (templates.folder / "s.toml").write_text(CONFIG.format(deadline=400), "utf-8")
     turns: dict[tuple[bool, str, int], int] = {}
     seen: Counter[tuple[bool, str]] = Counter()
@@ -207,38 +211,36 @@ def test_prompts_diff_of_the_strategist_never_merges_two_outcomes(templates, mon
 
     result, _ = compared(templates, monkeypatch, decide, "--json")
     document = json.loads(result.stdout)
-    second = document["decisions"]["second"]
+    second = document["arms"][1]["decisions"]
     assert set(second) >= OUTCOMES, second
     assert any(name.startswith("propose ") for name in second)
     assert document["missing"] == 0, "a refusal and a timeout are outcomes, and are kept"
-    again = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", "--json")
+    again = templates.run(*DIFF, "--json")
     assert json.loads(again.stdout) == document, "played back, the timeout included"
 
 
-def test_prompts_diff_of_the_strategist_plays_back_without_key_or_network(templates, monkeypatch):
+def test_ask_again_of_the_strategist_plays_back_without_key_or_network(templates, monkeypatch):
     words = ("--limit", "4", "--cassette", "kept")
     result, minds = compared(templates, monkeypatch, rules_first, *words, "--json")
     assert (result.exit_code, len(minds.asked)) == (0, 8)
     assert len(list((templates.folder / "kept").iterdir())) == 2
-    again = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", *words, "--json")
+    again = templates.run(*DIFF, *words, "--json")
     assert (again.exit_code, json.loads(again.stdout)) == (0, json.loads(result.stdout))
-    shown = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", *words).stdout
-    for part in ("decisions at the snapshots of", "first prompt", "second prompt", "paired test", "4 of 4"):
+    shown = templates.run(*DIFF, *words).stdout
+    for part in ("strategist of r0001: 4 questions", "nothing was gathered beside them", "4 of 4", "stable"):
         assert part in shown
-    more = ("prompts", "diff", "present", "bold.txt", "s.toml", "--cassette", "kept", "--limit", "6")
-    assert "delete it, and they are asked anew" in templates.complaint(*more)
 
 
-def test_prompts_diff_of_the_strategist_tables_show_what_moved(templates, monkeypatch):
+def test_ask_again_of_the_strategist_tables_show_what_moved(templates, monkeypatch):
     def shy_when_bold(asked: Question, bold: bool) -> Said:
         return ABSTAIN if bold else rules_first(asked, bold)
 
     shown = compared(templates, monkeypatch, shy_when_bold, "--limit", "6")[0].stdout
-    for part in ("abstain", "propose", "left it", "entered it", "p adjusted", "exact McNemar"):
+    for part in ("abstain", "propose", "left it", "entered it", "p adjusted", "6 of 6 moved"):
         assert part in shown
 
 
-def test_prompts_diff_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by_nobody(
+def test_ask_again_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by_nobody(
     templates, monkeypatch
 ):
     def down_when_bold(asked: Question, bold: bool) -> Said:
@@ -247,36 +249,31 @@ def test_prompts_diff_of_the_strategist_that_cannot_be_asked_is_missing_and_kept
     result, _ = compared(templates, monkeypatch, down_when_bold, "--limit", "3", "--json")
     document = json.loads(result.stdout)
     assert result.exit_code == 1
-    assert document["decisions"]["second"] == {"rejected": 3}
-    assert (document["compared"], document["missing"], document["moved"]) == (0, 3, 0)
+    (test,) = document["comparisons"]
+    assert document["arms"][1]["failed"] == {"rejected": 3}
+    assert (test["compared"], document["missing"], test["moved"]) == (0, 3, 0)
     assert "3 replies are missing" in result.stderr
     kept = sorted(path.suffix for path in (templates.folder / "cassettes").iterdir())
     assert kept == [".jsonl", ".part"]
 
 
-def test_prompts_diff_that_cannot_say_which_prompt_is_meant_names_both(templates):
-    fast = (prompts.FOLDER / "policy_level_reflection.txt").read_text("utf-8")
-    (templates.folder / "fast.txt").write_text(fast, "utf-8")
+def test_ask_again_that_cannot_say_which_prompt_is_meant_names_all(templates):
     (templates.folder / "odd.txt").write_text(BOLD.replace("{{task}}", "{{chore}}"), "utf-8")
-    both = ("policy_level_reflection (", "strategist (", "{{findings}}", "{{bases}}")
-    for names in (("present", "present"), ("fast.txt", "bold.txt"), ("present", "odd.txt")):
-        said = templates.complaint("prompts", "diff", *names)
-        assert [part for part in both if part not in said] == [], said
+    told = templates.complaint(*AGAIN, "--prompt", "odd.txt")
+    names = ("policy_level_reflection (", "strategist (", "evidence_planner (", "{{findings}}", "{{bases}}")
+    assert [part for part in names if part not in told] == []
 
 
-def test_prompts_diff_of_the_strategist_needs_a_key_and_a_price(templates):
-    assert "needs a key" in templates.complaint("prompts", "diff", "present", "bold.txt", "s.toml")
+def test_ask_again_of_the_strategist_needs_a_key_and_a_price(templates):
+    assert "needs a key" in templates.complaint(*DIFF)
     (templates.folder / "s.toml").write_text('[llm]\nstrategist_model = "claude-next"\n', "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", "k")
-        said = templates.complaint("prompts", "diff", "present", "bold.txt", "s.toml")
+        said = templates.complaint(*DIFF)
     assert "no price for model 'claude-next'" in said
-    assert not Path(templates.folder / "cassettes" / "x").exists()
 
 
-def test_prompts_diff_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_model_asked(
-    templates, monkeypatch
-):
+def test_ask_again_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_model_asked(templates, monkeypatch):
     run = StrategistOnTheWire(first_plan)
     with wire(monkeypatch, run) as server:
         run.server = server
@@ -286,10 +283,92 @@ def test_prompts_diff_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_mod
     diff = StrategistOnTheWire(first_plan)
     with wire(monkeypatch, diff) as server:
         diff.server = server
-        result = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", "--json")
+        result = templates.run(*DIFF, "--json")
     assert result.exit_code == 0, result.output
     words = [{name: body[name] for name in body if name != "output_config"} for body in (*diff.asked, *first)]
     assert words[: len(first)] == words[len(diff.asked) :], "but for the names that a run lets into a form"
-    assert len(diff.asked) == 2 * len(first)
+    assert len(diff.asked) == 2 * len(first), "the run had the same model, and is asked with both prompts"
     offered = [base["origin"] for body in first for base in question(prompt_of(body)).bases]
     assert "in_force" in offered
+
+
+OTHER = """
+[llm]
+provider = "anthropic"
+strategist_model = "claude-other"
+strategist_deadline_ms = 20000
+attempts = 1
+breaker_failures = 1000
+prices = [
+  { model = "claude-test", input_usd = 1.0, output_usd = 5.0 },
+  { model = "claude-other", input_usd = 1.0, output_usd = 5.0 },
+]
+"""
+
+
+def by_name(
+    found: Desk, monkeypatch: pytest.MonkeyPatch, decide: Callable[[str, Question, int], Said], *words: str
+) -> tuple[Result, list[tuple[str, Question]]]:
+    """A command while models on the wire answer by their names."""
+    asked: list[tuple[str, Question]] = []
+    proxy = Late()
+    with wire(monkeypatch, proxy) as server:
+
+        async def respond(writer: asyncio.StreamWriter) -> None:
+            body = server.requests[-1][1]
+            asked.append((body["model"], question(prompt_of(body))))
+            said = decide(*asked[-1], len(asked))
+            handler = WHOLE[said].handler if isinstance(said, str) else None
+            await (handler or answer(message(json.dumps(said), model=body["model"])))(writer)
+
+        proxy.handler = respond
+        return found.run("ask-again", "latest", *words), asked
+
+
+def a_run_with_a_model(found: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with wire(monkeypatch, strategist := StrategistOnTheWire(first_plan)) as server:
+        strategist.server = server
+        span = ("--from", "2003-01-01", "--to", "2003-08-15")
+        assert found.run("backtest", "s.toml", "--strategist", "anthropic", *span).exit_code == 0
+
+
+def test_ask_again_asks_two_strategists_at_each_snapshot_worded_as_the_settings_of_each_say(
+    templates, monkeypatch
+):
+    def shy(name: str, asked: Question, turn: int) -> Said:
+        return ABSTAIN if name == "claude-other" and asked.task == "choose" else rules_first(asked, False)
+
+    a_run_with_a_model(templates, monkeypatch)
+    (templates.folder / "other.toml").write_text(f"{OTHER}anonymise = true\n", "utf-8")
+    words = ("--config", "other.toml", "--samples", "1", "--json")
+    result, asked = by_name(templates, monkeypatch, shy, *words)
+    assert result.exit_code == 1, result.output
+    document = json.loads(result.stdout)
+    assert [arm["model"] for arm in document["arms"]] == ["claude-test", "claude-other"]
+    named = {name: [entry for who, entry in asked if who == name] for name in ("claude-test", "claude-other")}
+    assert [len(entries) for entries in named.values()] == [document["questions"]] * 2
+    assert {e.snapshot["symbol"][:6] for e in named["claude-other"]} == {"asset_"}
+    assert "asset_" not in {e.snapshot["symbol"][:6] for e in named["claude-test"]}
+    (test,) = document["comparisons"]
+    assert test["moved"] == sum(e.task == "choose" for e in named["claude-other"]) > 5
+    assert test["p_value"] < 0.05
+
+
+def test_ask_again_of_one_strategist_counts_other_decisions_and_failures(templates, monkeypatch):
+    def fickle(name: str, asked: Question, turn: int) -> Said:
+        if turn == 1:
+            return "status_413"
+        return ABSTAIN if turn % 4 == 0 else rules_first(asked, False)
+
+    (templates.folder / "other.toml").write_text(OTHER, "utf-8")
+    words = ("--config", "other.toml", "--samples", "4", "--limit", "5")
+    result, asked = by_name(templates, monkeypatch, fickle, *words, "--json")
+    document = json.loads(result.stdout)
+    (arm,) = document["arms"]
+    assert (result.exit_code, document["questions"], document["samples"], len(asked)) == (1, 5, 4, 20)
+    assert (arm["answered"], arm["failed"], arm["stable"]) == (19, {"rejected": 1}, 0)
+    assert arm["decisions"]["abstain"] == 5
+    assert arm["usual_share"] == pytest.approx(14 / 19)
+    shown = by_name(templates, monkeypatch, fickle, *words)[0].stdout
+    for part in ("73.7 %", "no reply: rejected 1", "abstain"):
+        assert part in shown

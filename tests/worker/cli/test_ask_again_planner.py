@@ -1,4 +1,4 @@
-"""The planner's prompt in `prompts diff`, `model compare` and `model spread`, over the wire about a run."""
+"""`thinktwice ask-again` about the planner of evidence, over the wire about a run."""
 
 import asyncio
 import json
@@ -8,11 +8,10 @@ import pytest
 
 import prompts
 from agents.planning.prompt_examples import prompt_examples
-from schemas.settings import LlmSettings
 from tests.agents.language_models.wire_server import answer, message
 from tests.worker.evidence_stores import store_run
 from tests.worker.wire import wire
-from worker.studies.models.planner import EXAMPLE_FILL
+from worker.studies.ask_again.planner import EXAMPLE_FILL
 
 PROMPT = (prompts.FOLDER / "evidence_planner.txt").read_text("utf-8")
 BOLD = PROMPT.replace("You plan", "You boldly plan", 1)
@@ -92,7 +91,8 @@ def asked(desk, monkeypatch, bold, *words):
         return desk.run(*words), minds
 
 
-DIFF = ("prompts", "diff", "present", "bold.txt", "test.toml")
+AGAIN = ("ask-again", "latest", "--config", "test.toml", "--seat", "planner", "--samples", "1")
+DIFF = (*AGAIN, "--prompt", "bold.txt")
 
 
 def test_examples_of_the_prompt_are_asked_with_both_and_what_each_came_to_is_counted(desk, monkeypatch):
@@ -106,17 +106,19 @@ def test_examples_of_the_prompt_are_asked_with_both_and_what_each_came_to_is_cou
     result, minds = asked(desk, monkeypatch, bold, *DIFF, "--json")
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
-    assert (document["template"], document["questions"], document["compared"]) == ("evidence_planner", 7, 7)
-    first, second = document["planned"]
-    assert (first["questions"], first["labelled"], first["as_expected"], first["asked_back"]) == (7, 7, 7, 1)
-    assert first["readable"] == first["plans"] == sum(not bold for bold, _, _ in minds.asked)
-    assert second["plans"] - second["readable"] == 1
-    assert second["as_expected"] == 5
-    assert document["expected"] == {"gained": 0, "lost": 2, "p_value": 0.5}
-    assert document["decisions"]["second"]["unreadable"] == 1
-    assert {row["question"].split()[0] for row in document["changed"]} == {"Why", "Show"}
-    assert document["test"]["name"] == "exact McNemar of each decision, Holm"
-    assert document["usd"] > 0
+    assert (document["prompt"], document["questions"]) == ("evidence_planner", 7)
+    (test,) = document["comparisons"]
+    assert (test["compared"], test["moved"]) == (7, 2)
+    first, second = (arm["means"] for arm in document["arms"])
+    assert (first["as_expected"], first["readable"]) == (1.0, 1.0)
+    assert first["plans"] == pytest.approx(sum(not bold for bold, _, _ in minds.asked) / 7)
+    assert second["as_expected"] == pytest.approx(5 / 7)
+    assert second["readable"] < 1.0
+    told = [arm["decisions"] for arm in document["arms"]]
+    assert (told[0]["asks back"], told[1]["unreadable"]) == (1, 1)
+    other = [row["question"] for row in document["answers"] if len({*map(tuple, row["decisions"])}) > 1]
+    assert {question.split()[0] for question in other} == {"Why", "Show"}
+    assert all(arm["usd"] > 0 for arm in document["arms"])
     again = desk.run(*DIFF, "--json")
     assert json.loads(again.stdout) == document, "played back, without a key"
 
@@ -143,74 +145,35 @@ def test_calls_before_and_after_refinement_and_shares_refined_and_complete_are_s
 
     monkeypatch.setitem(globals(), "of_example", lambda question: played)
     result, _ = asked(desk, monkeypatch, bold, *DIFF, "--questions", "mine.txt", "--json")
-    first, second = json.loads(result.stdout)["planned"]
-    refined = {
-        name: (told["refined"], told["refined_complete"]) for name, told in (("a", first), ("b", second))
-    }
-    assert second["calls_first_plan"] == 1.0
-    assert second["calls"] > second["calls_first_plan"]
-    assert refined["b"][0] >= 1
-    assert refined["b"][1] == refined["b"][0]
-    assert refined["a"][1] < refined["a"][0]
-    assert (first["labelled"], first["calls"]) == (0, 1.0)
+    first, second = (arm["means"] for arm in json.loads(result.stdout)["arms"])
+    assert second["calls"] > second["calls_first_plan"] == 1.0
+    assert (second["refined"] > 0, second["refined_complete"]) == (True, 1.0)
+    assert (first["refined_complete"], first["calls"]) == (0.0, 1.0)
+    assert "as_expected" not in first
     shown = desk.run(*DIFF, "--questions", "mine.txt").stdout
-    for words in (
-        "plans for questions about r0001",
-        "plans read",
-        "refined",
-        "then complete",
-        "calls at first",
-    ):
+    for words in ("evidence_planner of r0001: 2 questions", "refined_complete", "calls_first_plan"):
         assert words in shown
 
 
-def test_model_compare_sets_the_planner_of_one_model_against_another(desk, monkeypatch):
-    def other(question, again):
-        return plain(question, again).replace("market", "gate").replace('"symbol": "AAPL"', "")
-
-    words = ("model", "compare", "latest", "other.toml", "--planner")
-    refused = desk.run(*words)
-    assert refused.exit_code == 2
-    result, minds = asked(desk, monkeypatch, other, *words, "--json")
-    assert result.exit_code == 1, result.output
-    document = json.loads(result.stdout)
-    assert document["questions"] == 7
-    assert {bold for bold, _, _ in minds.asked} == {True, False}
-    assert document["model"] == {"first": LlmSettings().slow_model, "second": "claude-other"}
-
-
-def test_model_spread_asks_the_planner_the_same_several_times(desk, monkeypatch):
-    words = ("model", "spread", "latest", "test.toml", "--planner", "--samples", "2", "--json")
+def test_ask_again_sets_the_planner_of_one_model_beside_itself_several_times(desk, monkeypatch):
+    words = (*AGAIN[:-1], "2", "--json")
     result, minds = asked(desk, monkeypatch, plain, *words)
     document = json.loads(result.stdout)
-    assert (document["questions"], document["samples"], document["answered"], document["stable"]) == (
-        7,
-        2,
-        14,
-        7,
-    )
-    assert document["usual_share"] == 1.0
-    assert document["planned"][0]["as_expected"] == 14
+    (arm,) = document["arms"]
+    assert (document["questions"], arm["answered"], arm["stable"], arm["usual_share"]) == (7, 14, 7, 1.0)
+    assert arm["means"]["as_expected"] == 1.0
     assert sum(not earlier for _, _, earlier in minds.asked) == 14
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ("model", "spread", "latest", "--planner", "--strategist"),
-            "--strategist and --planner ask different",
-        ),
-        (("model", "spread", "latest", "--questions", "mine.txt"), "give --planner, too"),
         ((*DIFF, "--questions", "none.txt"), "--questions 'none.txt'"),
-        ((*DIFF, "--questions", "none.txt"), "cannot be read: No such file or directory"),
+        ((*DIFF, "--questions", "none.txt"), "cannot be read: [Errno 2] No such file or directory"),
         ((*DIFF, "--questions", "thinktwice.db"), "holds more than the 1,000,000 bytes"),
-        (DIFF[:-1], "the planner of evidence needs a key: set ANTHROPIC_API_KEY"),
+        (AGAIN, "the planner of evidence needs a key: set ANTHROPIC_API_KEY"),
         ((*DIFF, "--questions", "empty.txt"), "has no question: write one on each line"),
-        (
-            ("model", "compare", "latest", "test.toml", "--planner", "--llm", "live"),
-            "does not go with --planner",
-        ),
+        ((*AGAIN, "--export", "inspect", "there"), "a planner's tools answer from the run"),
     ],
 )
 def test_what_cannot_be_asked_of_the_planner_is_refused(desk, words, said):

@@ -1,14 +1,14 @@
 """Moves of decisions in pairs: counts, exact tests against scipy, Holm by hand."""
 
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from schemas.strategist_answer import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from tests.services.policy_checks.plans import right_request
-from worker.studies.models.comparison import holm, moves, paired_test
-from worker.studies.models.panel import tally
-from worker.studies.models.strategist import name_decision
+from worker.studies.ask_again.asking import Answer
+from worker.studies.ask_again.figures import compare, detectable_share, holm, moves, tally, usual
+from worker.studies.ask_again.strategist import name_decision
 
 PAIRS = (
     [("hold", "hold")] * 20
@@ -27,8 +27,15 @@ def test_moves_are_counted_from_what_to_what_most_frequent_first():
     ]
 
 
-def test_paired_test_is_the_exact_one_of_each_decision_adjusted_by_holm():
-    test = paired_test(PAIRS)
+def compared(*others):
+    """The comparisons of arms that were each asked once, the first arm being that of the first pairs."""
+    tables = [[[Answer(before)] for before, _ in others[0]]]
+    tables += [[[Answer(after)] for _, after in pairs] for pairs in others]
+    return compare([[usual(row) for row in table] for table in tables], tables)
+
+
+def test_compared_arms_are_tested_exactly_by_decision_and_adjusted_by_holm():
+    (test,) = compared(PAIRS)
     found = {item["decision"]: item for item in test["by_decision"]}
     assert set(found) == {"propose a long", "abstain", "propose b short"}
     for name, (entered, left) in {
@@ -45,15 +52,34 @@ def test_paired_test_is_the_exact_one_of_each_decision_adjusted_by_holm():
     assert test["p_value"] == found["propose a long"]["p_adjusted"]
 
 
-def test_paired_test_between_two_decisions_is_one_test():
-    test = paired_test([("hold", "tighten")] * 6 + [("hold", "hold")] * 4)
-    assert test["p_value"] == pytest.approx(2 * 0.5**6)
-    assert [item["p_adjusted"] for item in test["by_decision"]] == [test["p_value"]] * 2
+def test_compared_arms_share_their_level_over_all_comparisons():
+    moved = [("hold", "tighten")] * 6 + [("hold", "hold")] * 4
+    (alone,) = compared(moved)
+    assert alone["p_value"] == pytest.approx(2 * 0.5**6), "what one of two decisions loses the other wins"
+    one, other = compared(moved, moved)
+    assert one["p_value"] == other["p_value"] == pytest.approx(2 * alone["p_value"])
+    assert one["detectable_share"] > alone["detectable_share"]
 
 
-def test_paired_test_without_a_move_has_no_p_value():
-    assert paired_test([("hold", "hold")])["p_value"] is None
-    assert paired_test([])["by_decision"] == []
+def test_compared_arms_that_do_not_differ_have_no_p_value():
+    (test,) = compared([("hold", "hold")])
+    assert (test["p_value"], test["by_decision"], test["detectable_share"]) == (None, [], None)
+
+
+def test_usual_decision_is_the_most_frequent_of_the_replies_and_the_first_of_equals():
+    failed = Answer("network", replied=False)
+    assert usual([failed, failed, Answer("a"), Answer("b"), Answer("b")]) == "b"
+    assert usual([Answer("b"), Answer("a")]) == "b"
+    assert usual([failed]) is None
+
+
+@pytest.mark.parametrize(("questions", "tests", "needed"), [(6, 1, 6), (20, 1, 6), (50, 3, 7), (200, 10, 9)])
+def test_detectable_share_is_found_with_a_power_of_four_fifths(questions, tests, needed):
+    share = detectable_share(questions, tests)
+    assert share is not None
+    assert 2 * 0.5**needed <= 0.05 / tests < 2 * 0.5 ** (needed - 1)
+    assert binom.sf(needed - 1, questions, share) == pytest.approx(0.8)
+    assert detectable_share(needed - 1, tests) is None
 
 
 def test_holm_never_falls_below_a_smaller_p_value_nor_rises_above_one():

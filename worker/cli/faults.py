@@ -1,0 +1,123 @@
+"""`thinktwice faults`: known faults planted into right plans, and what each check stops."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from worker.cli.console import complain, print_document, print_line, print_table, stdout_console
+from worker.cli.options import DbOption, JsonOption, argument, open_for_run, option
+from worker.cli.run_options import run_settings, takes
+from worker.pages.figures import DASH, counts, percent
+from worker.pages.tables import made_table
+from worker.runs.interrupts import run_async
+from worker.runs.progress import step
+
+if TYPE_CHECKING:
+    from schemas.settings import Settings
+    from worker.studies.faults.right_plans import Source
+
+Document = dict[str, Any]
+FIGURES = ("planted", "stopped", "no effect", "passed", "95 %")
+SHOWN_CODES = 2  # of a kind: the most frequent
+
+
+@takes("llm", "cassette", after="least")
+def faults(
+    context: typer.Context,
+    run: Annotated[
+        str | None, argument(metavar="RUN", help="Run id, prefix or 'latest'. [a run over embedded bars]")
+    ] = None,
+    config: Annotated[
+        Path | None, option("--config", metavar="FILE", help="TOML file: a model, and what a new run needs.")
+    ] = None,
+    bank: Annotated[
+        Path | None, option(metavar="FILE", help="Faults of your own, beside the forty. [none]")
+    ] = None,
+    plans: Annotated[int, typer.Option(min=1, max=10_000, help="Plans to plant each into.")] = 40,
+    reader: Annotated[
+        bool, typer.Option("--reader", help="Ask the second reader, too, where rules let a plan pass.")
+    ] = False,
+    strategist: Annotated[
+        bool,
+        typer.Option("--strategist", help="Plant into plans that a model proposes, not those of the run."),
+    ] = False,
+    least: Annotated[
+        float | None, option(min=0.0, max=1.0, help="Exit 1 if less of a kind is stopped. [nothing is asked]")
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Plant known faults into plans that pass, and show which check stops each.
+
+    Plans are those of a run, or of a run by rules over embedded bars. --least asks nothing of kinds that a
+    second reader alone is expected to stop, and of kinds that were planted nowhere. Nothing is stored.
+    """
+    from worker.studies.faults.bank import read_bank
+    from worker.studies.faults.study import Asking, study_faults
+
+    asked = {"reflection": "full" if reader else None, "strategist": "model" if strategist else None}
+    context.params |= asked
+    given, kinds = run_settings(context).settings, read_bank(bank)
+    with step("planting faults"):
+        found, settings = run_async(_plans(run, given, db, strategist))
+        asking = Asking(reader, strategist, plans)
+        document = run_async(study_faults(found, kinds, settings, os.environ, asking, least))
+    print_document(document, json, render)
+    if document["below_least"]:
+        complain(f"less than {percent(least)} stopped: {', '.join(document['below_least'])}")
+        raise typer.Exit(1)
+
+
+async def _plans(
+    run: str | None, given: "Settings", db: str | None, strategist: bool
+) -> "tuple[Sequence[Source], Settings]":
+    """The plans, and the settings to ask with: the run's, with the models that are given now."""
+    from services.journal.index import JournalIndex
+    from worker.runs.readiness import ready_engine
+    from worker.runs.replay import stored_settings
+    from worker.studies.faults.right_plans import embedded_index, plans_of_run
+
+    if run is None:
+        ready_engine()
+        return plans_of_run(await embedded_index(given), given, strategist=strategist), given
+    async with open_for_run(db, run, read_only=True) as (store, record):
+        settings = stored_settings(record).model_copy(update={"llm": given.llm, "runtime": given.runtime})
+        index = await JournalIndex.read(store.journal.rows(record.run_id))
+    return plans_of_run(index, settings, strategist=strategist), settings
+
+
+def render(document: Document) -> None:
+    """The kinds as a table, right plans below, and the texts that passed."""
+    from rich.table import Column
+
+    right, kinds, console = document["right"], document["kinds"], stdout_console()
+    figures = [Column(name, justify="right", no_wrap=True) for name in FIGURES]
+    print_table(made_table((Column("kind"), *figures, Column("by code")), map(_cells, kinds), pad_edge=False))
+    by = f" by {counts(right['codes'])}" if right["codes"] else ""
+    proposed = f", proposed to {document['asked']} questions" if document["strategist"] else ""
+    told = f"{right['refused']} of {right['plans']} refused{by} (95 %: {_range(right['interval'])})"
+    console.print()
+    console.print(f"right plans, as they are: {told}{proposed}", soft_wrap=True)
+    if (model := document["model"]) is not None:
+        console.print(f"models: {counts(model['outcomes'])}   {model['usd']:.6f} USD", soft_wrap=True)
+    for kind in kinds:
+        for text in kind["passed_texts"][:1]:
+            print_line(f"passed, {kind['name']}: {text}")
+
+
+def _cells(kind: Document) -> tuple[str, ...]:
+    if not kind["planted"]:
+        why = ", ".join(kind["why_not"]) or "no right plan"
+        return kind["name"], "0", *[DASH] * 4, f"does not apply: {why}"
+    codes = counts(dict(list(kind["codes"].items())[:SHOWN_CODES]))
+    if kind["broken"]:
+        codes += f" BROKEN {counts(kind['why_broken'])}"
+    figures = (str(kind[name]) for name in ("planted", "stopped", "no_effect", "passed"))
+    return kind["name"], *figures, _range(kind["interval"]), codes
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return DASH if interval is None else " to ".join(percent(bound) for bound in interval)

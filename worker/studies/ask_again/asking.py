@@ -1,0 +1,196 @@
+"""Puts the questions of a run to a model again; an arm is a template and the settings of a model.
+
+Accounted, retried and within the budget, on an account of its own; nothing is written to a run. The replies
+of an arm are kept in a file of its own once all have come, and played back from there without a key.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
+from agents.language_models.cassette import CassetteWriter
+from agents.model_seats import seats_of, text_models_of
+from agents.reply_forms import FORMS_ON_DEMAND, SEAT_FORMS
+from prompts import PromptTemplate
+from schemas.canonical import content_hash
+from schemas.errors import CassetteMiss, ConfigError
+from schemas.settings import Settings
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount
+from services.model_calls.language_model import LanguageModel
+from trading_core.clock import SimulatedClock
+from trading_core.tick_guard import TickGuard
+from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
+from worker.studies.ask_again.templates import PLANNER, SEATS
+
+Progress = Callable[[int, int], None]
+STEM_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one asking came to.
+
+    Attributes:
+        decision: its name, or how it failed.
+        replied: whether the model had its say; else there is no decision.
+        plan: hash of what was decided in full.
+        facts: further figures, by name.
+    """
+
+    decision: str
+    replied: bool = True
+    plan: str | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
+    tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunQuestion(ABC):
+    """A question of a run.
+
+    Attributes:
+        about: where it comes from; `seq` is its place.
+        known_at: when it was asked, ns.
+        symbol: that it is about; None: none alone.
+        recorded: the decision that the run came to; None where none is kept.
+    """
+
+    about: Mapping[str, Any]
+    known_at: int
+    symbol: str | None = None
+    recorded: str | None = None
+
+    @abstractmethod
+    async def ask(self, model: LanguageModel, settings: Settings, template: PromptTemplate) -> Answer:
+        """What came of one asking, but for its cost."""
+
+
+@dataclass(frozen=True)
+class RunQuestions:
+    """What a run asked one prompt, in order.
+
+    Attributes:
+        prompt: its name.
+        left_out: how many are not asked, by the reason.
+        bare: how many of a strategist's had nothing gathered beside them.
+    """
+
+    run_id: str
+    prompt: str
+    asked: Sequence[RunQuestion]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    bare: int = 0
+
+
+@dataclass(frozen=True)
+class StudyArm:
+    """The words, and whom they are put to."""
+
+    template: PromptTemplate
+    settings: Settings
+
+    @property
+    def model(self) -> str:
+        """Who is asked."""
+        prompt = self.template.name
+        seats = seats_of(self.settings) | {"planner": text_models_of(self.settings).get(PLANNER, "")}
+        return seats[SEATS[prompt]]
+
+    @property
+    def stem(self) -> str:
+        """Name of the file with the replies."""
+        llm = self.settings.llm
+        asked = [self.template.hash, llm.provider, llm.base_url, self.model, llm.anonymise]
+        return content_hash(asked)[:STEM_DIGITS]
+
+
+class AskedModel:
+    """The model of an arm on an account of its own; questions come in the order of their bars."""
+
+    def __init__(self, arm: StudyArm, source: ReplySource) -> None:
+        self._arm, self._clock = arm, SimulatedClock()
+        settings, template = arm.settings, arm.template
+        form = {**FORMS_ON_DEMAND, **{each.name: each for each in SEAT_FORMS.values()}}[template.name]
+        caller = caller_of(settings, arm.model, form, template.hash)
+        self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
+        self._model = AccountedModel(caller, source, self.account, TickGuard())
+
+    async def sample(self, question: RunQuestion) -> Answer:
+        """Ask once.
+
+        Raises:
+            CassetteMiss: it is played back and was not recorded.
+        """
+        self._clock.advance(question.known_at)
+        self.account.open_event(question.symbol)
+        spent = self.account.ledger.run
+        before = replace(spent)
+        answer = await question.ask(self._model, self._arm.settings, self._arm.template)
+        return replace(answer, tokens=spent.tokens - before.tokens, usd=spent.usd - before.usd)
+
+
+async def ask_all(
+    questions: Sequence[RunQuestion],
+    arm: StudyArm,
+    environment: Mapping[str, str],
+    *,
+    samples: int,
+    folder: Path,
+    name: str,
+    progress: Progress,
+) -> list[list[Answer]]:
+    """The samples of each question, asked and kept, or played back from `folder`.
+
+    `name` begins that of the file and says what is asked; `progress` is told the replies so far and in all.
+
+    Raises:
+        ConfigError: no key, no price, or a folder or file that cannot be used.
+    """
+    kept, part = _files(folder, f"{name}-{arm.stem}")
+    replay = kept.exists()
+    values = arm.settings.payload()
+    source = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "live", "cassette": None}
+    values["runtime"] |= source
+    settings = Settings.model_validate(values)
+    check_models(settings, environment)
+    tape = configured_cassette(settings)
+    models = Models() if tape is not None else configured_models(settings, TickGuard(), environment)
+    live = getattr(models, SEATS[arm.template.name])
+    asked = AskedModel(arm, LiveSource(live) if tape is None else RecordedSource(tape))
+    if tape is None:
+        asked.account.keep = CassetteWriter(part).keep
+    found: list[list[Answer]] = []
+    try:
+        for question in questions:
+            found.append([])
+            for _ in range(samples):
+                found[-1].append(await asked.sample(question))
+                progress(sum(map(len, found)), len(questions) * samples)
+    except CassetteMiss as error:
+        raise ConfigError(
+            f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked anew"
+        ) from error
+    finally:
+        await models.close()
+    if not replay and all(answer.replied for row in found for answer in row):
+        os.replace(part, kept)
+    return found
+
+
+def _files(folder: Path, stem: str) -> tuple[Path, Path]:
+    """A cassette, and where it grows until it is whole."""
+    kept = folder / f"{stem}.jsonl"
+    part = kept.with_suffix(".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--cassette {str(folder)!r}: {error.strerror}: name another folder") from error
+    return kept, part

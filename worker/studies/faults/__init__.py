@@ -1,0 +1,1 @@
+"""Known faults planted into right plans, and which of the checks stops each."""

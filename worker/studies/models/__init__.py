@@ -1,1 +1,0 @@
-"""Models and prompts compared on the same questions."""
