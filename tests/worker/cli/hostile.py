@@ -153,7 +153,6 @@ def walk() -> dict[tuple[str, ...], int]:
         ("tools", "pin", "--server", bad): 2,
         ("gate", "trades.csv"): 0,
         ("gate", bad): 2,
-        ("worlds", "--world", bad): 2,
         ("ablate", CONFIG, "--seeds", "0", "--out", "worth"): 0,
         ("worker", CONFIG, "--once", "--run", "r0001"): 0,
         ("worker", "--once", "--run", bad): 2,

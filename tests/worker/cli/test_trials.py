@@ -89,13 +89,12 @@ def test_ablate_registers_nothing(tmp_path):
     assert told(tmp_path) == {"ranges": [], "runs_not_counted": 0}
 
 
-def test_worlds_and_scenarios_register_nothing(tmp_path, monkeypatch):
+def test_scenarios_register_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("worker.studies.scenarios.SCENARIOS", SCENARIOS[:4])  # the fifth runs for seconds
     command(tmp_path, "backtest", *BARS)
-    for words in (["scenarios"], ["worlds", "--world", "independent", "--runs", "1"]):
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["scenarios"])
+    assert done.exit_code == 0, done.output
     assert [item["runs"] for item in told(tmp_path)["ranges"]] == [["r0001"]]
     assert [path.name for path in tmp_path.glob("*.db")] == ["t.db"]
 

@@ -8,10 +8,10 @@ Some outcomes have odd shapes: fat winners, lognormal, heavy costs, many zeros, 
 
 import numpy as np
 
+from benchmarks.gate_worlds.calendar import HOUR_NS, CellTrades, spread_over_week, times_in_week
+from benchmarks.gate_worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, Parameters, Payoff
 from services.statistics.blocks import Floats
 from services.statistics.calendar_units import Integers
-from worker.studies.worlds.calendar import HOUR_NS, CellTrades, spread_over_week, times_in_week
-from worker.studies.worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, Parameters, Payoff
 
 VOLATILITY_PHI, VOLATILITY_SPREAD = 0.9, 0.6
 ALPHA, LEVERAGE, BETA = 0.05, 0.1, 0.82  # persistence .92: alpha + leverage / 2 + beta

@@ -1,17 +1,14 @@
 """Kinds of worlds by name, what can be set about each, and one world's cells with their true means."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from schemas.errors import ConfigError, nearest
-from services.statistics.blocks import Floats
-from services.statistics.calendar_units import Integers
-from worker.studies.worlds.calendar import (
+from benchmarks.gate_worlds.calendar import (
     HOUR_NS,
     MONDAY_NS,
     WEEK_NS,
@@ -20,8 +17,8 @@ from worker.studies.worlds.calendar import (
     spread_over_week,
     times_in_week,
 )
-from worker.studies.worlds.payoffs import FatWinners, Lognormal, ManyZeros, Parameters, Payoff, StudentT
-from worker.studies.worlds.plain import (
+from benchmarks.gate_worlds.payoffs import FatWinners, Lognormal, ManyZeros, Parameters, Payoff, StudentT
+from benchmarks.gate_worlds.plain import (
     autocorrelated,
     cost_bracket,
     counted,
@@ -37,6 +34,8 @@ from worker.studies.worlds.plain import (
     shocked,
     volatile,
 )
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import Integers
 
 MINUTE_NS = HOUR_NS // 60
 DOMINATING, OTHERS = 10, 4
@@ -294,56 +293,5 @@ _SAID: dict[str, Callable[[Parameters], str]] = {
 
 
 def world_of(kind: str, given: Mapping[str, Any] = NONE, **rest: Any) -> World:
-    """A world by name; parameters that are not given are the kind's defaults.
-
-    Raises:
-        ConfigError: an unknown kind, or a parameter that it does not read.
-    """
-    if kind not in KINDS:
-        raise ConfigError(f"world {kind!r} is not one of {', '.join(sorted(KINDS))}.{nearest(kind, KINDS)}")
-    found = KINDS[kind]
-    strange = sorted(set(given) - found.takes)
-    if strange:
-        taken = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(found.takes))
-        raise ConfigError(f"world {kind!r} does not take --{strange[0].replace('_', '-')}; it takes {taken}")
-    made = replace(Parameters(), **{**found.defaults, **given})
-    return World(kind, _check(made), **rest)
-
-
-def _check(given: Parameters) -> Parameters:
-    """Parameters of a world that can be drawn.
-
-    Raises:
-        ConfigError: a number outside its range.
-    """
-    for item in fields(given):
-        low, high = RANGES[item.name]
-        value = getattr(given, item.name)
-        if not low <= value <= high:
-            raise ConfigError(
-                f"--{item.name.replace('_', '-')} {value!r} is not between {low:g} and {high:g}"
-            )
-    if given.rows_low > given.rows_high:
-        raise ConfigError(f"--rows-low {given.rows_low} is above --rows-high {given.rows_high}")
-    return given
-
-
-RANGES: dict[str, tuple[float, float]] = {
-    "per_week": (0.01, 1_000.0),
-    "target": (0.0, 100.0),
-    "symbols": (1, 1_000),
-    "rho": (0.0, 1.0),
-    "rows_low": (1, 1_000),
-    "rows_high": (1, 1_000),
-    "phi": (-0.99, 0.99),
-    "share": (0.0, 1.0),
-    "span": (1, 104),
-    "win_hours": (1.0, 2_000.0),
-    "loss_hours": (1.0, 2_000.0),
-    "tail": (1.05, 100.0),
-    "sigma": (0.01, 3.0),
-    "cost": (0.0, 0.95),
-    "crash_every": (2.0, 1_000.0),
-    "crash_trades": (1, 10_000),
-    "calm": (-1.0, 5.0),
-}
+    """A world by name; parameters that are not given are the kind's defaults."""
+    return World(kind, replace(Parameters(), **{**KINDS[kind].defaults, **given}), **rest)

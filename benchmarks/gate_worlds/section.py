@@ -1,27 +1,15 @@
-"""The gate on worlds with known truth: the whole table of `thinktwice worlds`, for `make worlds`.
+"""The section on worlds of docs/reference/benchmarks.md: the tables of the documents, and their place."""
 
-`uv run python -m benchmarks.gate_worlds` draws every row with two seeds and runs the sessions of
-`thinktwice worlds --engine`, keeps finished parts in `out/`, goes on with them when it is called again, and
-writes its block of docs/reference/benchmarks.md.
-"""
-
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schemas.settings import GateSettings
+from benchmarks.gate_worlds.engine.rows import NO_HARM, PLANTED
+from services.model_calls.quoting import count_noun
 from tools.docs_pages import ROOT, table
-from worker.cli.worlds import cells_of, columns, headline
-from worker.studies.worlds.engine.rows import NO_HARM, PLANTED, engine_rows
-from worker.studies.worlds.figures import document_of
-from worker.studies.worlds.runs import KeptParts, cores, gate_hash, measure_rows
-from worker.studies.worlds.table import rows
 
-RUNS, SEEDS = 400, (1, 2)
-SESSIONS = {PLANTED: 10, NO_HARM: 50}
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
+SHOWN_RULES = ("count and win rate", "weekly t-tests")
 BEGIN, END = "<!-- worlds: written by `make worlds` -->", "<!-- worlds: end -->"
 MEANING = {
     "null": """Nothing is to be found: years in which any claim of fifteen hypotheses was flagged, at any
@@ -46,44 +34,77 @@ INTRODUCTION = """Outcomes in R whose truth is known, looked at every week by th
 holds when it is within two errors of it. Worlds marked *held out* are no part of the
 design; their rates were seen before the last settings (second largest row, cut at 50R) were chosen. The last
 two columns of flags are a count with a win-rate cut (20 trades, under 40 % winners) and weekly t-tests
-(two-sided, 5 %) on the same draws. `thinktwice worlds` prints a part of it, and any world of your own."""
+(two-sided, 5 %) on the same draws."""
 
 SESSIONS_INTRODUCTION = """Bars whose truth is known, through whole sessions at the default settings, with
 the slow loop on and off: correlated symbols, GARCH(1,1) with t(5) shocks, prices that fall back to an
 anchor by 12 % a bar or not at all, costs and all. Differences are on less off, with 95 % intervals over runs
-by Student's t; returns are logarithms. `thinktwice worlds --engine` runs a part of it, and any world of your
-own."""
+by Student's t; returns are logarithms."""
 
 
-def measure(seed: int, runs: int) -> dict[str, Any]:
-    """The document of every row with one seed; parts that `out/` holds are not drawn again."""
-    gate, chosen = GateSettings(), rows()
-    kept = KeptParts(ROOT / "out" / f"worlds-{gate_hash(gate)}-{seed}.jsonl", seed, gate)
-    told = -1
+def headline(document: dict[str, Any]) -> str:
+    """The worst null world, and what does not hold."""
+    parts = []
+    worst = document["worst"]
+    if worst is not None:
+        told = f"{_percent(worst['rate'])} (se {_percent(worst['se'])}) of its runs"
+        parts.append(f"worst null world: {worst['world']}, flagged in {told}")
+    missed = len(document["broken"])
+    held = f"{document['targets'] - missed} of {document['targets']} targets hold"
+    parts.append(held if document["targets"] else "no target is set for this world")
+    if missed:
+        parts.append(
+            "not: " + "; ".join(f"{figure['figure']} in {figure['world']}" for figure in document["broken"])
+        )
+    return f"{'; '.join(parts)} ({count_noun(document['runs'], 'run')} a world, seed {document['seed']})"
 
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        if 100 * done // total > told:
-            told = 100 * done // total
-            sys.stderr.write(f"seed {seed}: {done:,} of {total:,} runs\n")
 
-    found = measure_rows(chosen, runs, seed, gate, cores(), kept, tell)
-    return document_of(chosen, found, runs, seed, gate_hash(gate))
+def columns(found: list[dict[str, Any]]) -> list[str]:
+    """Heads of the figures of one group, after the world's name."""
+    parts = ("rates", "differences", "medians")
+    return list(dict.fromkeys(name for part in parts for row in found for name in row[part]))
 
 
-def sessions(group: str, seed: int, runs: int) -> dict[str, Any]:
-    """The document of one group of whole sessions; those that `out/` holds are not run again."""
-    gate = GateSettings()
-    chosen = [row for row in engine_rows() if row.group == group]
-    kept = KeptParts(
-        ROOT / "out" / f"sessions-{gate_hash(gate, engine=True)}-{seed}.jsonl", seed, gate, engine=True
-    )
+def cells_of(row: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
+    """One row: the world's name and its figures."""
+    name = f"{row['world']} (held out)" if row["held_out"] else row["world"]
+    return [name, *(_cell(row, column) for column in columns(found))]
 
-    def tell(done: int, total: int) -> None:
-        sys.stderr.write(f"{group}: {done:,} of {total:,} runs\n")
 
-    found = measure_rows(chosen, runs, seed, gate, cores(), kept, tell)
-    return document_of(chosen, found, runs, seed, gate_hash(gate, engine=True))
+def _cell(row: dict[str, Any], name: str) -> str:
+    if name in row["medians"]:
+        value = row["medians"][name]
+        return "-" if value is None else f"{value:.3g}"
+    if name in row["differences"]:
+        return _difference(row["differences"][name])
+    rate = row["rates"].get(name)
+    if rate is None or rate["rate"] is None:
+        return "-"
+    if name in SHOWN_RULES:
+        return _percent(rate["rate"])
+    return f"{_percent(rate['rate'])} ± {100.0 * rate['se']:.1f}{_verdict(rate)}"
+
+
+def _difference(one: dict[str, Any]) -> str:
+    if one["mean"] is None:
+        return "-"
+    told = f"{one['mean']:+.2f}"
+    if one["lower"] is not None:
+        told += f" [{one['lower']:+.2f}, {one['upper']:+.2f}]"
+    if "target" not in one:
+        return told
+    return f"{told} (> {one['target']:.2g}{'' if one['holds'] else ', MISSED'})"
+
+
+def _verdict(rate: dict[str, Any]) -> str:
+    if "target" not in rate:
+        return ""
+    bound = f"{'>=' if rate['at_least'] else '<='} {100.0 * rate['target']:g}"
+    return f" ({bound}{'' if rate['holds'] else ', MISSED'})"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:.1f} %"
 
 
 def sessions_section(documents: Sequence[dict[str, Any]]) -> str:
@@ -125,26 +146,3 @@ def write(text: str, page: Path = PAGE) -> None:
     before, _, rest = page.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and write."""
-    parser = argparse.ArgumentParser(
-        description="Measure every row of the worlds' table and write its section."
-    )
-    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each world and seed")
-    parser.add_argument("--sessions", type=int, help="runs of each world of whole sessions")
-    parser.add_argument("--print", action="store_true", help="print the section, leave the page alone")
-    given = parser.parse_args(arguments)
-    text = section([measure(seed, given.runs) for seed in SEEDS])
-    ran = [sessions(group, SEEDS[0], given.sessions or runs) for group, runs in SESSIONS.items()]
-    text += "\n\n" + sessions_section(ran)
-    if given.print:
-        sys.stdout.write(text + "\n")
-    else:
-        write(text)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

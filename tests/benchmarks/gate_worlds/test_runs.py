@@ -1,17 +1,16 @@
 """Many runs: parts, processes, what is kept, and what is refused."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.gate_worlds.catalogue import world_of
+from benchmarks.gate_worlds.figures import document_of, figures_of
+from benchmarks.gate_worlds.runs import Columns, KeptParts, gate_hash, measure_rows
+from benchmarks.gate_worlds.table import BURST, GROUPS, QUICK, Row, Target, rows
 from schemas.errors import ConfigError
 from schemas.settings import GateSettings
-from worker.studies.worlds.catalogue import world_of
-from worker.studies.worlds.figures import document_of, figures_of
-from worker.studies.worlds.runs import Columns, KeptParts, gate_hash, measure_rows
-from worker.studies.worlds.table import BURST, GROUPS, QUICK, Row, Target, rows
 
 GATE = GateSettings()
 ROW = Row(
@@ -114,15 +113,6 @@ def test_line_of_a_file_of_another_seed_is_refused(tmp_path):
     file.write_text(file.read_text().splitlines()[0] + "\n" + other.read_text().splitlines()[1] + "\n")
     with pytest.raises(ConfigError, match="line 2 was changed"):
         KeptParts(file, 1, GATE)
-
-
-def test_kept_parts_are_begun_in_a_folder_that_is_there_or_in_the_usual_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"there is no folder 'lost/place': create it"):
-        KeptParts(Path("lost/place/kept.jsonl"), 1, GATE)
-    assert list(tmp_path.iterdir()) == []
-    KeptParts(Path("out/kept.jsonl"), 1, GATE)
-    assert (tmp_path / "out" / "kept.jsonl").exists()
 
 
 @pytest.mark.parametrize("text", ["nonsense\n", "[]\n", '{"worlds": 1}\n'])

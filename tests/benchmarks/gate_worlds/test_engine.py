@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import gate_worlds
+from benchmarks.gate_worlds.engine import measure
+from benchmarks.gate_worlds.engine.rows import FOUND, GROUPS, HARMLESS, engine_rows
+from benchmarks.gate_worlds.engine.world import PARAMETER, PLAYBOOK, EngineWorld
+from benchmarks.gate_worlds.figures import document_of, figures_of
+from benchmarks.gate_worlds.runs import ENGINE, KeptParts, gate_hash, measure_rows
+from benchmarks.gate_worlds.section import sessions_section
+from benchmarks.gate_worlds.table import Row
 from schemas.errors import ConfigError
 from schemas.settings import GateSettings
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PROVEN
 from worker.feeds.sample_data.worlds import make_market
 from worker.studies.ablation.arms import Arm
-from worker.studies.worlds.engine import measure
-from worker.studies.worlds.engine.rows import FOUND, GROUPS, HARMLESS, engine_rows, own_engine_rows
-from worker.studies.worlds.engine.world import PARAMETER, PLAYBOOK, EngineWorld, engine_world
-from worker.studies.worlds.figures import document_of, figures_of
-from worker.studies.worlds.runs import ENGINE, KeptParts, gate_hash, measure_rows
-from worker.studies.worlds.table import Row
 
 GATE = GateSettings()
 DAY_NS = 86_400 * 10**9
@@ -187,7 +187,7 @@ def test_world_without_a_fault_counts_what_the_slow_loop_made_worse(monkeypatch,
 
 def test_sessions_on_the_same_bars_differ_by_the_slow_loop_alone():
     """Four weeks are too short for any action, so on and off come to the same."""
-    (row,) = own_engine_rows("null", {"blocks": 4, "symbols": 1})
+    row = Row("no harm", ENGINE, EngineWorld("null", blocks=4, symbols=1), (), part=1)
     (columns,) = measure_rows(
         [row], 2, 1, GATE, 1, KeptParts(None, 1, GATE, engine=True), lambda done, all_: None
     )
@@ -242,7 +242,7 @@ def test_document_counts_targets_of_differences_and_names_those_that_miss():
         ("planted fault", "log return"),
         ("planted fault", "share"),
     ]
-    text = gate_worlds.sessions_section([document])
+    text = sessions_section([document])
     assert "log return in planted, 15m" in text
     assert "(> 0, MISSED)" in text
     assert document["worst"] is None
@@ -254,7 +254,6 @@ def test_every_promised_timeframe_and_both_harmless_worlds_have_a_row():
     assert [row.world.timeframe for row in rows if row.targets == FOUND] == ["15m", "1h", "4h", "1d"]
     assert [row.world.kind for row in rows if row.targets == HARMLESS] == ["null", "turned"]
     assert all((row.measure, row.part) == (ENGINE, 1) for row in rows)
-    assert {row.group for row in rows if row.quick} == set(GROUPS)
 
 
 def test_parts_of_sessions_are_kept_apart_from_those_of_the_gate(tmp_path):
@@ -265,19 +264,3 @@ def test_parts_of_sessions_are_kept_apart_from_those_of_the_gate(tmp_path):
         ConfigError, match="with of 'drawn worlds', this is 'whole sessions': their parts are kept in files"
     ):
         KeptParts(tmp_path / "kept", 1, GATE, engine=True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "message"),
-    [
-        ("plantd", {}, "Did you mean 'planted'"),
-        ("null", {"timeframe": "7h"}, "--timeframe '7h' is not one of"),
-        ("null", {"blocks": 1}, "--blocks 1 is not between 2 and 10000"),
-        ("null", {"pull": 1.5}, "--pull 1.5 is not between 0 and 1"),
-        ("null", {"symbols": 0}, "--symbols 0 is not between"),
-        ("null", {"rho": float("nan")}, "--rho nan is not between"),
-    ],
-)
-def test_world_of_bars_that_cannot_be_is_refused_by_its_option(kind, given, message):
-    with pytest.raises(ConfigError, match=message):
-        engine_world(kind, given)

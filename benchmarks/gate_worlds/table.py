@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigError
-from worker.studies.worlds.catalogue import World, world_of
+from benchmarks.gate_worlds.catalogue import World, world_of
 
 if TYPE_CHECKING:
-    from worker.studies.worlds.engine.world import EngineWorld
+    from benchmarks.gate_worlds.engine.world import EngineWorld
 
 NULL, FIVE_YEARS, WRONG_SIDE, BURST = "null", "five years", "wrong side", "burst"
 INTERVAL, POWER, DECAY = "interval", "power", "decay"
@@ -93,37 +92,10 @@ QUICK: dict[str, frozenset[str]] = {
 }
 
 
-SHAPE: Mapping[str, str] = MappingProxyType({"edge": "--edge", "first": "--planted", "later": "--later"})
 LOST: Mapping[str, Any] = MappingProxyType(
     {"first": 0.2, "later": -0.3, "years": 2, "playbooks": 1, "regimes": 1}
 )
 TURN: Mapping[str, Any] = MappingProxyType({"first": 0.3, "later": -0.3, "changed": 3})
-
-
-def own_rows(kind: str, given: Mapping[str, Any], rest: Mapping[str, Any]) -> Iterator[Row]:
-    """One world with given parameters: its flags, how often a planted loss is found, or an edge that decays.
-
-    Raises:
-        ConfigError: an unknown kind, a parameter that it does not take, or a later mean of nothing.
-    """
-    for name, told in SHAPE.items():
-        if kind == "bursts" and name in rest:
-            raise ConfigError(
-                f"{told}: world 'bursts' has the mean that --calm, --crash-every and --crash-trades make"
-            )
-    if kind == "turn":
-        world = world_of(kind, given, **{**TURN, **rest})
-        yield Row(NULL, "flags", world, AT_MOST_5)
-        return
-    if kind == "decay" or "later" in rest:
-        yield Row(DECAY, "decay", world_of(kind, given, **{**LOST, **rest}), ())
-        return
-    world = world_of(kind, given, **rest)
-    if world.first is not None and world.first < 0.0:
-        yield Row(POWER, "power", world, ())
-        return
-    group, target = (NULL, AT_MOST_5) if not world.truth().any() else (WRONG_SIDE, (Target("losing", 0.03),))
-    yield Row(group, "flags", world, target if world.truth().min() >= 0.0 else ())
 
 
 BURST_TARGETS = (

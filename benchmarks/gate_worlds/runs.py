@@ -9,27 +9,25 @@ another gate is refused, and so is a line that does not have its digest.
 import hashlib
 import json
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gate_worlds.measures import MEASURES, Outcome
+from benchmarks.gate_worlds.table import Row
 from schemas.canonical import content_id
 from schemas.errors import ConfigError
 from schemas.settings import GateSettings
 from services import statistics
-from worker.studies import worlds
-from worker.studies.worlds.measures import MEASURES, Outcome
-from worker.studies.worlds.table import Row
 
-OUT = "out"  # a folder that is made where it is missing; any other has to be there
-LISTS = frozenset({"figures.py", "runs.py", "table.py"})  # what is run and shown, not what a run comes to
+# What is run and shown, not what a run comes to.
+LISTS = frozenset({"__main__.py", "figures.py", "runs.py", "section.py", "table.py"})
 ENGINE = "engine"
-PACKAGES = ("agents", "prompts", "schemas", "services", "trading_core", "worker")
+HERE = Path(__file__).parent
+PACKAGES = ("agents", "benchmarks/gate_worlds", "prompts", "schemas", "services", "trading_core", "worker")
 OF = {False: "drawn worlds", True: "whole sessions"}
 MIXED = {
     "of": "their parts are kept in files of their own",
@@ -78,7 +76,7 @@ def join_columns(found: Sequence[Outcome]) -> Columns:
 def measure_of(name: str) -> Callable[[Any, GateSettings, list[int]], Outcome]:
     """The question by its name; whole sessions are loaded only where one is asked for."""
     if name == ENGINE:
-        from worker.studies.worlds.engine.measure import on_and_off
+        from benchmarks.gate_worlds.engine.measure import on_and_off
 
         return on_and_off
     return MEASURES[name]
@@ -96,16 +94,15 @@ def gate_hash(gate: GateSettings, *, engine: bool = False) -> str:
 
 
 def _gate_source() -> Iterator[Path]:
-    for package in (statistics, worlds):
-        for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):
+    for folder in (Path(str(statistics.__file__)).parent, HERE):
+        for path in sorted(folder.glob("*.py")):
             if path.name not in LISTS:
                 yield path
 
 
 def _sessions_source() -> Iterator[Path]:
-    root = Path(str(worlds.__file__)).parents[3]
     for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
+        for path in sorted((HERE.parents[1] / package).rglob("*")):
             if path.suffix in SUFFIXES and path.name not in LISTS and "cli" not in path.parts:
                 yield path
 
@@ -117,20 +114,13 @@ class KeptParts:
         """Read what the file holds, or begin it; without a path nothing is kept.
 
         Raises:
-            ConfigError: it cannot be read or written, its folder is missing, another gate, version or seed
-                made it, or one of its lines was changed.
+            ConfigError: another gate, version or seed made it, or one of its lines was changed.
         """
         self._path = path
         self._head = {"worlds": 3, "of": OF[engine], "gate": gate_hash(gate, engine=engine), "seed": seed}
         self.parts: dict[str, Columns] = {}
         if path is None:
             return
-        try:
-            self._open(path)
-        except OSError as error:
-            raise ConfigError(f"--resume {str(path)!r}: {error.strerror}") from error
-
-    def _open(self, path: Path) -> None:
         text = path.read_bytes() if path.exists() else b""
         whole, _, torn = text.rpartition(b"\n")
         if torn:  # a line that was being written when the process ended
@@ -145,9 +135,9 @@ class KeptParts:
         except ConfigError:
             raise
         except (ValueError, TypeError, AttributeError) as error:
-            raise ConfigError(f"--resume {str(path)!r} does not hold parts of worlds") from error
+            raise ConfigError(f"{str(path)!r} does not hold parts of worlds") from error
         for number, line in lines[1:]:
-            self._take(f"--resume {str(path)!r} line {number}", line)
+            self._take(f"{str(path)!r} line {number}", line)
 
     def _take(self, place: str, line: bytes) -> None:
         again = "remove the line, and its runs are drawn again"
@@ -165,13 +155,7 @@ class KeptParts:
         self.parts[key] = runs
 
     def _begin(self, path: Path) -> None:
-        folder = path.parent
-        if folder.name == OUT:
-            folder.mkdir(exist_ok=True)
-        elif not folder.is_dir():
-            raise ConfigError(
-                f"--resume {str(path)!r}: there is no folder {str(folder)!r}: create it, or give another file"
-            )
+        path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(self._head) + "\n", "utf-8")
 
     def _digest(self, key: str, runs: Columns) -> str:
@@ -182,8 +166,8 @@ class KeptParts:
         for name, mine in self._head.items():
             if head.get(name) != mine:
                 raise ConfigError(
-                    f"--resume {str(self._path)!r} was written with {name} {head.get(name)!r}, this is "
-                    f"{mine!r}: {MIXED.get(name, 'figures of two versions do not mix')}; give another file"
+                    f"{str(self._path)!r} was written with {name} {head.get(name)!r}, this is "
+                    f"{mine!r}: {MIXED.get(name, 'figures of two versions do not mix')}; move it away"
                 )
 
     def keep(self, key: str, runs: Columns) -> None:
@@ -248,35 +232,13 @@ def _await_parts(parts: Sequence[Part], processes: int) -> Iterator[tuple[Part, 
     if processes == 1 or len(parts) < 2:
         yield from ((part, part.run()) for part in parts)
         return
-    pool = ProcessPoolExecutor(
-        min(processes, len(parts)), mp_context=get_context("spawn"), initializer=_hear_no_ctrl_c
-    )
+    pool = ProcessPoolExecutor(min(processes, len(parts)), mp_context=get_context("spawn"))
     try:
-        with _started_deaf():
-            waiting = {pool.submit(part.run): part for part in parts}
+        waiting = {pool.submit(part.run): part for part in parts}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _started_deaf() -> Iterator[None]:
-    """Processes that begin here do not hear Ctrl-C from their first moment; this one hears it afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _hear_no_ctrl_c() -> None:
-    """The parent hears it and lets parts that have begun end."""
-    with suppress(ValueError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def cores() -> int:

@@ -3,6 +3,7 @@
 import asyncio
 from math import log1p
 
+from benchmarks.gate_worlds.engine.world import KINDS, PARAMETER, PLAYBOOK, EngineWorld
 from schemas.playbook import PlaybookVersion
 from schemas.settings import GateSettings, Settings
 from schemas.vocabulary import VersionState
@@ -14,7 +15,6 @@ from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
 from worker.studies.ablation.arms import Arm, settings_of
 from worker.studies.ablation.runner import UnkeptSink
-from worker.studies.worlds.engine.world import KINDS, PARAMETER, PLAYBOOK, EngineWorld
 
 HARM = -0.01
 LEAST = 1e-6

@@ -6,11 +6,11 @@
 import numpy as np
 import pytest
 
+from benchmarks.gate_worlds.catalogue import world_of
+from benchmarks.gate_worlds.figures import QUANTITIES
+from benchmarks.gate_worlds.runs import KeptParts, measure_rows
+from benchmarks.gate_worlds.table import GROUPS, QUICK, Row, rows
 from schemas.settings import GateSettings
-from worker.studies.worlds.catalogue import world_of
-from worker.studies.worlds.figures import QUANTITIES
-from worker.studies.worlds.runs import KeptParts, measure_rows
-from worker.studies.worlds.table import GROUPS, QUICK, Row, rows
 
 RUNS, SEED = 40, 11
 ALLOWED_ERRORS = 2.5

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from worker.studies.worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, StudentT
+from benchmarks.gate_worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, StudentT
 
 QUANTILES = ndtri((np.arange(400_000) + 0.5) / 400_000)
 PAYOFFS = [

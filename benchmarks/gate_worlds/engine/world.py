@@ -1,14 +1,11 @@
 """One world of bars: what its market does, and which side of it the playbook on trial trades."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
-from schemas.timeframes import TIMEFRAME_SECONDS, timeframe_problem
+from schemas.timeframes import TIMEFRAME_SECONDS
 from services.playbooks.measures import with_parameter
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 from trading_core.bars import BarSeries
@@ -17,9 +14,6 @@ from worker.studies.scenarios import planted_books
 
 PLAYBOOK, PARAMETER = "buys_strength", "side"
 STRENGTH, WEAKNESS = 1.0, -1.0
-
-TAKES = ("timeframe", "blocks", "symbols", "rho", "pull")
-RANGES = {"blocks": (2, 10_000), "symbols": (1, 1_000), "rho": (0.0, 0.99), "pull": (0.0, 1.0)}
 
 # What each kind is, and the side that its playbook begins with.
 KINDS = {
@@ -90,22 +84,3 @@ class EngineWorld:
         side = KINDS[self.kind][1] * (-1.0 if right else 1.0)
         planted, *others = planted_books()
         return (with_parameter(planted, PARAMETER, side), *others)
-
-
-def engine_world(kind: str, given: Mapping[str, Any]) -> EngineWorld:
-    """A world with given parameters.
-
-    Raises:
-        ConfigError: an unknown kind or timeframe, or a number out of its range.
-    """
-    if kind not in KINDS:
-        raise ConfigError(
-            f"--world {kind!r} is not one of {', '.join(KINDS)} with --engine.{nearest(kind, KINDS)}"
-        )
-    for name, (low, high) in RANGES.items():
-        if name in given and not low <= given[name] <= high:
-            raise ConfigError(f"--{name} {given[name]!r} is not between {low:g} and {high:g}")
-    world = replace(EngineWorld(kind), **given)
-    if (problem := timeframe_problem(world.timeframe)) is not None:
-        raise ConfigError(f"--timeframe {problem}")
-    return world

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from benchmarks.gate_worlds.calendar import YEAR_WEEKS, CellTrades, week_ends
+from benchmarks.gate_worlds.catalogue import REGIMES, World
 from schemas.settings import GateSettings
 from services.high_level.grading import MOVED
 from services.statistics.blocks import GAINING, LOSING, Floats, Trades
@@ -24,8 +26,6 @@ from services.statistics.calendar_units import Integers
 from services.statistics.drift import ARL
 from services.statistics.multiplicity import e_bh_rows, register_family
 from services.statistics.track import Bounds, Track
-from worker.studies.worlds.calendar import YEAR_WEEKS, CellTrades, week_ends
-from worker.studies.worlds.catalogue import REGIMES, World
 
 Flagged = NDArray[np.bool_]
 

@@ -1,4 +1,4 @@
-"""Rates of rows with their standard errors, against their targets: the document of `thinktwice worlds`."""
+"""Rates of rows with their standard errors, against their targets, as one document."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from worker.studies.worlds.runs import Columns
-from worker.studies.worlds.table import FIVE_YEARS, NULL, Row, Target
+from benchmarks.gate_worlds.runs import Columns
+from benchmarks.gate_worlds.table import FIVE_YEARS, NULL, Row, Target
 
 QUANTITIES = frozenset({"blocks", "blocks to the detector", "half-width", "blocks after"})
 DIFFERENCES = frozenset({"log return", "sharpe", "R", "fault"})  # of one run from another

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from benchmarks.gate_worlds.calendar import CellTrades, week_ends
+from benchmarks.gate_worlds.catalogue import REGIMES, World, world_of
+from benchmarks.gate_worlds.measures import draw_run
 from schemas.settings import GateSettings
 from services.high_level.table_gate import grade_table
 from services.high_level.trade_table import TradeTable
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.calendar_units import unit_starts
-from worker.studies.worlds.calendar import CellTrades, week_ends
-from worker.studies.worlds.catalogue import REGIMES, World, world_of
-from worker.studies.worlds.measures import draw_run
 
 GATE = GateSettings()
 WORLDS = {
