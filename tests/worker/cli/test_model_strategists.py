@@ -18,6 +18,7 @@ from tests.worker.wire import wire
 
 OTHER = """
 [llm]
+provider = "anthropic"
 strategist_model = "claude-other"
 attempts = 1
 breaker_failures = 1000
