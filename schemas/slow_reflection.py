@@ -320,7 +320,7 @@ class HighLevelReflectionReport(Contract):
     )
     sections: tuple[WrittenSection, ...] = Field(default=(), description="what the narrative says, as claims")
     narrative: str
-    prompt_hash: str
+    prompt_hash: str | None = Field(default=None, description="of the template that a model wrote by")
     request_hash: str
     known_at: int
     meta: ReflectionInvocationMeta

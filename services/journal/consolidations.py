@@ -42,7 +42,7 @@ class AnsweredConsolidation:
 
     seq: int
     reflection_hash: str
-    prompt_hash: str
+    prompt_hash: str | None
     request: PolicyLevelReflectionRequest
     findings: tuple[Finding, ...]
     final: ReflectionStatus
