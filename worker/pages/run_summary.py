@@ -123,7 +123,7 @@ class RunSummary:
         lines += [doubt["text"] for doubt in document["data"].get("doubts", ())[:MOST_DOUBTS]]
         if document["errors"]:
             lines.append(f"errors: {document['errors']:,}")
-        lines.append(TrialLedger.of_document(document.get("ledger", {})).line())
+        lines.append(TrialLedger.of_document(document["ledger"]).line())
         return [line for line in lines if line]
 
     @property

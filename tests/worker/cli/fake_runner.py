@@ -7,6 +7,7 @@ from agents.language_models.cassette import Cassette
 from schemas.episode import Episode
 from schemas.errors import DataError
 from schemas.settings import Settings
+from schemas.trials import NO_TRIALS
 from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
@@ -220,6 +221,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "sha256": bars.sha256,
             "left_out": {},
         },
+        "ledger": NO_TRIALS.document(),
         "ended_early": None,
         "why_no_trade": [],
         "signals": {"playbooks": [], "orders_refused": {}},
