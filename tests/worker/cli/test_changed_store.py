@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 import thinktwice as tt
 from schemas.settings import Settings
 from services.store.failures import StoreDamaged
-from services.store.seals import GONE
 from tests.golden.stored import released
 from tests.services.store.stores import seal_again
 from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
@@ -184,9 +183,6 @@ def test_paper_run_does_not_go_on_over_bars_that_were_changed(left, tmp_path, na
         traded(tmp_path, Settings(), feed())
 
 
-RESEALED = "DELETE FROM seals"
-
-
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -201,10 +197,9 @@ RESEALED = "DELETE FROM seals"
         ("order_deleted", "is not among those that were intended"),
     ],
 )
-def test_verify_finds_a_change_by_the_replay_when_the_seals_are_gone_too(finished, tmp_path, name, told):
+def test_verify_finds_a_change_by_the_replay_when_the_run_was_sealed_anew(finished, tmp_path, name, told):
     changed(finished, tmp_path, BOTH[name])
-    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
-        store.execute(RESEALED)
+    seal_again(tmp_path / "paper.db")
     assert told in said(tmp_path, "verify", "r0001", code=1)
 
 
@@ -233,33 +228,35 @@ REWRITTEN = {
 
 
 @pytest.mark.parametrize("name", REWRITTEN)
-def test_figures_added_removed_or_of_another_type_are_found_when_the_seals_are_gone_too(
+def test_figures_added_removed_or_of_another_type_are_found_when_the_run_was_sealed_anew(
     finished, tmp_path, name
 ):
     document, told = REWRITTEN[name]
     changed(finished, tmp_path, f"{DOCUMENT}{document}")
-    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
-        store.execute(RESEALED)
+    seal_again(tmp_path / "paper.db")
     found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=1))
     assert [line for line in found["replay"]["document"] if told in line]
-    assert found["stored"]["problems"] == [GONE]
+    assert found["stored"]["problems"] == []
+
+
+UNSEAL = "DELETE FROM seals"
 
 
 @pytest.mark.parametrize("deleted", ["", " WHERE part = 'run'", " WHERE part IN ('run', 'end')"])
 def test_run_whose_seals_are_gone_is_damaged(finished, left, tmp_path, deleted):
-    changed(finished, tmp_path, f"{RESEALED}{deleted}")
+    changed(finished, tmp_path, f"{UNSEAL}{deleted}")
     checks = (("verify", "r0001"), ("db", "check", "--full"))
     for words in checks:
         told = said(tmp_path, *words, code=1)
         assert "it is damaged: the seals of its document, bars and orders are gone" in told
         assert "thinktwice db restore" in told
-    changed(left, tmp_path, f"{RESEALED}{deleted}")
+    changed(left, tmp_path, f"{UNSEAL}{deleted}")
     with pytest.raises(StoreDamaged, match=r"orders are gone.*thinktwice db restore"):
         traded(tmp_path, Settings(), feed())
 
 
 def test_order_at_the_venue_without_its_seal_is_told(finished, tmp_path):
-    changed(finished, tmp_path, f"{RESEALED} WHERE part = 'venue'")
+    changed(finished, tmp_path, f"{UNSEAL} WHERE part = 'venue'")
     assert "or its seal is gone" in said(tmp_path, "verify", "r0001", code=1)
 
 
