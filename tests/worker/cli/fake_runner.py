@@ -30,6 +30,7 @@ REPORT = {
             "regime": None,
             "timeframe": None,
             "n": 21,
+            "counted": 21,
             "blocks": 9,
             "mean_r": 0.1,
             "reference_r": 0.0,
