@@ -376,7 +376,8 @@ def valid_settings(values: dict[str, Any]) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+        message = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{place}: {message}" if place else message) from error
 
 
 def show(document: Document, view: Literal["spread", "comparison"], json: bool) -> None:
